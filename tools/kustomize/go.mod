@@ -1,0 +1,3 @@
+module gpupool.dev/tools/kustomize
+
+go 1.26.0
