@@ -1,0 +1,122 @@
+"""The list of manifests: the waist between what gpupool derives and the ways it is applied.
+
+A Manifest is a plain Kubernetes object plus the two facts about it that no Kubernetes field can say.
+This module must not know how objects are generated, written or sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Kinds in the order in which a cluster can take them; kinds not named come last. An object never
+#: refers to a kind that stands behind its own here, so deletion is this order reversed.
+KIND_ORDER = (
+    "Namespace",
+    "PriorityClass",
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "ResourceQuota",
+    "LimitRange",
+    "NetworkPolicy",
+    "ConfigMap",
+    "ClusterPolicy",
+    "KWOKNodeClass",
+    "EC2NodeClass",
+    "NodeOverlay",
+    "NodePool",
+    "Node",
+    "Deployment",
+)
+
+_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One Kubernetes object, or one patch of an object that somebody else owns."""
+
+    body: Mapping[str, Any]
+    """The object as it would be given to the API server: apiVersion, kind, metadata, spec ..."""
+
+    patch: bool = False
+    """True where only the fields in `body` are ours (a static Node's labels and taints): applied as a
+    field-owned patch, given back on destroy; the object itself is never created or deleted."""
+
+    protect: bool = False
+    """True where deleting the object loses other people's work (a tenant's namespace)."""
+
+    @property
+    def api_version(self) -> str:
+        return str(self.body["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        return str(self.body["kind"])
+
+    @property
+    def name(self) -> str:
+        return str(self.body["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace, None for cluster-scoped objects."""
+        return self.body["metadata"].get("namespace")
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.body["metadata"].get("labels", {})
+
+    @property
+    def key(self) -> tuple[int, str, str, str, str]:
+        """Sort key: application order, then apiVersion, kind, namespace, name. Unique in a bundle."""
+        rank = _RANK.get(self.kind, len(KIND_ORDER))
+        return (rank, self.api_version, self.kind, self.namespace or "", self.name)
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {where}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HelmRelease:
+    """A chart from a public repository with the values that the environment amounts to."""
+
+    name: str
+    namespace: str
+    chart: str
+    repository: str
+    """https:// of a chart repository, or oci:// of a registry path without the chart's name."""
+    version: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Everything that one environment amounts to, in application order."""
+
+    environment: str
+    manifests: tuple[Manifest, ...]
+    releases: tuple[HelmRelease, ...]
+
+    def __iter__(self) -> Iterator[Manifest]:
+        return iter(self.manifests)
+
+
+def bundle(environment: str, parts: Iterable[Manifest | HelmRelease]) -> Bundle:
+    """Sort `parts` into a Bundle. Two objects with one identity are an error of the generators."""
+    manifests: dict[tuple[int, str, str, str, str], Manifest] = {}
+    releases: list[HelmRelease] = []
+    for part in parts:
+        if isinstance(part, HelmRelease):
+            releases.append(part)
+        elif part.key in manifests:
+            raise AssertionError(f"two generators emit {part}")
+        else:
+            manifests[part.key] = part
+    ordered = tuple(manifests[key] for key in sorted(manifests))
+    return Bundle(environment, ordered, tuple(sorted(releases, key=lambda release: release.name)))

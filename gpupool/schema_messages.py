@@ -1,0 +1,177 @@
+"""What a field that breaks its type says to the person who wrote it: what is wrong, what would be right.
+
+Words only. The types are `gpupool.spec`, the places `gpupool.yaml_source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gpupool.spec import API_VERSION, Environment
+from gpupool.yaml_source import Loc, Source, Unclear
+
+_PATTERNS = {
+    "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
+    "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
+    "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
+    "^v?[0-9]+": "a version such as v26.7.0",
+    "^(nats|tls": "an address such as nats://nats.nats:4222",
+    "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
+    "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
+    "{0,61}[A-Za-z0-9])?$": "a label key such as team or example.com/team",
+    "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
+    "[-a-z0-9.]": "a node name: lower-case letters, digits, '-' and '.'",
+    "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
+}
+
+
+def describe(error: Mapping[str, Any], loc: Loc, source: Source) -> tuple[str, str]:
+    """Message and hint for one pydantic error at `loc` of `source`."""
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    field = loc[-1] if loc else ""
+    if kind == "extra_forbidden":
+        return f'unknown field "{field}"', _known_fields(loc)
+    if kind == "missing":
+        return f'field "{field}" is missing', _purpose(loc)
+    if kind == "union_tag_not_found":
+        return 'field "mode" is missing', "add mode: exclusive, time-slicing, mps or mig"
+    if kind == "union_tag_invalid":
+        close = get_close_matches(str(context["tag"]), ("exclusive", "time-slicing", "mps", "mig"), 1, 0.5)
+        return f"mode {context['tag']} does not exist", _did_you_mean(close) + "one of exclusive, time-slicing, mps, mig"
+    if isinstance(value, Unclear):
+        return _unclear(kind, value)
+    return _wrong_value(kind, value, context, loc)
+
+
+def _unclear(kind: str, value: Unclear) -> tuple[str, str]:
+    if kind.startswith(("int", "float")):
+        return f"{value} is read as different numbers, or text, by different readers of YAML", "write plain digits"
+    if kind.startswith("bool"):
+        return f"{value} is not a truth value to every reader of YAML", "write true or false"
+    return f"{value} is a number, date or truth value to some readers of YAML", f'put it in quotes: "{value}"'
+
+
+def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) -> tuple[str, str]:
+    shown = _shown(value)
+    match kind:
+        case "string_type":
+            quoted = f': "{shown}"' if isinstance(value, bool | int | float) else ""
+            return f"{shown} is {_kind(value)}, not text", f"put it in quotes{quoted}" if quoted else _purpose(loc)
+        case "int_type" | "int_from_float":
+            return f"{shown} is {_kind(value)}, not a whole number", "write plain digits without quotes"
+        case "float_type" | "finite_number":
+            return f"{shown} is {_kind(value)}, not a number", "write a number without quotes"
+        case "bool_type":
+            return f"{shown} is {_kind(value)}, not a truth value", "write true or false without quotes"
+        case "list_type" | "tuple_type":
+            return f"{shown} is {_kind(value)}, not a list", "write a list: [a, b], or one item a line after '- '"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"{shown} is {_kind(value)}, not a mapping", "write a mapping: fields with values"
+        case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
+            word = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}
+            bound = next(iter(context.values()))
+            return f"{shown} is out of range", f"it must be {word.get(kind, 'less than')} {bound:g}"
+        case "literal_error":
+            return _not_among(value, loc)
+        case "string_pattern_mismatch":
+            wanted = next((text for part, text in _PATTERNS.items() if part in context["pattern"]), context["pattern"])
+            return f"{shown} can't be used here", f"write {wanted}"
+        case "string_too_long":
+            return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
+        case "string_too_short":
+            return "the text is empty", _purpose(loc)
+        case _ if kind.startswith("date"):
+            return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
+        case _:
+            return f"{shown} can't be used here", _purpose(loc)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "{...}" if isinstance(value, dict) else "[...]"
+    text = str(value)
+    return repr(text if len(text) <= 60 else text[:57] + "...") if isinstance(value, str) else text[:60]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "empty"
+    names = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
+    return names.get(type(value), "a value")
+
+
+def _not_among(value: Any, loc: Loc) -> tuple[str, str]:
+    if loc == ("apiVersion",):
+        return f"apiVersion {_shown(value)} is not supported", f"write {API_VERSION}"
+    field = _field(loc)
+    choices = [str(choice) for choice in _literals(field.annotation)] if field else []
+    close = get_close_matches(str(value), choices, 1, 0.5)
+    return f"{_shown(value)} is not one of the choices", f"{_did_you_mean(close)}one of {', '.join(choices)}"
+
+
+def _literals(annotation: Any) -> Iterator[Any]:
+    for argument in get_args(annotation):
+        if isinstance(argument, str):
+            yield argument
+        else:
+            yield from _literals(argument)
+
+
+def _did_you_mean(close: list[str]) -> str:
+    return f'did you mean "{close[0]}"? ' if close else ""
+
+
+def _known_fields(loc: Loc) -> str:
+    model = _model(loc[:-1])
+    names = [info.alias or name for name, info in model.model_fields.items()] if model else []
+    close = get_close_matches(str(loc[-1]), names, 1, 0.6)
+    return f'{_did_you_mean(close)}known here: {", ".join(names)}'
+
+
+def _purpose(loc: Loc) -> str:
+    field = _field(loc)
+    description = field.description if field and field.description else "a value"
+    return f"it says: {description[0].lower() + description[1:].rstrip('.')}"
+
+
+def _field(loc: Loc) -> FieldInfo | None:
+    """The field that `loc` names, or the one whose items it names."""
+    while loc and isinstance(loc[-1], int):
+        loc = loc[:-1]
+    model = _model(loc[:-1]) if loc else None
+    while loc and model is None:
+        loc = loc[:-1]
+        model = _model(loc[:-1]) if loc else None
+    if model is None or not loc:
+        return None
+    return next((info for name, info in model.model_fields.items() if loc[-1] in (info.alias, name)), None)
+
+
+def _model(loc: Loc) -> type[BaseModel] | None:
+    """The model of the mapping at `loc`; of a union, a model with all its variants' fields is not
+    needed: the first variant's fields serve for hints."""
+    model: type[BaseModel] | None = Environment
+    for part in loc:
+        if model is None:
+            return None
+        if isinstance(part, int):
+            continue
+        info = next((info for name, info in model.model_fields.items() if part in (info.alias, name)), None)
+        model = next(_models(info.annotation), None) if info else None
+    return model
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)

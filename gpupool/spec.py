@@ -1,0 +1,380 @@
+"""The environment file as strict types: what may be written, and nothing of what it means.
+
+Used at the edge only: `load` reads a file into these models, `resolve` turns them into a Plan, and
+past that point nobody sees them. Every attribute docstring here is the field's description in the
+published JSON Schema (`gpupool/schema/environment.schema.json`).
+
+No cross-checks live here: whatever needs a second field or the catalog is in `gpupool.checks`.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+API_VERSION = "gpupool.dev/v1alpha1"
+
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+
+Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63)]
+LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY)]
+LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
+Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$")]
+DurationOrNever = Annotated[str, StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
+Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+class Model(BaseModel):
+    """What all parts of the file have in common: camelCase, no unknown field, no coercion, frozen."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Metadata(Model):
+    name: Name
+    """Name of the environment: the file's name without .yaml, and the Pulumi stack."""
+    annotations: dict[str, str] = {}
+    """Free text for people and other tools; gpupool reads none of it."""
+
+
+class Cluster(Model):
+    platform: Literal["eks", "static", "local"]
+    """eks: Karpenter starts AWS nodes. static: nodes exist already. local: the embedded control plane."""
+    name: Name
+    """The cluster's name."""
+    region: str | None = None
+    """Cloud region; needed on eks."""
+    kubernetes_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")] = "1.36"
+    """Kubernetes minor version, in quotes, as "1.36"."""
+    kube_context: str | None = None
+    """Context in the kubeconfig; default: the current context (local: the local control plane's)."""
+
+
+class Driver(Model):
+    enabled: bool = True
+    """Whether the operator installs the driver; false where the machine image has it."""
+    version: Version | None = None
+    """Driver version; default: the one that the operator's release brings."""
+
+
+class GpuOperator(Model):
+    version: Version = "v26.7.0"
+    """Release of the NVIDIA GPU Operator; default: the release that gpupool is tested with."""
+    driver: Driver = Driver()
+    """The NVIDIA driver."""
+    values: dict[str, Any] = {}
+    """Escape hatch: Helm values, deep-merged last. They may not contradict a pool."""
+
+
+class Karpenter(Model):
+    install: bool = True
+    """Install the controller (Helm release, NodeOverlay gate on); false where others run it."""
+    version: Version = "1.14.1"
+    """Karpenter release. NodeOverlay exists since 1.7."""
+    node_role: str | None = None
+    """IAM role of the nodes (EC2NodeClass `role`); needed on eks."""
+    discovery_tag: str | None = None
+    """Value of the tag karpenter.sh/discovery on subnets and security groups; default: the cluster's name."""
+    ami_alias: str = "al2023@latest"
+    """EC2NodeClass AMI alias, family@version."""
+
+
+class Exclusive(Model):
+    mode: Literal["exclusive"]
+    """A whole GPU per request."""
+
+
+class TimeSlicing(Model):
+    mode: Literal["time-slicing"]
+    """Several pods take turns on a GPU; memory is not isolated."""
+    replicas: Positive
+    """Slices per GPU, at least 2."""
+
+
+class Mps(Model):
+    mode: Literal["mps"]
+    """Several pods run side by side on a GPU, each with an equal share of memory and threads."""
+    replicas: Positive
+    """Shares per GPU, at least 2."""
+
+
+class Mig(Model):
+    mode: Literal["mig"]
+    """GPUs are partitioned in hardware."""
+    layout: dict[str, int]
+    """MIG profiles and how many of each, per GPU; every GPU of a node alike."""
+
+
+Sharing = Annotated[Exclusive | TimeSlicing | Mps | Mig, Field(discriminator="mode")]
+
+
+class UsdPerHour(Model):
+    on_demand: Usd | None = None
+    """Price of one node, USD per hour."""
+    spot: Usd | None = None
+    """Spot price of one node, USD per hour."""
+
+
+class Nodes(Model):
+    instance_types: list[str] = []
+    """Cloud instance types that carry the pool's GPU (eks, local)."""
+    max: Positive | None = None
+    """Most nodes the pool may have; a pool is never unbounded."""
+    warm: Count = 0
+    """Nodes kept ready, whatever the demand."""
+    spot_share: Share = 0.0
+    """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    zones: list[str] = []
+    """Availability zones; default: any."""
+    consolidate_after: DurationOrNever = "10m"
+    """How long an empty node stays."""
+    expire_after: DurationOrNever = "Never"
+    """Age at which a node is replaced; Never keeps long trainings alive."""
+    usd_per_hour: UsdPerHour = UsdPerHour()
+    """Prices that differ from the catalog's, for every instance type of the pool."""
+    names: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]] = []
+    """Existing nodes by name (static)."""
+    selector: dict[LabelKey, LabelValue] = {}
+    """Existing nodes by label (static); `max` then says how many there are at most."""
+    gpus: Positive | None = None
+    """GPUs per existing node (static); default 1."""
+
+
+class Taint(Model):
+    key: LabelKey
+    """Taint key."""
+    value: LabelValue = ""
+    """Taint value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
+
+
+class Maintenance(Model):
+    max_unavailable: Positive = 1
+    """Nodes that may be replaced or drained at once."""
+    window: str | None = None
+    """When that may happen, as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"; default: any time."""
+
+
+class Pool(Model):
+    name: Name
+    """Name of the pool; label gpupool.dev/pool on its nodes."""
+    description: str = ""
+    """What the pool is for, in a sentence."""
+    gpu: str
+    """GPU model: a key of the catalog (`gpupool catalog`)."""
+    sharing: Sharing = Exclusive(mode="exclusive")
+    """How each GPU is handed out; default: whole."""
+    nodes: Nodes
+    """The machines of the pool."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels on every node of the pool."""
+    taints: list[Taint] | None = None
+    """Taints on every node; default gpupool.dev/pool=<name>:NoSchedule; [] for none."""
+    fallback_to: list[str] = []
+    """Time-sliced pools that take this pool's jobs when it is full."""
+    maintenance: Maintenance = Maintenance()
+    """When nodes may be replaced, and how many at once."""
+
+
+class Priority(Model):
+    name: Name
+    """Name of the PriorityClass."""
+    value: Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)]
+    """Priority; higher goes first."""
+    level: Literal["critical", "high", "medium", "low"]
+    """Queue level."""
+    preempts: bool = False
+    """Whether its jobs may push out preemptible ones."""
+    preemptible: bool = False
+    """Whether its jobs may be pushed out."""
+    description: str = ""
+    """What the priority is for, in a sentence."""
+
+
+class Grant(Model):
+    gpus: Positive | None = None
+    """Physical GPUs; becomes gpus x slices per GPU."""
+    slices: Positive | None = None
+    """Slices, where the pool is not MIG."""
+    profiles: dict[str, Positive] = {}
+    """MIG instances by profile, where the pool is MIG."""
+
+
+class Limits(Model):
+    running: Positive | None = None
+    """Jobs that may run at once."""
+    queued: Positive | None = None
+    """Jobs that may wait at once."""
+    gpus_per_job: Positive | None = None
+    """GPUs that one job may ask for."""
+
+
+class Budget(Model):
+    usd: Usd
+    """USD per period."""
+    period: Literal["day", "week", "month"] = "month"
+    """What the sum is for."""
+    alert_at: list[Annotated[float, Field(gt=0, le=10)]] = [0.8, 1.0]
+    """Shares of the budget at which an alert goes out."""
+    on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
+    """What happens to jobs when it is spent."""
+
+
+class Access(Model):
+    oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
+    """Groups of the identity provider whose members act for the tenant."""
+    service_accounts: list[
+        Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+    ] = []
+    """Service accounts, as namespace/name, that act for the tenant."""
+
+
+class Tenant(Model):
+    name: Name
+    """Name of the tenant."""
+    namespace: Name
+    """The tenant's namespace; one per tenant."""
+    projects: list[Name] = []
+    """Projects, for budgets and reports."""
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1
+    """Fair share relative to other tenants."""
+    max_priority: str | None = None
+    """Highest priority that the tenant may use; default: the lowest defined."""
+    pools: dict[str, Grant] = {}
+    """Pools that the tenant may use, and how much of each."""
+    limits: Limits = Limits()
+    """Limits in the queue."""
+    budget: Budget | None = None
+    """Money; absent: unlimited."""
+    access: Access = Access()
+    """Who acts for the tenant."""
+
+
+class SecretRef(Model):
+    name: Name
+    """Name of the Secret."""
+    key: str
+    """Key in the Secret."""
+
+
+class Database(Model):
+    secret_ref: SecretRef
+    """Where the connection URL is."""
+
+
+class Nats(Model):
+    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
+    """Server address."""
+
+
+class Alerts(Model):
+    webhook_secret_ref: SecretRef | None = None
+    """Where the Slack-compatible webhook's URL is."""
+
+
+class Queue(Model):
+    enabled: bool = True
+    """Whether the job queue is installed."""
+    engine: Literal["builtin", "kueue"] = "builtin"
+    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
+    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
+    """Who goes first."""
+    aging: Duration = "30m"
+    """Waiting time that lifts a job by one level."""
+    reserve_after: Duration = "10m"
+    """Waiting time after which capacity is held for a job."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """Attempts after the first."""
+    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "mlops.gpu.jobs"
+    """Prefix of event subjects."""
+    database: Database | None = None
+    """PostgreSQL; absent: SQLite."""
+    nats: Nats | None = None
+    """Event broker; absent: none."""
+    alerts: Alerts = Alerts()
+    """Where alerts go."""
+
+
+class Waiver(Model):
+    policy: Name
+    """The policy that is waived."""
+    namespace: Name | None = None
+    """Where; default: everywhere."""
+    owner: Annotated[str, StringConstraints(min_length=1)]
+    """Who answers for it."""
+    reason: Annotated[str, StringConstraints(min_length=1)]
+    """Why."""
+    until: date
+    """Last day on which it holds."""
+
+
+class Policies(Model):
+    default: Literal["deny", "warn", "audit"] = "deny"
+    """What happens on a violation."""
+    overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
+    """Other actions, by policy."""
+    waivers: list[Waiver] = []
+    """Exceptions that end."""
+
+
+class Delivery(Model):
+    engine: Literal["pulumi", "argocd", "flux"] = "pulumi"
+    """Who brings the objects to the cluster."""
+    repo: str | None = None
+    """Repository with the rendered files (argocd, flux)."""
+    path: str | None = None
+    """Folder of this environment's files in it."""
+    revision: str = "main"
+    """Branch, tag or commit."""
+
+
+class Monitoring(Model):
+    prometheus_operator: bool = False
+    """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
+    grafana: bool = False
+    """Whether dashboards are generated."""
+    dcgm_interval: Duration = "15s"
+    """Scrape interval of GPU metrics."""
+
+
+class Environment(Model):
+    """One environment: its GPU pools, who may use them, and what it costs."""
+
+    api_version: Literal["gpupool.dev/v1alpha1"]
+    """Always gpupool.dev/v1alpha1."""
+    kind: Literal["Environment"]
+    """Always Environment."""
+    metadata: Metadata
+    """Name and annotations."""
+    cluster: Cluster
+    """The cluster that the environment lives in."""
+    gpu_operator: GpuOperator = GpuOperator()
+    """The NVIDIA GPU Operator."""
+    karpenter: Karpenter = Karpenter()
+    """The node autoscaler (eks, local)."""
+    pools: list[Pool] = []
+    """GPU pools."""
+    priorities: list[Priority] = []
+    """Priorities, highest first."""
+    tenants: list[Tenant] = []
+    """Teams that share the pools."""
+    queue: Queue = Queue()
+    """The job queue."""
+    policies: Policies = Policies()
+    """What is enforced."""
+    delivery: Delivery = Delivery()
+    """How objects reach the cluster."""
+    monitoring: Monitoring = Monitoring()
+    """Metrics and dashboards."""

@@ -1,0 +1,292 @@
+"""A YAML file as plain values that remember where they stand.
+
+Reads what kubectl and every YAML 1.2 reader agree on, and refuses the rest: a plain `yes`, `0777`,
+`1e3` or `2027-03-31` means different things to different readers, so such scalars become `Unclear`
+and are accepted only where the field says what they are. Duplicate keys, several documents, files
+over 1 MiB, alias bombs and deep nesting are findings, never crashes.
+
+Knows nothing of the fields of an environment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpupool.findings import Finding, SpecError
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 40
+"""Nesting that no environment needs; libyaml's own composer overflows the C stack at some 10^5."""
+MAX_NODES = 200_000
+"""Nodes once aliases are expanded: 100 pools and 200 tenants have some 10^4."""
+
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULL = {"", "~", "null", "Null", "NULL"}
+_UNCLEAR = re.compile(
+    r"(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_,]*|[-+]?0[xob][0-9a-f_]+|[-+]?(\.?[0-9][0-9_.]*)(e[-+]?[0-9]+)?"
+    r"|[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?|[-+]?\.(inf|nan)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|=|<<",
+    re.IGNORECASE,
+)
+
+Loc = tuple[str | int, ...]
+
+
+class Unclear:
+    """A plain scalar that readers of YAML disagree about. Not a string: the file's author must decide."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(slots=True)
+class _Node:
+    line: int
+    column: int
+    value: Any = None
+    children: dict[str | int, _Node] = field(default_factory=dict)
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)
+    size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One parsed file: its values, and the place of each of them."""
+
+    file: str
+    data: Any
+    root: _Node
+
+    def place(self, loc: Loc) -> tuple[int, int]:
+        """Line and column of `loc`: of the key in a mapping, of the item in a list. Where a part of
+        `loc` does not exist, of the innermost part that does."""
+        node, place = self.root, (self.root.line, self.root.column)
+        for part in loc:
+            if isinstance(part, str) and part in node.keys:
+                place = node.keys[part]
+            child = node.children.get(part)
+            if child is None:
+                break
+            if not isinstance(part, str):
+                place = (child.line, child.column)
+            node = child
+        return place
+
+    def finding(self, loc: Loc, message: str, hint: str) -> Finding:
+        line, column = self.place(loc)
+        return Finding(self.file, line, column, path_text(loc), message, hint)
+
+
+def path_text(loc: Loc) -> str:
+    """`("pools", 1, "nodes")` as `pools[1].nodes`; keys that are no plain words in quotes."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif re.fullmatch(r"[A-Za-z0-9_-]+", part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{part}"]'
+    return text
+
+
+def display_path(path: Path) -> str:
+    """`path` as people would type it here: relative where that is shorter than climbing."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def read_source(path: Path) -> Source:
+    """Read and parse `path`. Raises SpecError with every finding."""
+    name = display_path(path)
+    try:
+        raw = path.read_bytes()[: MAX_BYTES + 1]
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError([Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]) from error
+    return parse_source(name, raw)
+
+
+def parse_source(name: str, raw: bytes) -> Source:
+    """Parse `raw`, the content of the file shown as `name`. Raises SpecError with every finding."""
+
+    def refuse(line: int, column: int, message: str, hint: str) -> SpecError:
+        return SpecError([Finding(name, line, column, "", message, hint)])
+
+    if len(raw) > MAX_BYTES:
+        raise refuse(1, 1, "the file is larger than 1 MiB", "split it into several environments")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line = before.count(b"\n") + 1
+        column = error.start - (before.rfind(b"\n") + 1) + 1
+        raise refuse(line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8", "save the file as UTF-8") from error
+    builder = _Builder(name)
+    try:
+        root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        problem = error.problem or error.context or "malformed"
+        raise refuse(line, column, f"not YAML: {problem}", "correct the YAML") from error
+    except yaml.reader.ReaderError as error:
+        offset = error.position if isinstance(error.position, int) else 0
+        line, column = text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
+        raise refuse(line, column, f"character {error.character!r} is not allowed in YAML", "remove it") from error
+    if builder.findings:
+        raise SpecError(builder.findings)
+    return Source(name, root.value, root)
+
+
+class _Stop(Exception):
+    """Nothing after this point of the file can be read."""
+
+
+class _Builder:
+    """Events to nodes. Our own, because the library's composer recurses in C without a bound."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.findings: list[Finding] = []
+        self.anchors: dict[str, _Node] = {}
+        self.open: set[str] = set()
+
+    def build(self, events: Iterator[Any]) -> _Node:
+        self.events = events
+        root: _Node | None = None
+        try:
+            for event in events:
+                if isinstance(event, yaml.DocumentStartEvent):
+                    self.anchors = {}
+                    if root is not None:
+                        self.stop(event, (), "a second document starts here", "keep one environment per file")
+                elif isinstance(event, yaml.NodeEvent):
+                    root = self.node(event, (), 0)
+        except _Stop:
+            pass
+        return root or _Node(1, 1)
+
+    def report(self, event: Any, loc: Loc, message: str, hint: str) -> None:
+        mark = event.start_mark
+        self.findings.append(Finding(self.name, mark.line + 1, mark.column + 1, path_text(loc), message, hint))
+
+    def stop(self, event: Any, loc: Loc, message: str, hint: str) -> None:
+        self.report(event, loc, message, hint)
+        raise _Stop
+
+    def node(self, event: Any, loc: Loc, depth: int) -> _Node:
+        if depth > MAX_DEPTH:
+            self.stop(event, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10")
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event, loc)
+        node = _Node(event.start_mark.line + 1, event.start_mark.column + 1)
+        if event.anchor:
+            self.open.add(event.anchor)
+        if isinstance(event, yaml.ScalarEvent):
+            node.value = self.scalar(event, loc)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            self.sequence(node, loc, depth)
+        else:
+            self.mapping(node, loc, depth)
+        if event.anchor:
+            self.open.discard(event.anchor)
+            self.anchors[event.anchor] = node
+        if node.size > MAX_NODES:
+            self.stop(event, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases")
+        return node
+
+    def alias(self, event: Any, loc: Loc) -> _Node:
+        known = self.anchors.get(event.anchor)
+        if event.anchor in self.open:
+            self.stop(event, loc, f"*{event.anchor} contains itself", "remove the alias")
+        if known is None:
+            self.stop(event, loc, f"no anchor &{event.anchor} before this alias", "define it earlier in the file")
+            raise _Stop
+        return known
+
+    def sequence(self, node: _Node, loc: Loc, depth: int) -> None:
+        node.value = []
+        for event in self.events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                return
+            index = len(node.value)
+            child = self.node(event, (*loc, index), depth + 1)
+            node.children[index] = child
+            node.value.append(child.value)
+            node.size += child.size
+
+    def mapping(self, node: _Node, loc: Loc, depth: int) -> None:
+        node.value = {}
+        merged: list[_Node] = []
+        for event in self.events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            key = self.key(event, loc)
+            child = self.node(next(self.events), (*loc, key if key is not None else "?"), depth + 1)
+            node.size += child.size
+            if key == "<<" and event.implicit[0]:
+                merged.extend(self.merge_sources(event, child, loc))
+            elif key is not None:
+                if key in node.children:
+                    line = node.keys[key][0]
+                    self.report(event, (*loc, key), f"key {key!r} stands twice, first in line {line}", "keep one of them")
+                node.value[key] = child.value
+                node.children[key] = child
+                node.keys[key] = (event.start_mark.line + 1, event.start_mark.column + 1)
+        for source in merged:
+            for key, child in source.children.items():
+                if isinstance(key, str) and key not in node.children:
+                    node.value[key], node.children[key], node.keys[key] = child.value, child, source.keys[key]
+
+    def merge_sources(self, event: Any, child: _Node, loc: Loc) -> list[_Node]:
+        sources = list(child.children.values()) if isinstance(child.value, list) else [child]
+        if all(isinstance(source.value, dict) for source in sources):
+            return sources
+        self.report(event, (*loc, "<<"), "a merge key needs a mapping", "write <<: *anchor of a mapping")
+        return []
+
+    def key(self, event: Any, loc: Loc) -> str | None:
+        if not isinstance(event, yaml.ScalarEvent):
+            if isinstance(event, yaml.AliasEvent):
+                self.stop(event, loc, "an alias as key", "write the key out")
+            self.node(event, loc, MAX_DEPTH)
+            self.report(event, loc, "a key must be text", "use a plain word")
+            return None
+        value = "<<" if event.value == "<<" else self.scalar(event, loc)
+        if isinstance(value, str):
+            return value
+        shown = event.value or "(empty)"
+        self.report(event, loc, f"key {shown} is not text to every reader of YAML", f'write "{event.value}" in quotes')
+        return None
+
+    def scalar(self, event: Any, loc: Loc) -> Any:
+        text: str = event.value
+        if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
+            self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
+            return text
+        if event.style or event.tag:  # style: None or "" for plain scalars, by parser
+            return text
+        if text in _NULL:
+            return None
+        if text in _BOOL:
+            return _BOOL[text]
+        if len(text) < 20 and _INT.fullmatch(text):
+            return int(text)
+        if len(text) < 40 and _FLOAT.fullmatch(text):
+            return float(text)
+        return Unclear(text) if _UNCLEAR.fullmatch(text) else text
