@@ -1,10 +1,12 @@
 """The GPU catalog: what each GPU model is, how it can be split, and which instance types carry it.
 
-The facts are data, one file per model in `gpupool/catalog/<key>.yaml`, checked by `gpupool/schema/catalog.schema.json`; nothing else
-lists the models, so adding one is adding a file. This module is the only reader of those files. It must not hold facts of
-its own, know an environment, or do sharing arithmetic (that is `gpupool.sharing`).
+The facts are data, one file per model in `gpupool/catalog/<key>.yaml`, checked by
+`gpupool/schema/catalog.schema.json`; nothing else lists the models, so adding one is adding a file. This
+module is the only reader of those files. It must not hold facts of its own, know an environment, or do
+sharing arithmetic (that is `gpupool.sharing`).
 
-Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over values read them all.
+Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over
+values read them all.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -54,7 +56,7 @@ class Profile:
     """Streaming multiprocessors of one instance; None where nobody has published it."""
     attribute: str | None
     """`+me`, `+me.all`, `-me`, `+gfx`, or None for the plain profile."""
-    engines: Mapping[str, int] | None
+    engines: Mapping[str, int] | None = field(hash=False)
     """Media engines that one instance takes; None where the model has no engine budget."""
     aliases: tuple[str, ...]
     """What other driver versions call the same profile."""
@@ -75,10 +77,12 @@ class Mig:
     profiles: tuple[Profile, ...]
     driver_minimum: str | None
     """First driver that partitions this model."""
-    engine_budget: Mapping[str, int] | None
+    engine_budget: Mapping[str, int] | None = field(hash=False)
     """Media engines of the whole GPU; None where per-profile maxima say enough."""
     placements_inferred: bool
-    """True where no published `-lgipp` output of this model was found and the starts are those of its family."""
+    """True where no published `-lgipp` output of this model was found and the starts are those of its
+    family.
+    """
 
     def profile(self, name: str) -> Profile:
         """The profile called `name`, under any driver. Raises CatalogError with the names there are."""
@@ -142,7 +146,9 @@ class GpuModel:
     """NVIDIA's architecture name in lower case, the value of `nvidia.com/gpu.family`."""
     compute_capability: str
     memory_mib: int
-    """Memory of one GPU in MiB, as `karpenter.k8s.aws/instance-gpu-memory` or `nvidia.com/gpu.memory` gives it."""
+    """Memory of one GPU in MiB, as `karpenter.k8s.aws/instance-gpu-memory` or `nvidia.com/gpu.memory` gives
+    it.
+    """
     product_labels: tuple[str, ...]
     """Values of `nvidia.com/gpu.product`, without suffixes for sharing or MIG."""
     pci_ids: tuple[str, ...]
@@ -226,7 +232,9 @@ def mig_resource(profile_name: str) -> str:
 
 @functools.cache
 def load_catalog(folder: Path = _FOLDER) -> Catalog:
-    """The catalog that ships with gpupool, or that of another folder. Cached: files are read once per process."""
+    """The catalog that ships with gpupool, or that of another folder. Cached: files are read once per
+    process.
+    """
     return Catalog(models=_Models(folder), unusable=_read_unusable())
 
 
@@ -238,7 +246,7 @@ def _read_unusable() -> Mapping[str, str]:
 
 def _read_yaml(path: Path) -> Data:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return cast(Data, yaml.load(path.read_bytes(), Loader=loader))  # noqa: S506 - both are safe loaders
+    return cast(Data, yaml.load(path.read_bytes(), Loader=loader))
 
 
 def _model(key: str, data: Data) -> GpuModel:
@@ -295,7 +303,7 @@ def _instance_type(row: Data, model: Data) -> InstanceType:
         name=row["name"],
         provider=row.get("provider", "aws"),
         gpus=row["gpus"],
-        gpu_memory_mib=row.get("gpuMemoryMib", model["memoryMib"]),
+        gpu_memory_mib=row["gpuMemoryMib"] if "gpuMemoryMib" in row else model["memoryMib"],
         vcpus=row["vcpus"],
         memory_gib=row["memoryGib"],
         arch=row.get("arch", "amd64"),

@@ -1,0 +1,30 @@
+"""How the GPUs of a pool are divided: capacity arithmetic, one module per mode.
+
+`sharing_modes` is the one place where modes are registered. Nothing here reads files, knows pools or talks
+to a cluster.
+"""
+
+from gpupool.sharing.exclusive import Exclusive
+from gpupool.sharing.mig import MigSharing
+from gpupool.sharing.mode import GPU_RESOURCE, Problem, Sharing
+from gpupool.sharing.mps import Mps
+from gpupool.sharing.placement import Placed
+from gpupool.sharing.time_slicing import TimeSlicing
+from gpupool.sharing.verdict import Verdict, maximal_layouts, verdict
+
+sharing_modes: tuple[type[Sharing], ...] = (Exclusive, TimeSlicing, Mps, MigSharing)
+
+__all__ = [
+    "GPU_RESOURCE",
+    "Exclusive",
+    "MigSharing",
+    "Mps",
+    "Placed",
+    "Problem",
+    "Sharing",
+    "TimeSlicing",
+    "Verdict",
+    "maximal_layouts",
+    "sharing_modes",
+    "verdict",
+]

@@ -1,0 +1,30 @@
+"""Whole GPUs: one pod, one GPU. The default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from gpupool.catalog import GpuModel
+from gpupool.sharing.mode import GPU_RESOURCE, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusive:
+    """No sharing; works on every model."""
+
+    mode: ClassVar[str] = "exclusive"
+
+    @property
+    def product_suffix(self) -> str:
+        return ""
+
+    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+        return {GPU_RESOURCE: 1}
+
+    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+        return {GPU_RESOURCE: Fraction(1)}
+
+    def problems(self, gpu: GpuModel) -> list[Problem]:
+        return []

@@ -1,0 +1,66 @@
+"""MIG: every GPU of a pool is cut into the same hardware-isolated instances.
+
+The arithmetic of the mode; whether a layout can be had at all is answered by `verdict`, where by `placement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import ClassVar
+
+from gpupool.catalog import GpuModel, mig_resource
+from gpupool.sharing.mode import Problem
+from gpupool.sharing.verdict import verdict
+
+
+@dataclass(frozen=True, slots=True)
+class MigSharing:
+    """One layout on every GPU, advertised under the mixed strategy (one resource per profile).
+
+    Resource names follow the layout's own spelling, because a node advertises the name that its driver uses.
+    """
+
+    layout: Mapping[str, int] = field(hash=False)
+    """Profile name to instances per GPU, e.g. `{"3g.40gb": 1, "2g.20gb": 2}`."""
+    mode: ClassVar[str] = "mig"
+
+    @property
+    def product_suffix(self) -> str:
+        return ""
+
+    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+        return {mig_resource(name): count for name, count in self.layout.items()}
+
+    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+        """Memory slices of one instance over those of the GPU. Raises CatalogError for a profile that `gpu`
+        lacks.
+        """
+        if gpu.mig is None:
+            return {}
+        slots = gpu.mig.slots
+        return {mig_resource(name): Fraction(gpu.mig.profile(name).size, slots) for name in self.layout}
+
+    def problems(self, gpu: GpuModel) -> list[Problem]:
+        found = verdict(gpu, self.layout)
+        if found.fits:
+            return []
+        if gpu.mig is None:
+            return [
+                Problem(
+                    found.reason,
+                    "share it by time-slicing or mps, or choose a GPU with MIG",
+                )
+            ]
+        nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
+        return [
+            Problem(
+                found.reason,
+                f"nearest that fit: {nearest}" if nearest else "see gpupool mig " + gpu.key,
+            )
+        ]
+
+
+def _spell(layout: Mapping[str, int]) -> str:
+    return "{" + ", ".join(f"{name}: {count}" for name, count in layout.items()) + "}"
