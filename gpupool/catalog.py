@@ -58,6 +58,8 @@ class Profile:
     """`+me`, `+me.all`, `-me`, `+gfx`, or None for the plain profile."""
     engines: Mapping[str, int] | None = field(hash=False)
     """Media engines that one instance takes; None where the model has no engine budget."""
+    driver_minimum: str | None
+    """First driver with this profile, where that is later than the model's own MIG support."""
     aliases: tuple[str, ...]
     """What other driver versions call the same profile."""
 
@@ -294,6 +296,7 @@ def _profile(row: Data) -> Profile:
         sm=row.get("sm"),
         attribute=row.get("attribute"),
         engines=row.get("engines"),
+        driver_minimum=row.get("driverMinimum"),
         aliases=tuple(row.get("aliases", ())),
     )
 
