@@ -109,8 +109,6 @@ class Pool:
     fallback_to: tuple[str, ...]
     max_unavailable: int
     window: Window | None
-    device_plugin_config: str | None
-    """Key in the device-plugin ConfigMap, value of nvidia.com/device-plugin.config."""
     mig_config: str | None
     """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
 
@@ -246,6 +244,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class GpuOperator:
+    install: bool
     version: str
     driver_enabled: bool
     driver_version: str | None

@@ -1,0 +1,53 @@
+"""Plan -> list of manifests. Pure: no files, no clock, no cluster; one concern per module.
+
+GENERATORS is the only place where a generator is registered. No generator knows another; what two of
+them must agree on (a name, a label) is in `generators.metadata` or in the Plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from generators import (
+    device_plugin,
+    gpu_operator,
+    karpenter,
+    mig_parted,
+    namespaces,
+    network,
+    node_classes,
+    node_overlays,
+    node_pools,
+    priorities,
+    quotas,
+    rbac,
+    static_nodes,
+    warm_nodes,
+)
+from generators.manifest import Bundle, HelmRelease, Manifest, bundle
+from gpupool.plan import Plan
+
+GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
+    namespaces.generate,
+    priorities.generate,
+    rbac.generate,
+    quotas.generate,
+    network.generate,
+    device_plugin.generate,
+    mig_parted.generate,
+    gpu_operator.generate,
+    karpenter.generate,
+    node_classes.generate,
+    node_overlays.generate,
+    node_pools.generate,
+    static_nodes.generate,
+    warm_nodes.generate,
+)
+
+
+def generate(plan: Plan) -> Bundle:
+    """Everything that `plan` amounts to, in application order."""
+    return bundle(plan.environment, (part for generator in GENERATORS for part in generator(plan)))
+
+
+__all__ = ["GENERATORS", "Bundle", "HelmRelease", "Manifest", "generate"]

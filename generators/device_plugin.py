@@ -1,0 +1,73 @@
+"""The device plugin's configurations: one ConfigMap with a key per pool, under a name made of its content.
+
+The operator does not watch the ConfigMap that it is pointed at: an edit in place never reaches a node.
+A new name does, since it changes the daemonset, which restarts the plugin and replaces no node.
+Schema: k8s-device-plugin v0.20.0, api/config/v1; misspelt keys vanish there in silence, so no user text
+is copied into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from generators.emit import yaml_text
+from generators.manifest import Manifest
+from generators.metadata import content_name, metadata
+from gpupool.plan import OPERATOR_NAMESPACE, Plan, Pool
+from gpupool.sharing import GPU_RESOURCE
+
+DEFAULT_KEY = "gpupool.default"
+"""For nodes without the label: no sharing. No pool name has a dot, so none can take it."""
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    name = config_map_name(plan)
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(plan, name, OPERATOR_NAMESPACE),
+        "data": _data(plan),
+    }
+    yield Manifest(body)
+
+
+def config_map_name(plan: Plan) -> str:
+    """Name of the ConfigMap that holds the pools' configurations."""
+    return content_name("gpupool-device-plugin", _data(plan))
+
+
+def _data(plan: Plan) -> dict[str, str]:
+    default = {DEFAULT_KEY: yaml_text({"version": "v1", "flags": {"migStrategy": "none"}})}
+    return default | {pool.name: yaml_text(_SETTINGS[pool.sharing.mode](pool)) for pool in plan.pools}
+
+
+def _whole(_: Pool) -> dict[str, Any]:
+    return {"version": "v1", "flags": {"migStrategy": "none"}}
+
+
+def _partitioned(_: Pool) -> dict[str, Any]:
+    """Mixed strategy per node: it names the profile in the resource, and a pod never lands on a whole GPU."""
+    return {"version": "v1", "flags": {"migStrategy": "mixed"}}
+
+
+def _shared(how: str) -> Callable[[Pool], dict[str, Any]]:
+    def settings(pool: Pool) -> dict[str, Any]:
+        replicas = pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
+        sharing = {
+            "renameByDefault": False,
+            # More than one slice per container buys nothing: both may be the same GPU (plugin README).
+            "failRequestsGreaterThanOne": True,
+            "resources": [{"name": GPU_RESOURCE, "replicas": replicas}],
+        }
+        return {**_whole(pool), "sharing": {how: sharing}}
+
+    return settings
+
+
+_SETTINGS: dict[str, Callable[[Pool], dict[str, Any]]] = {
+    "exclusive": _whole,
+    "time-slicing": _shared("timeSlicing"),
+    "mps": _shared("mps"),
+    "mig": _partitioned,
+}

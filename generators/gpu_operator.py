@@ -1,0 +1,121 @@
+"""The GPU Operator: Helm values, and for the local cluster the ClusterPolicy that they amount to.
+
+Where the operator is somebody else's (`gpuOperator.install: false`), a patch of the fields of its
+ClusterPolicy that the pools depend on. Values: chart gpu-operator v26.7.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generators.device_plugin import DEFAULT_KEY
+from generators.device_plugin import config_map_name as device_plugin_config_map
+from generators.manifest import HelmRelease, Manifest
+from generators.metadata import metadata
+from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.plan import OPERATOR_NAMESPACE, Plan
+
+_DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_NEEDS_REBOOT = ("ampere",)
+"""Architectures that enter MIG mode only by a reboot when the GPU is passed through to a virtual machine
+(gpu-operator issues 668 and 1606, MIG user guide)."""
+
+
+def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
+    if plan.cluster.platform == "local":
+        yield Manifest(_cluster_policy(plan, _policy_spec(values(plan))))
+    elif plan.gpu_operator.install:
+        yield HelmRelease(
+            name="gpu-operator",
+            namespace=OPERATOR_NAMESPACE,
+            chart="gpu-operator",
+            repository="https://helm.ngc.nvidia.com/nvidia",
+            version=plan.gpu_operator.version,
+            values=values(plan),
+        )
+    else:
+        wanted = _policy_spec(values(plan))
+        owned = {field: wanted[field] for field in ("daemonsets", "devicePlugin", "migManager")}
+        owned["daemonsets"] = {"tolerations": owned["daemonsets"]["tolerations"]}
+        owned["devicePlugin"] = {"config": owned["devicePlugin"]["config"]}
+        yield Manifest(_cluster_policy(plan, owned), patch=True)
+
+
+def values(plan: Plan) -> dict[str, Any]:
+    """The chart's values: what the pools need, then the user's own merged over them."""
+    tolerations = operand_tolerations(plan)
+    mig_configs = mig_config_map(plan)
+    ours: dict[str, Any] = {
+        "driver": _driver(plan),
+        # Empty, so that each node's device-plugin config decides: a value here would override them all.
+        "mig": {"strategy": ""},
+        "devicePlugin": {"config": {"create": False, "name": device_plugin_config_map(plan), "default": DEFAULT_KEY}},
+        "migManager": _mig_manager(plan, mig_configs),
+        "daemonsets": {"tolerations": tolerations},
+        "node-feature-discovery": {"worker": {"tolerations": tolerations}},
+        "dcgmExporter": {
+            "serviceMonitor": {"enabled": plan.prometheus_operator, "interval": plan.dcgm_interval},
+        },
+    }
+    return _merged(ours, plan.gpu_operator.values)
+
+
+def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
+    """Tolerations of every taint of every pool: without them no operand runs there and no GPU appears."""
+    wanted = [_DEFAULT_TOLERATION]
+    for pool in plan.pools:
+        wanted += [taint.toleration() for taint in pool.taints if taint.toleration() not in wanted]
+    return [wanted[0], *sorted(wanted[1:], key=lambda toleration: sorted(toleration.items()))]
+
+
+def _driver(plan: Plan) -> dict[str, Any]:
+    version = plan.gpu_operator.driver_version
+    return {"enabled": plan.gpu_operator.driver_enabled} | ({"version": version} if version else {})
+
+
+def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:
+    if config_map is None:
+        return {"config": {"create": False, "name": "", "default": "all-disabled"}}
+    partitioned = [pool for pool in plan.pools if pool.mig_config]
+    reboot = plan.cluster.platform == "eks" and any(pool.gpu.architecture in _NEEDS_REBOOT for pool in partitioned)
+    env = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if reboot else {}
+    return {"config": {"create": False, "name": config_map, "default": "all-disabled"}, **env}
+
+
+def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
+    """What the chart makes of `chart` in ClusterPolicy v1. An empty strategy is left out, as the chart does:
+    the CRD's enumeration has no empty string."""
+    strategy = chart["mig"]["strategy"]
+    return {
+        "operator": {"defaultRuntime": "containerd"},
+        "daemonsets": chart["daemonsets"],
+        "driver": chart["driver"],
+        "toolkit": chart.get("toolkit", {"enabled": True}),
+        "devicePlugin": {
+            "enabled": True,
+            "config": {key: chart["devicePlugin"]["config"][key] for key in ("name", "default")},
+        },
+        "dcgm": {"enabled": False},
+        "dcgmExporter": chart["dcgmExporter"],
+        "gfd": {"enabled": True},
+        "nodeStatusExporter": {"enabled": False},
+        "mig": {"strategy": strategy} if strategy else {},
+        "migManager": {"enabled": True}
+        | ({"config": {key: chart["migManager"]["config"][key] for key in ("name", "default")}})
+        | ({"env": chart["migManager"]["env"]} if "env" in chart["migManager"] else {}),
+    }
+
+
+def _cluster_policy(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
+    body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": metadata(plan, "cluster-policy")}
+    return {**body, "spec": spec}
+
+
+def _merged(ours: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` merged into `ours`, mapping by mapping; anything else replaces."""
+    merged = dict(ours)
+    for key, value in over.items():
+        inner = merged.get(key)
+        merged[key] = _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return merged

@@ -1,0 +1,47 @@
+"""What all generated objects have in common: labels that tell where they come from, and derived names.
+
+Must not know any particular kind of object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from gpupool.plan import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool, Tenant
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+TENANT_LABEL = "gpupool.dev/tenant"
+
+
+def object_labels(plan: Plan, pool: Pool | None = None, tenant: Tenant | None = None) -> dict[str, str]:
+    """Labels that tell an object's environment, and its pool or tenant where it has one."""
+    labels = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: plan.environment}
+    if pool is not None:
+        labels[POOL_LABEL] = pool.name
+    if tenant is not None:
+        labels[TENANT_LABEL] = tenant.name
+    return labels
+
+
+def metadata(
+    plan: Plan, name: str, namespace: str | None = None, *, pool: Pool | None = None, tenant: Tenant | None = None
+) -> dict[str, Any]:
+    """The metadata of an object called `name`."""
+    where = {"namespace": namespace} if namespace else {}
+    return {"name": name, **where, "labels": object_labels(plan, pool, tenant)}
+
+
+def content_name(prefix: str, content: Any) -> str:
+    """`<prefix>-<hash>`: a name that changes with `content`, for objects whose readers notice a new name
+    but not an edit (GPU Operator v26.7.0 does not watch the ConfigMaps it is pointed at)."""
+    digest = sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return f"{prefix}-{digest[:10]}"
+
+
+def quantities(counts: Mapping[str, int]) -> dict[str, str]:
+    """Resource counts as quantities, always text: integers make GitOps tools see differences for ever
+    (Karpenter documentation v1.14, NodePool limits)."""
+    return {name: str(count) for name, count in counts.items()}

@@ -1,0 +1,30 @@
+"""Namespaces: the operator's, gpupool's own, and one per tenant, each with its Pod Security level.
+
+Quotas, roles and network rules inside them are other generators' concern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generators.manifest import Manifest
+from generators.metadata import metadata
+from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan, Tenant
+
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_WARN = "pod-security.kubernetes.io/warn"
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    # The operator's daemonsets load kernel modules and mount host paths.
+    yield _namespace(plan, OPERATOR_NAMESPACE, "privileged")
+    yield _namespace(plan, SYSTEM_NAMESPACE, "restricted")
+    for tenant in plan.tenants:
+        yield _namespace(plan, tenant.namespace, "baseline", tenant)
+
+
+def _namespace(plan: Plan, name: str, level: str, tenant: Tenant | None = None) -> Manifest:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(plan, name, tenant=tenant)}
+    # Tenants are warned about what `restricted` would refuse, and stopped at what reaches the host.
+    body["metadata"]["labels"] |= {_ENFORCE: level} | ({_WARN: "restricted"} if tenant else {})
+    return Manifest(body, protect=tenant is not None)

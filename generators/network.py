@@ -1,0 +1,42 @@
+"""NetworkPolicies: nobody reaches into a tenant's namespace, and its pods can't read the node's credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import metadata
+from gpupool.plan import SYSTEM_NAMESPACE, Plan, Tenant
+
+_METADATA_SERVICE = "169.254.169.254/32"
+"""Address of the instance metadata service of EC2 (and GCE, Azure): hands out the node's IAM role."""
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    yield _policy(plan, SYSTEM_NAMESPACE, {"policyTypes": ["Ingress"], "ingress": []})
+    for tenant in plan.tenants:
+        spec = {
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": _named(SYSTEM_NAMESPACE)}]}],
+            "egress": [
+                {"to": [{"podSelector": {}}, {"namespaceSelector": {}}]},
+                {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE]}}, {"ipBlock": {"cidr": "::/0"}}]},
+            ],
+        }
+        yield _policy(plan, tenant.namespace, spec, tenant)
+
+
+def _named(namespace: str) -> dict[str, Any]:
+    return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+def _policy(plan: Plan, namespace: str, spec: dict[str, Any], tenant: Tenant | None = None) -> Manifest:
+    return Manifest(
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": metadata(plan, "gpupool", namespace, tenant=tenant),
+            "spec": {"podSelector": {}, **spec},
+        }
+    )

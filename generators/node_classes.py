@@ -1,0 +1,54 @@
+"""What a pool's machines are made of: an EC2NodeClass per pool on EKS, one KWOKNodeClass locally."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import metadata
+from gpupool.plan import ENVIRONMENT_LABEL, POOL_LABEL, Karpenter, Plan, Pool
+
+LOCAL_CLASS = "default"
+_ROOT_VOLUME = {
+    "deviceName": "/dev/xvda",
+    # Frameworks' images are some 10 GB each; 20 GiB, the image's own size, holds one of them.
+    "ebs": {"volumeSize": "200Gi", "volumeType": "gp3", "encrypted": True, "deleteOnTermination": True},
+}
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    if plan.cluster.platform == "local" and plan.pools:
+        body = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass"}
+        yield Manifest({**body, "metadata": metadata(plan, LOCAL_CLASS), "spec": {}})
+    if plan.cluster.platform == "eks" and plan.karpenter is not None:
+        for pool in plan.pools:
+            yield _ec2(plan, plan.karpenter, pool)
+
+
+def reference(plan: Plan, pool: Pool) -> dict[str, str]:
+    """The nodeClassRef of the pool's NodePools."""
+    if plan.cluster.platform == "local":
+        return {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": LOCAL_CLASS}
+    return {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": pool.name}
+
+
+def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
+    found_by: list[dict[str, Any]] = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
+    return Manifest(
+        {
+            "apiVersion": "karpenter.k8s.aws/v1",
+            "kind": "EC2NodeClass",
+            "metadata": metadata(plan, pool.name, pool=pool),
+            "spec": {
+                "role": karpenter.node_role,
+                "amiSelectorTerms": [{"alias": karpenter.ami_alias}],
+                "subnetSelectorTerms": found_by,
+                "securityGroupSelectorTerms": found_by,
+                "blockDeviceMappings": [_ROOT_VOLUME],
+                "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
+                # Tags that cost reports can be split by.
+                "tags": {ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},
+            },
+        }
+    )

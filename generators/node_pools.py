@@ -1,0 +1,97 @@
+"""Karpenter NodePools: one per pool and capacity type, bounded, replaced only when the pool allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import metadata, quantities
+from generators.node_classes import reference
+from gpupool.plan import Capacity, Plan, Pool, Window
+
+_WEEK_MINUTES = 7 * 1440
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    for pool in plan.pools:
+        for capacity in pool.capacities:
+            yield _node_pool(plan, pool, capacity)
+
+
+def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
+    return Manifest(
+        {
+            "apiVersion": "karpenter.sh/v1",
+            "kind": "NodePool",
+            "metadata": metadata(plan, capacity.name, pool=pool),
+            "spec": {
+                "weight": capacity.weight,
+                "limits": _limits(pool, capacity),
+                "disruption": {
+                    # Moving a running GPU job to save a node costs more than the node.
+                    "consolidationPolicy": "WhenEmpty",
+                    "consolidateAfter": pool.consolidate_after,
+                    "budgets": budgets(pool),
+                },
+                "template": {
+                    "metadata": {"labels": dict(pool.labels)},
+                    "spec": {
+                        "nodeClassRef": reference(plan, pool),
+                        "requirements": _requirements(pool, capacity),
+                        "taints": [taint.as_dict() for taint in pool.taints],
+                        "expireAfter": pool.expire_after,
+                    },
+                },
+            },
+        }
+    )
+
+
+def _limits(pool: Pool, capacity: Capacity) -> dict[str, str]:
+    """Nodes, and the slices that so many of the largest machine have: Karpenter counts what a node
+    advertises, which is slices (Karpenter 1.14.1, pkg/controllers/state)."""
+    slices = {name: count * capacity.max_nodes for name, count in pool.slices_per_node.items()}
+    return quantities({"nodes": capacity.max_nodes, **slices})
+
+
+def _requirements(pool: Pool, capacity: Capacity) -> list[dict[str, Any]]:
+    types = [machine.instance_type for machine in pool.machines]
+    arches = sorted({pool.gpu.instance_type(name).arch for name in types if name is not None})
+    wanted = {
+        "node.kubernetes.io/instance-type": types,
+        "karpenter.sh/capacity-type": [capacity.type],
+        "kubernetes.io/arch": arches,
+        "kubernetes.io/os": ["linux"],
+    } | ({"topology.kubernetes.io/zone": list(pool.zones)} if pool.zones else {})
+    return [{"key": key, "operator": "In", "values": values} for key, values in wanted.items()]
+
+
+def budgets(pool: Pool) -> list[dict[str, Any]]:
+    """Disruption budgets: so many nodes at once, and outside the maintenance window none that is in use.
+    Empty nodes may go at any time. Cron in UTC; the most restrictive budget holds."""
+    allowed: dict[str, Any] = {"nodes": str(pool.max_unavailable)}
+    # Nothing is lost when several empty nodes go at once.
+    drifting = {**allowed, "reasons": ["Drifted", "Underutilized"]}
+    empty = {"nodes": "100%", "reasons": ["Empty"]}
+    frozen = [] if pool.window is None else _closed(pool.window)
+    return [drifting, empty, *frozen]
+
+
+def _closed(window: Window) -> list[dict[str, Any]]:
+    """One budget of 0 for each stretch between the end of one opening and the start of the next."""
+    openings = sorted(day * 1440 + window.start_minute for day in window.weekdays)
+    result = []
+    for index, opening in enumerate(openings):
+        close = opening + window.minutes
+        following = openings[index + 1] if index + 1 < len(openings) else openings[0] + _WEEK_MINUTES
+        day, minute = divmod(close % _WEEK_MINUTES, 1440)
+        result.append(
+            {
+                "nodes": "0",
+                "reasons": ["Drifted", "Underutilized"],
+                "schedule": f"{minute % 60} {minute // 60} * * {day}",
+                "duration": f"{following - close}m",
+            }
+        )
+    return result

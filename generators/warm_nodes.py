@@ -1,0 +1,69 @@
+"""Warm nodes: a small pod on each of so many nodes of a pool, which Karpenter keeps because of it.
+
+The pod asks for no GPU, so every slice of a warm node is free for the first job. Karpenter 1.14 has no
+minimum of its own (static pools are alpha and can't also grow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import metadata
+from generators.priorities import WARM_PRIORITY
+from gpupool.plan import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+
+_IMAGE = "registry.k8s.io/pause:3.10"
+_SELECTOR = "gpupool.dev/warm"
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    for pool in plan.pools:
+        if pool.warm:
+            yield Manifest(_deployment(plan, pool))
+
+
+def _deployment(plan: Plan, pool: Pool) -> dict[str, Any]:
+    labels = {_SELECTOR: pool.name}
+    apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    described = metadata(plan, f"warm-{pool.name}", SYSTEM_NAMESPACE, pool=pool)
+    template = {
+        "metadata": {"labels": {**described["labels"], **labels}},
+        "spec": {
+            "nodeSelector": {POOL_LABEL: pool.name},
+            "tolerations": [taint.toleration() for taint in pool.taints],
+            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+            "priorityClassName": WARM_PRIORITY,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65535,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "keep",
+                    "image": _IMAGE,
+                    "resources": {
+                        "requests": {"cpu": "10m", "memory": "16Mi"},
+                        "limits": {"memory": "16Mi"},
+                    },
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                        "readOnlyRootFilesystem": True,
+                    },
+                }
+            ],
+        },
+    }
+    spec = {
+        "replicas": pool.warm,
+        "selector": {"matchLabels": labels},
+        # No surge: a second pod of a pool at its maximum would wait for a node that can't come.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "template": template,
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": described, "spec": spec}

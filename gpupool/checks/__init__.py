@@ -1,0 +1,39 @@
+"""What the fields of an environment mean together: every refusal that is not about one field's type.
+
+One module per subject, one function per rule, each a generator of Problems. CHECKS is the only place
+where they are registered. Checks read specs and the catalog; they change nothing and know no Plan but
+the pools that are already resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gpupool.checks import labels, names, operator, pools, priorities, tenants
+from gpupool.checks.context import Context, Problem
+
+CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
+    names.file_name,
+    names.pool_names,
+    names.tenant_names,
+    names.priority_names,
+    names.static_nodes,
+    pools.cluster,
+    pools.platform_fields,
+    pools.instance_types,
+    pools.sharing,
+    pools.sizes,
+    pools.fallbacks,
+    pools.maintenance,
+    labels.labels,
+    labels.taints,
+    operator.releases,
+    operator.values,
+    priorities.order,
+    tenants.references,
+    tenants.grants,
+    tenants.budgets,
+    tenants.projects,
+)
+
+__all__ = ["CHECKS", "Context", "Problem"]

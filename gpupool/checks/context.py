@@ -1,0 +1,52 @@
+"""What a check is given, and what it yields. No rule lives here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gpupool.catalog import Catalog, CatalogError, GpuModel
+from gpupool.plan import Pool
+from gpupool.spec import Environment
+from gpupool.yaml_source import Loc
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One refusal: where, what is wrong with which value, and what would be right."""
+
+    loc: Loc
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The environment and everything a rule may hold it against."""
+
+    environment: Environment
+    catalog: Catalog
+    pools: Mapping[str, Pool]
+    """Pools that could be resolved, by name."""
+    named: Mapping[str, frozenset[str]]
+    """All names that the file gives in pools, tenants and priorities, broken ones included, so that a
+    reference to a pool with an error of its own is not reported as unknown."""
+    file_stem: str | None
+    """Name of the file without .yaml; None where the text came from elsewhere."""
+
+    def gpu(self, key: str) -> GpuModel | None:
+        """The GPU model of that key, None where the catalog has none."""
+        try:
+            return self.catalog[key]
+        except CatalogError:
+            return None
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A hint that names what `name` may have meant, else all that is known."""
+    names = list(known)
+    close = get_close_matches(name, names, 1, 0.6)
+    if close:
+        return f'did you mean "{close[0]}"? defined: {", ".join(names)}'
+    return f"defined: {', '.join(names)}" if names else "none is defined"

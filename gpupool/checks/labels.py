@@ -1,0 +1,50 @@
+"""Labels and taints of pools: those that the product or the platform sets are not for users to set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.checks.context import Context, Problem
+
+_OWNED = {
+    "gpupool.dev": "gpupool sets it",
+    "nvidia.com": "the GPU Operator reads or sets it, and gpupool derives it from `sharing`",
+    "karpenter.sh": "Karpenter sets it",
+    "karpenter.k8s.aws": "Karpenter sets it",
+    "kubernetes.io": "Kubernetes sets it",
+    "k8s.io": "Kubernetes sets it",
+}
+_TAINT_EXCEPTIONS = ("nvidia.com/gpu",)
+"""The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values)."""
+
+
+def labels(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        for key in pool.labels:
+            reason = _owner(key)
+            if reason:
+                message = f"label {key!r} is not the pool's to set: {reason}"
+                yield Problem(("pools", index, "labels", key), message, "remove it, or use a key of your own")
+
+
+def taints(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        seen: set[tuple[str, str]] = set()
+        for position, taint in enumerate(pool.taints or ()):
+            reason = None if taint.key in _TAINT_EXCEPTIONS else _owner(taint.key)
+            if reason:
+                message = f"taint {taint.key!r} is not the pool's to set: {reason}"
+                hint = "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
+                yield Problem(("pools", index, "taints", position, "key"), message, hint)
+            if (taint.key, taint.effect) in seen:
+                message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"
+                yield Problem(("pools", index, "taints", position), message, "keep one of them")
+            seen.add((taint.key, taint.effect))
+
+
+def _owner(key: str) -> str | None:
+    domain = key.partition("/")[0] if "/" in key else ""
+    for owned, reason in _OWNED.items():
+        if domain == owned or domain.endswith(f".{owned}"):
+            return reason
+    return None

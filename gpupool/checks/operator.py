@@ -1,0 +1,81 @@
+"""Versions that lack what a pool needs, and Helm values that contradict one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.catalog import CatalogError
+from gpupool.checks.context import Context, Problem
+from gpupool.operator_releases import (
+    OperatorRelease,
+    driver_problems,
+    load_operator_releases,
+    release_problems,
+    version_key,
+)
+
+_KARPENTER_MINIMUM = (1, 7)
+"""First release with NodeOverlay (Karpenter 1.7, alpha gate)."""
+_KUBERNETES_MINIMUM = (1, 30)
+"""First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
+
+_DERIVED = {
+    ("mig", "strategy"): "each pool's sharing decides it per node",
+    ("devicePlugin", "enabled"): "without the device plugin no GPU is advertised",
+    ("devicePlugin", "config"): "it points at the configurations made from the pools",
+    ("migManager", "config"): "it points at the layouts made from the pools",
+    ("daemonsets", "tolerations"): "they are made from the pools' taints",
+    ("driver", "enabled"): "gpuOperator.driver.enabled says it",
+    ("driver", "version"): "gpuOperator.driver.version says it",
+    ("node-feature-discovery", "worker", "tolerations"): "they are made from the pools' taints",
+}
+"""Values that gpupool derives; a second value for one of them could only disagree."""
+
+
+def releases(context: Context) -> Iterator[Problem]:
+    environment = context.environment
+    operator, known = environment.gpu_operator, load_operator_releases()
+    if version_key(environment.cluster.kubernetes_version) < _KUBERNETES_MINIMUM:
+        message = f"Kubernetes {environment.cluster.kubernetes_version} is too old"
+        yield Problem(("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API")
+    if environment.cluster.platform != "static" and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM:
+        message = f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
+        yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
+    release: OperatorRelease | None = None
+    if operator.version in known:
+        release = known[operator.version]
+    elif version_key(operator.version) < min(version_key(version) for version in known.releases):
+        message = f"GPU Operator {operator.version} is older than any that gpupool knows"
+        yield Problem(("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}")
+    yield from _pool_needs(context, release)
+
+
+def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[Problem]:
+    operator = context.environment.gpu_operator
+    driver, loc = operator.driver.version, ("gpuOperator", "driver", "version")
+    if driver is None and operator.driver.enabled and release is not None:
+        driver, loc = release.driver, ("gpuOperator", "version")
+    for pool in context.pools.values():
+        try:
+            problems = driver_problems(driver, pool.gpu, pool.sharing) if driver else []
+        except CatalogError:
+            continue
+        for problem in problems:
+            yield Problem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
+        for problem in release_problems(release, pool.gpu, pool.sharing) if release else ():
+            yield Problem(("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint)
+
+
+def values(context: Context) -> Iterator[Problem]:
+    for path, reason in _DERIVED.items():
+        inner: object = context.environment.gpu_operator.values
+        for part in path:
+            inner = inner.get(part) if isinstance(inner, dict) else None
+        if inner is not None:
+            loc = ("gpuOperator", "values", *path)
+            yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+    partitioned = [pool.name for pool in context.pools.values() if pool.mig_config]
+    manager = context.environment.gpu_operator.values.get("migManager")
+    if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
+        message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"
+        yield Problem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")

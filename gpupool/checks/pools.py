@@ -1,0 +1,145 @@
+"""Pools: the GPU exists, can be shared that way, sits in those machines, and there is a bound on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool import spec
+from gpupool.capacity import parse_window, sharing_of
+from gpupool.catalog import CatalogError, GpuModel
+from gpupool.checks.context import Context, Problem, closest
+from gpupool.yaml_source import Loc
+
+_CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones")
+_STATIC_FIELDS = ("names", "selector", "gpus")
+
+
+def cluster(context: Context) -> Iterator[Problem]:
+    """What an EKS cluster needs said."""
+    environment = context.environment
+    if environment.cluster.platform != "eks":
+        return
+    if not environment.cluster.region:
+        yield Problem(("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"')
+    if not environment.karpenter.node_role:
+        hint = "add karpenter.nodeRole, the IAM role that Karpenter gives to nodes"
+        yield Problem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", hint)
+
+
+def platform_fields(context: Context) -> Iterator[Problem]:
+    """Cloud pools have instance types and a maximum; static pools have names or a selector."""
+    platform = context.environment.cluster.platform
+    foreign = _CLOUD_FIELDS if platform == "static" else _STATIC_FIELDS
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes")
+        for field in foreign:
+            if field in pool.nodes.model_fields_set:
+                alias = spec.Nodes.model_fields[field].alias or field
+                other = "names or selector" if platform == "static" else "instanceTypes and max"
+                yield Problem((*loc, alias), f"nodes.{alias} has no meaning on platform {platform}", f"use {other}")
+        yield from _static_nodes(loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
+
+
+def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+    if not nodes.instance_types:
+        yield Problem((*loc, "instanceTypes"), "no instance type is named", "list those the pool may start")
+    if nodes.max is None:
+        yield Problem((*loc, "max"), 'field "max" is missing', "say how many nodes there may be; no pool is unbounded")
+
+
+def _static_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+    if bool(nodes.names) == bool(nodes.selector):
+        both = "names and a selector both choose" if nodes.names else "neither names nor a selector chooses"
+        yield Problem(loc, f"{both} the nodes", "use exactly one of nodes.names and nodes.selector")
+    if nodes.selector and nodes.max is None:
+        yield Problem((*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most")
+    if nodes.names and nodes.max not in (None, len(nodes.names)):
+        message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
+        yield Problem((*loc, "max"), message, "leave max out where nodes are named")
+
+
+def instance_types(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        gpu = context.gpu(pool.gpu)
+        if gpu is None:
+            continue
+        for position, name in enumerate(pool.nodes.instance_types):
+            loc: Loc = ("pools", index, "nodes", "instanceTypes", position)
+            if pool.nodes.instance_types.index(name) < position:
+                yield Problem(loc, f"{name} is listed twice", "list it once")
+            else:
+                yield from _instance_type(context, loc, gpu, name)
+
+
+def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iterator[Problem]:
+    carried = ", ".join(candidate.name for candidate in gpu.instance_types) or "none in the catalog"
+    hint = f"instance types with the {gpu.title}: {carried}"
+    try:
+        found = gpu.instance_type(name)
+    except CatalogError:
+        owner = context.catalog.owner(name)
+        if owner is not None:
+            yield Problem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
+        elif name in context.catalog.unusable:
+            yield Problem(loc, f"{name} can't serve a pool: {context.catalog.unusable[name]}", hint)
+        else:
+            yield Problem(loc, f"{name} is not in the catalog", hint)
+        return
+    if context.environment.cluster.platform == "eks" and not found.karpenter:
+        yield Problem(loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint)
+
+
+def sharing(context: Context) -> Iterator[Problem]:
+    """The GPU is in the catalog and can be divided as asked."""
+    for index, pool in enumerate(context.environment.pools):
+        try:
+            gpu = context.catalog[pool.gpu]
+        except CatalogError as error:
+            yield Problem(("pools", index, "gpu"), error.message, error.hint)
+            continue
+        field = "layout" if pool.sharing.mode == "mig" else "replicas"
+        loc: Loc = ("pools", index, "sharing", "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field)
+        for problem in sharing_of(pool.sharing).problems(gpu):
+            yield Problem(loc, problem.message, problem.hint)
+
+
+def sizes(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        nodes, loc = pool.nodes, ("pools", index, "nodes")
+        if nodes.max is not None and nodes.warm > nodes.max:
+            message = f"{nodes.warm} warm nodes are more than the maximum of {nodes.max}"
+            yield Problem((*loc, "warm"), message, "lower warm or raise max")
+        if nodes.max == 1 and 0 < nodes.spot_share < 1:
+            message = f"a spot share of {nodes.spot_share:g} can't be kept with one node"
+            yield Problem((*loc, "spotShare"), message, "use 0 or 1, or raise max to 2 or more")
+
+
+def fallbacks(context: Context) -> Iterator[Problem]:
+    pools = {pool.name: pool for pool in context.environment.pools}
+    for index, pool in enumerate(context.environment.pools):
+        for position, name in enumerate(pool.fallback_to):
+            loc: Loc = ("pools", index, "fallbackTo", position)
+            if name not in context.named["pools"]:
+                yield Problem(loc, f"pool {name!r} is not defined", closest(name, pools))
+            elif name == pool.name:
+                yield Problem(loc, f"pool {name!r} falls back to itself", "name another pool")
+            elif name in pools:
+                for side in (pool, pools[name]):
+                    if side.sharing.mode != "time-slicing":
+                        message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
+                        yield Problem(loc, message, "fall back between time-sliced pools only")
+                        break
+
+
+def maintenance(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "maintenance")
+        if pool.maintenance.window is not None:
+            try:
+                parse_window(pool.maintenance.window)
+            except ValueError as error:
+                message = f"{pool.maintenance.window!r} is not a window: {error}"
+                yield Problem((*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"')
+        if pool.nodes.max is not None and pool.maintenance.max_unavailable > pool.nodes.max:
+            message = f"{pool.maintenance.max_unavailable} nodes may be unavailable, but there are {pool.nodes.max} at most"
+            yield Problem((*loc, "maxUnavailable"), message, f"use at most {pool.nodes.max}")

@@ -1,0 +1,118 @@
+"""Tenants: what they refer to exists, what they are granted can exist, what they may spend is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from gpupool import spec
+from gpupool.capacity import grant_slices
+from gpupool.catalog import CatalogError
+from gpupool.checks.context import Context, Problem, closest
+from gpupool.plan import HOURS_PER_MONTH, Pool
+from gpupool.yaml_source import Loc
+
+_HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
+
+
+def references(context: Context) -> Iterator[Problem]:
+    environment = context.environment
+    priorities = [priority.name for priority in environment.priorities]
+    for index, tenant in enumerate(environment.tenants):
+        wanted = tenant.max_priority
+        if wanted is not None and wanted not in context.named["priorities"]:
+            message = f"priority {wanted!r} is not defined"
+            yield Problem(("tenants", index, "maxPriority"), message, closest(wanted, priorities))
+        for pool in tenant.pools:
+            if pool not in context.named["pools"]:
+                message = f"pool {pool!r} is not defined"
+                hint = closest(pool, (known.name for known in environment.pools))
+                yield Problem(("tenants", index, "pools", pool), message, hint)
+
+
+def grants(context: Context) -> Iterator[Problem]:
+    for index, tenant in enumerate(context.environment.tenants):
+        for name, grant in tenant.pools.items():
+            if name in context.pools:
+                yield from _grant(("tenants", index, "pools", name), context.pools[name], grant)
+
+
+def _grant(loc: Loc, pool: Pool, grant: spec.Grant) -> Iterator[Problem]:
+    given = [field for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles)) if value]
+    if len(given) != 1:
+        message = "says nothing" if not given else f"says {' and '.join(given)}"
+        kind = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
+        yield Problem(loc, f"the grant on pool {pool.name!r} {message}", f"say exactly one of {kind}")
+        return
+    if (given == ["profiles"]) != (pool.sharing.mode == "mig") and given != ["gpus"]:
+        other = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
+        message = f"{given[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
+        yield Problem((*loc, given[0]), message, f"say {other}")
+        return
+    gpus_max = pool.nodes_max * pool.gpus_per_node
+    if grant.gpus is not None and grant.gpus > gpus_max:
+        message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {gpus_max}"
+        hint = f"{pool.nodes_max} nodes x {pool.gpus_per_node} GPUs; raise nodes.max or grant less"
+        yield Problem((*loc, "gpus"), message, hint)
+        return
+    try:
+        wanted = grant_slices(pool, grant)
+    except CatalogError as error:
+        yield Problem((*loc, "profiles"), error.message, error.hint)
+        return
+    for resource, count in wanted.items():
+        most = pool.slices_max.get(resource, 0)
+        if count > most:
+            yield Problem((*loc, given[0]), *_too_many(pool, resource, count, most))
+
+
+def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, str]:
+    if most == 0:
+        offered = ", ".join(pool.slices_per_node)
+        return f"pool {pool.name!r} has no {resource}", f"it offers {offered}; name one of its profiles"
+    per_node = pool.slices_per_node[resource]
+    message = f"{count} x {resource} of pool {pool.name!r} are more than its maximum of {most}"
+    return message, f"{pool.nodes_max} nodes x {per_node} a node; raise nodes.max or grant less"
+
+
+def budgets(context: Context) -> Iterator[Problem]:
+    """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
+    split among its tenants by what they are granted."""
+    floors = {name: cost[0] for name, pool in context.pools.items() if (cost := pool.monthly_usd()) and cost[0] > 0}
+    totals = {name: _granted(context, name) for name in floors}
+    for index, tenant in enumerate(context.environment.tenants):
+        if tenant.budget is None:
+            continue
+        owed = 0.0
+        for name in tenant.pools:
+            share = totals.get(name, {}).get(tenant.name)
+            if share:
+                owed += floors[name] * float(share / sum(totals[name].values()))
+        owed *= _HOURS[tenant.budget.period] / HOURS_PER_MONTH
+        if owed > tenant.budget.usd:
+            message = f"{tenant.budget.usd:.2f} USD a {tenant.budget.period} is less than the tenant's share of warm nodes alone, {owed:.2f}"
+            yield Problem(("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm")
+
+
+def _granted(context: Context, name: str) -> dict[str, Fraction]:
+    """Tenant -> physical GPUs granted of the pool called `name`."""
+    pool, shares = context.pools[name], dict[str, Fraction]()
+    for tenant in context.environment.tenants:
+        if name in tenant.pools:
+            try:
+                slices = grant_slices(pool, tenant.pools[name])
+            except CatalogError:
+                continue
+            equivalents = pool.equivalents
+            shares[tenant.name] = sum((count * equivalents.get(r, Fraction(0)) for r, count in slices.items()), Fraction(0))
+    return shares
+
+
+def projects(context: Context) -> Iterator[Problem]:
+    for index, tenant in enumerate(context.environment.tenants):
+        for position, project in enumerate(tenant.projects):
+            if tenant.projects.index(project) < position:
+                yield Problem(("tenants", index, "projects", position), f"project {project!r} is listed twice", "list it once")
+        if tenant.budget is not None and sorted(tenant.budget.alert_at) != list(tenant.budget.alert_at):
+            message = f"alertAt {list(tenant.budget.alert_at)} is not in rising order"
+            yield Problem(("tenants", index, "budget", "alertAt"), message, "list the shares from low to high")

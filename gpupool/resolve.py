@@ -1,0 +1,171 @@
+"""Environment x catalog -> Plan: every default filled, every cross-check done, every finding at once.
+
+The only maker of Plans. Reads files through `load` and adds no rule of its own: what is refused is in
+`gpupool.checks`, what is computed in `gpupool.capacity` and `gpupool.sharing`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from gpupool import plan, spec
+from gpupool.capacity import capacities, grant_slices, machines, parse_window, sharing_of
+from gpupool.catalog import Catalog, CatalogError, load_catalog
+from gpupool.checks import CHECKS, Context
+from gpupool.findings import Finding, SpecError
+from gpupool.load import Loaded, find_environment, load
+from gpupool.sharing import MigSharing
+
+
+def read_plan(env: str) -> plan.Plan:
+    """The Plan of ENV, an environment's name or a file's path. Raises UsageError, SpecError."""
+    return resolve(load(find_environment(env)))
+
+
+def findings_of(path: Path) -> tuple[Finding, ...]:
+    """Everything that is wrong with the file at `path`, in its order; empty where it is sound."""
+    try:
+        resolve(load(path))
+    except SpecError as error:
+        return error.findings
+    return ()
+
+
+def resolve(loaded: Loaded, catalog: Catalog | None = None) -> plan.Plan:
+    """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together."""
+    if loaded.environment is None:
+        raise SpecError(loaded.findings)
+    catalog = catalog or load_catalog()
+    context = _context(loaded, loaded.environment, catalog)
+    problems = [problem for check in CHECKS for problem in check(context)]
+    findings = [*loaded.findings, *(loaded.finding(p.loc, p.message, p.hint) for p in problems)]
+    if findings:
+        raise SpecError(findings)
+    return _plan(context)
+
+
+def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) -> Context:
+    static = environment.cluster.platform == "static"
+    pools: dict[str, plan.Pool] = {}
+    for pool in environment.pools:
+        resolved = _pool(pool, catalog, static)
+        if resolved is not None:
+            pools.setdefault(pool.name, resolved)
+    named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
+    file = Path(loaded.source.file)
+    return Context(environment, catalog, pools, named, file.stem if file.suffix == ".yaml" else None)
+
+
+def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
+    """The resolved pool; None where a check will say why it can't be."""
+    nodes = pool.nodes
+    try:
+        gpu = catalog[pool.gpu]
+        sharing = sharing_of(pool.sharing)
+        if sharing.problems(gpu):
+            return None
+        kinds = machines(gpu, sharing, nodes, static)
+        window = parse_window(pool.maintenance.window) if pool.maintenance.window else None
+    except (CatalogError, ValueError):
+        return None
+    nodes_max = nodes.max or len(nodes.names)
+    if not kinds or not nodes_max:
+        return None
+    mig = mig_config_name(sharing)
+    labels = {
+        **pool.labels,
+        plan.POOL_LABEL: pool.name,
+        # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
+        # by the new ConfigMap's name, and no node is replaced.
+        "nvidia.com/device-plugin.config": pool.name,
+        **({"nvidia.com/mig.config": mig} if mig else {}),
+    }
+    taints = [plan.Taint(t.key, t.value, t.effect) for t in pool.taints or ()]
+    if pool.taints is None:
+        taints = [plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule")]
+    return plan.Pool(
+        name=pool.name,
+        description=pool.description,
+        gpu=gpu,
+        sharing=sharing,
+        machines=kinds,
+        capacities=() if static else capacities(pool.name, nodes_max, nodes.spot_share),
+        nodes_max=nodes_max,
+        warm=nodes.warm,
+        spot_share=nodes.spot_share,
+        zones=tuple(nodes.zones),
+        consolidate_after=nodes.consolidate_after,
+        expire_after=nodes.expire_after,
+        node_names=tuple(nodes.names),
+        node_selector=nodes.selector,
+        labels=labels,
+        own_labels=pool.labels,
+        taints=tuple(taints),
+        fallback_to=tuple(pool.fallback_to),
+        max_unavailable=pool.maintenance.max_unavailable,
+        window=window,
+        mig_config=mig,
+    )
+
+
+def mig_config_name(sharing: plan.Sharing) -> str | None:
+    """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
+    that another layout is another label value and Karpenter replaces the node. None without MIG.
+    A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
+    if not isinstance(sharing, MigSharing):
+        return None
+    parts = [f"{count}x{profile}" for profile, count in sorted(sharing.layout.items(), reverse=True)]
+    name = "_".join(parts).replace("+", ".")
+    if len(name) <= 63:
+        return name
+    return f"{parts[0]}_{sha256(name.encode()).hexdigest()[:12]}".replace("+", ".")
+
+
+def _plan(context: Context) -> plan.Plan:
+    environment = context.environment
+    cluster, operator = environment.cluster, environment.gpu_operator
+    return plan.Plan(
+        environment=environment.metadata.name,
+        cluster=plan.Cluster(
+            cluster.platform, cluster.name, cluster.region, cluster.kubernetes_version, cluster.kube_context
+        ),
+        gpu_operator=plan.GpuOperator(
+            operator.install, operator.version, operator.driver.enabled, operator.driver.version, operator.values
+        ),
+        karpenter=None if cluster.platform == "static" else _karpenter(environment),
+        pools=tuple(context.pools.values()),
+        priorities=tuple(
+            plan.Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
+            for p in environment.priorities
+        ),
+        tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
+        prometheus_operator=environment.monitoring.prometheus_operator,
+        dcgm_interval=environment.monitoring.dcgm_interval,
+        queue_enabled=environment.queue.enabled,
+    )
+
+
+def _karpenter(environment: spec.Environment) -> plan.Karpenter:
+    given = environment.karpenter
+    tag = given.discovery_tag or environment.cluster.name
+    return plan.Karpenter(given.install, given.version, given.node_role, tag, given.ami_alias)
+
+
+def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
+    lowest = context.environment.priorities[-1].name if context.environment.priorities else None
+    budget = tenant.budget
+    return plan.Tenant(
+        name=tenant.name,
+        namespace=tenant.namespace,
+        projects=tuple(tenant.projects),
+        weight=tenant.weight,
+        max_priority=tenant.max_priority or lowest,
+        grants={name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()},
+        running=tenant.limits.running,
+        queued=tenant.limits.queued,
+        gpus_per_job=tenant.limits.gpus_per_job,
+        budget=plan.Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted) if budget else None,
+        oidc_groups=tuple(tenant.access.oidc_groups),
+        service_accounts=tuple(tenant.access.service_accounts),
+    )
