@@ -1,0 +1,226 @@
+"""Start, inspect and stop one local control plane.
+
+`up` is idempotent: what runs and is healthy is left alone, what died is started again on the same data,
+what a crash left behind is cleaned away. No supervising process stays; the parts run in sessions of their
+own and outlive the command that started them. `down` leaves no process, port or folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.local import binaries, components, crds, processes
+from infra.local.api import Api, ApiError
+from infra.local.components import Ports
+from infra.local.failures import LocalError
+from infra.local.instance import Instance
+from infra.local.layout import Layout, default_folder
+
+Report = Callable[[str], None]
+_READY_SECONDS = 60.0
+_PROBE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """What one part is doing."""
+
+    name: str
+    running: bool
+    pid: int | None
+    memory_mib: float | None
+    log: Path
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a control plane is doing."""
+
+    folder: Path
+    exists: bool
+    """Whether it was started and not stopped since."""
+    healthy: bool
+    """Every part runs and the API server and Karpenter say that they are ready."""
+    server: str | None
+    kubeconfig: Path
+    components: tuple[ComponentStatus, ...]
+    problems: tuple[str, ...]
+    """What is wrong, each with the log to read."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Stable keys for `--format json`."""
+        return {
+            "folder": str(self.folder),
+            "exists": self.exists,
+            "healthy": self.healthy,
+            "server": self.server,
+            "kubeconfig": str(self.kubeconfig),
+            "components": [
+                {
+                    "name": part.name,
+                    "running": part.running,
+                    "pid": part.pid,
+                    "memoryMiB": part.memory_mib,
+                    "log": str(part.log),
+                }
+                for part in self.components
+            ],
+            "problems": list(self.problems),
+        }
+
+
+class ControlPlane:
+    """The control plane whose data folder is given (default: GPUPOOL_LOCAL_DIR or .gpupool/local)."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.layout = Layout((folder or default_folder()).absolute())
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig; exists while the control plane does."""
+        return self.layout.kubeconfig
+
+    @property
+    def pulumi_folder(self) -> Path:
+        """Where Pulumi state that belongs to this control plane lies; `down` removes it with the rest."""
+        return self.layout.pulumi
+
+    def api(self, timeout: float = 30.0) -> Api:
+        """A client with the administrator's rights. Raises OSError when there is no kubeconfig."""
+        return Api.from_kubeconfig(self.kubeconfig, timeout)
+
+    def up(self, report: Report = lambda _: None) -> Status:
+        """Bring it up, or back up, and return its status once everything is ready.
+
+        Raises LocalError with the end of the guilty log when a part does not start; what was started is
+        stopped again and the logs are kept.
+        """
+        programs = binaries.locate_all(components.PROGRAMS, report)
+        definitions = crds.definitions(report)
+        with Instance.locked(self.layout) as instance:
+            if self._healthy(instance, programs):
+                return self.status()
+            try:
+                self._start(instance, programs, definitions, report)
+            except BaseException:
+                instance.stop_all()
+                instance.forget()
+                raise
+        return self.status()
+
+    def down(self, report: Report = lambda _: None) -> bool:
+        """Stop everything and remove the data folder; False when there was nothing to stop or remove."""
+        if not self.layout.data.exists():
+            strays = processes.marked(self.layout.data)
+            processes.stop(strays, 3.0)
+            return bool(strays)
+        with Instance.locked(self.layout) as instance:
+            instance.stop_all(report)
+            shutil.rmtree(self.layout.data, ignore_errors=True)
+            shutil.rmtree(self.layout.data, ignore_errors=True)  # a log line may have come in between
+        with contextlib.suppress(OSError):
+            if self.layout.data.parent.name == ".gpupool":
+                self.layout.data.parent.rmdir()
+        return True
+
+    def status(self) -> Status:
+        """What runs right now; changes nothing."""
+        instance = Instance.read(self.layout)
+        parts, problems = [], []
+        for name in components.NAMES:
+            running = instance.running.get(name)
+            is_alive = running is not None and processes.alive(running)
+            pid = running.pid if running and is_alive else None
+            memory = processes.memory_mib(pid) if pid else None
+            parts.append(ComponentStatus(name, is_alive, pid, memory, self.layout.log(name)))
+            if instance.ports and not is_alive:
+                problems.append(f"{name} is not running; its log: {self.layout.log(name)}")
+        if instance.ports and not problems:
+            problems += self._unready(instance.ports)
+        return Status(
+            folder=self.layout.data,
+            exists=instance.ports is not None,
+            healthy=instance.ports is not None and not problems,
+            server=f"https://127.0.0.1:{instance.ports.api}" if instance.ports else None,
+            kubeconfig=self.kubeconfig,
+            components=tuple(parts),
+            problems=tuple(problems),
+        )
+
+    def _healthy(self, instance: Instance, programs: Mapping[str, Path]) -> bool:
+        """Whether everything runs as it would be started today."""
+        if instance.ports is None or not self.kubeconfig.exists():
+            return False
+        return not instance.dead_or_outdated(programs, components.NAMES) and not self._unready(instance.ports)
+
+    def _unready(self, ports: Ports) -> list[str]:
+        problems = []
+        if not self._api_ready():
+            problems.append(f"kube-apiserver does not answer; its log: {self.layout.log('kube-apiserver')}")
+        if not _http_ok(f"http://127.0.0.1:{ports.karpenter_health}/healthz"):
+            problems.append(f"karpenter is not healthy; its log: {self.layout.log('karpenter')}")
+        return problems
+
+    def _api_ready(self) -> bool:
+        try:
+            return bool(self.api(timeout=_PROBE_SECONDS).request("GET", "/readyz") == "ok")
+        except (ApiError, OSError, ValueError):
+            return False
+
+    def _start(
+        self,
+        instance: Instance,
+        programs: Mapping[str, Path],
+        definitions: list[dict[str, Any]],
+        report: Report,
+    ) -> None:
+        """Start what is missing, from the store upwards."""
+        layout = self.layout
+        if instance.dead_or_outdated(programs, components.CORE) or not self._api_ready():
+            instance.stop_all()
+            instance.choose_ports()
+            instance.start(components.CORE, programs, report)
+            self._wait(instance, "kube-apiserver", layout.certificate.exists)
+            instance.write_kubeconfigs()
+            self._wait(instance, "kube-apiserver", self._api_ready)
+        instance.remove_strays()
+        instance.start(components.AFTER_CORE, programs, report)
+        api = self.api()
+        crds.serve(api, definitions)
+        instance.start(components.AFTER_CRDS, programs, report)
+        self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
+        health = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
+        self._wait(instance, "karpenter", lambda: _http_ok(health))
+        self._wait(instance, "gpu-operator", components.operator_ready_file(layout).exists)
+        api.close()
+        instance.check_alive()
+
+    def _wait(self, instance: Instance, culprit: str, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`; a part that died meanwhile, or `culprit` when time is up, is reported."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not ready():
+            instance.check_alive()
+            if time.monotonic() > deadline:
+                raise LocalError(instance.blame(culprit, f"is not ready after {_READY_SECONDS:.0f} s"))
+            time.sleep(0.05)
+
+
+def _http_ok(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=_PROBE_SECONDS) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def _has_default_account(api: Api) -> bool:
+    """Without this account no pod can be made; the controller manager makes it."""
+    return api.get("v1", "ServiceAccount", "default", "default") is not None

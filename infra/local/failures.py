@@ -1,0 +1,7 @@
+"""The one error of the local control plane: what went wrong, where to look, what to do."""
+
+from __future__ import annotations
+
+
+class LocalError(Exception):
+    """A failure that the user can act on; `str()` is the whole message, ready to print."""

@@ -1,0 +1,33 @@
+"""Labels, annotations and resources that the simulated operator reads or writes; only names, no logic."""
+
+from __future__ import annotations
+
+# Inputs: the GPU Operator's own (gpu-operator v26.7.0, k8s-device-plugin v0.20.0, mig-parted v0.15.0).
+PLUGIN_CONFIG_LABEL = "nvidia.com/device-plugin.config"
+MIG_CONFIG_LABEL = "nvidia.com/mig.config"
+MIG_STATE_LABEL = "nvidia.com/mig.config.state"
+OPT_OUT_LABEL = "nvidia.com/gpu.deploy.operands"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+
+GPU = "nvidia.com/gpu"
+MIG_PREFIX = "nvidia.com/mig-"
+SHARED_SUFFIX = ".shared"
+
+NAMESPACE = "gpu-operator"
+MIG_CONFIG_KEY = "config.yaml"
+
+# Inputs of the simulation alone: what hardware a node has and how it shall misbehave.
+GPU_ANNOTATION = "simulated.gpupool.dev/gpu"
+"""Catalog key of the GPU of a node that no cloud provider made."""
+GPUS_ANNOTATION = "simulated.gpupool.dev/gpus"
+"""How many of them; 1 without it."""
+FAIL_ANNOTATION = "simulated.gpupool.dev/fail"
+"""`mig` or `plugin`: that operand fails on this node."""
+DELAY_ANNOTATION = "simulated.gpupool.dev/delay"
+"""For example 5s: how long each operand takes on this node."""
+
+# Outputs of the simulation alone.
+STATE_ANNOTATION = "simulated.gpupool.dev/state"
+"""What the operands on this node have loaded, as JSON; survives a restart of the simulation."""
+ERROR_ANNOTATION = "simulated.gpupool.dev/error"
+"""Why an operand on this node is in trouble; gone when none is."""
