@@ -228,7 +228,8 @@ class Catalog:
 
 def mig_resource(profile_name: str) -> str:
     """The extended resource of a MIG profile; `+` is not allowed in resource names and becomes `.`
-    (k8s-device-plugin v0.20.0, mixed strategy)."""
+    (k8s-device-plugin v0.20.0, mixed strategy).
+    """
     return "nvidia.com/mig-" + profile_name.replace("+", ".")
 
 

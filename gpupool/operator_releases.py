@@ -99,7 +99,8 @@ def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRel
 
 def version_key(version: str) -> tuple[int, ...]:
     """Numbers of a version, for comparing: `v26.7.0` -> (26, 7, 0), `595.91.07` -> (595, 91, 7). A missing
-    patch counts as the lowest, so a bare driver branch is below all its releases."""
+    patch counts as the lowest, so a bare driver branch is below all its releases.
+    """
     return tuple(int(number) for number in re.findall(r"\d+", version))
 
 

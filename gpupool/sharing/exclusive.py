@@ -20,11 +20,11 @@ class Exclusive:
     def product_suffix(self) -> str:
         return ""
 
-    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+    def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: 1}
 
-    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+    def equivalents(self, _gpu: GpuModel, /) -> dict[str, Fraction]:
         return {GPU_RESOURCE: Fraction(1)}
 
-    def problems(self, gpu: GpuModel) -> list[Problem]:
+    def problems(self, _gpu: GpuModel, /) -> list[Problem]:
         return []

@@ -30,10 +30,10 @@ class MigSharing:
     def product_suffix(self) -> str:
         return ""
 
-    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+    def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {mig_resource(name): count for name, count in self.layout.items()}
 
-    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+    def equivalents(self, gpu: GpuModel, /) -> dict[str, Fraction]:
         """Memory slices of one instance over those of the GPU. Raises CatalogError for a profile that `gpu`
         lacks.
         """
@@ -42,7 +42,7 @@ class MigSharing:
         slots = gpu.mig.slots
         return {mig_resource(name): Fraction(gpu.mig.profile(name).size, slots) for name in self.layout}
 
-    def problems(self, gpu: GpuModel) -> list[Problem]:
+    def problems(self, gpu: GpuModel, /) -> list[Problem]:
         found = verdict(gpu, self.layout)
         if found.fits:
             return []

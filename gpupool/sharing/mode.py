@@ -34,13 +34,13 @@ class Sharing(Protocol):
     def product_suffix(self) -> str:
         """What GPU Feature Discovery appends to `nvidia.com/gpu.product` (`-SHARED` or nothing)."""
 
-    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+    def slices_per_gpu(self, gpu: GpuModel, /) -> dict[str, int]:
         """Extended resource to the number of it that one physical GPU contributes."""
 
-    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+    def equivalents(self, gpu: GpuModel, /) -> dict[str, Fraction]:
         """Extended resource to the physical GPUs that one unit of it stands for in quotas, fairness and
         cost.
         """
 
-    def problems(self, gpu: GpuModel) -> list[Problem]:
+    def problems(self, gpu: GpuModel, /) -> list[Problem]:
         """Why this sharing can't be had on `gpu`; empty when it can."""

@@ -26,13 +26,13 @@ class Mps:
     def product_suffix(self) -> str:
         return "-SHARED"
 
-    def slices_per_gpu(self, gpu: GpuModel) -> dict[str, int]:
+    def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: self.replicas}
 
-    def equivalents(self, gpu: GpuModel) -> dict[str, Fraction]:
+    def equivalents(self, _gpu: GpuModel, /) -> dict[str, Fraction]:
         return {GPU_RESOURCE: Fraction(1, self.replicas)}
 
-    def problems(self, gpu: GpuModel) -> list[Problem]:
+    def problems(self, gpu: GpuModel, /) -> list[Problem]:
         problems = too_few_replicas(self.replicas)
         if self.replicas > gpu.mps_clients:
             problems.append(

@@ -45,4 +45,5 @@ def _first(mig: Mig, candidates: list[Counts]) -> tuple[dict[str, int], ...]:
 
 
 def as_layout(mig: Mig, counts: Counts) -> dict[str, int]:
+    """Counts as a layout: profile name to count, largest first."""
     return {mig.profiles[i].name: counts[i] for i in display_order(mig) if counts[i]}

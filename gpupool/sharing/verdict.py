@@ -118,7 +118,8 @@ def _stranger(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[
                 continue
             # NVML numbers shapes, and a number means the same shape only on GPUs with the same row of slices.
             same = own.get(profile.nvml_id) if model.mig and model.mig.slots == mig.slots else None
-            here = f"on the {gpu.title} it is {same.name}" if same else error.hint
+            names = ", ".join(one.name for one in mig.profiles)
+            here = f"on the {gpu.title} it is {same.name}" if same else f"the {gpu.title} has {names}"
             return f"{name} is a profile of the {model.title}; {here}", same
     close = difflib.get_close_matches(name, [profile.name for profile in mig.profiles], n=1)
     return f"the {gpu.title} has {error.message}; {error.hint}", mig.profile(close[0]) if close else None
