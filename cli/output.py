@@ -46,9 +46,7 @@ def print_json(value: Any) -> None:
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
     """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned)."""
     cells = [[str(cell) for cell in row] for row in rows]
-    widths = [
-        max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(columns)
-    ]
+    widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(columns)]
     bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
     titles = [title.upper() for title in columns]
     for number, row in enumerate([titles, *cells]):

@@ -27,7 +27,7 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _text(dumper: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
+def _text(_: yaml.CSafeDumper, value: str) -> yaml.ScalarNode:
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return yaml.ScalarNode("tag:yaml.org,2002:str", value)
     style = "|" if _BLOCK.fullmatch(value) else '"'

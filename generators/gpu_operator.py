@@ -50,7 +50,9 @@ def values(plan: Plan) -> dict[str, Any]:
         "driver": _driver(plan),
         # Empty, so that each node's device-plugin config decides: a value here would override them all.
         "mig": {"strategy": ""},
-        "devicePlugin": {"config": {"create": False, "name": device_plugin_config_map(plan), "default": DEFAULT_KEY}},
+        "devicePlugin": {
+            "config": {"create": False, "name": device_plugin_config_map(plan), "default": DEFAULT_KEY}
+        },
         "migManager": _mig_manager(plan, mig_configs),
         "daemonsets": {"tolerations": tolerations},
         "node-feature-discovery": {"worker": {"tolerations": tolerations}},
@@ -78,7 +80,9 @@ def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:
     if config_map is None:
         return {"config": {"create": False, "name": "", "default": "all-disabled"}}
     partitioned = [pool for pool in plan.pools if pool.mig_config]
-    reboot = plan.cluster.platform == "eks" and any(pool.gpu.architecture in _NEEDS_REBOOT for pool in partitioned)
+    reboot = plan.cluster.platform == "eks" and any(
+        pool.gpu.architecture in _NEEDS_REBOOT for pool in partitioned
+    )
     env = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if reboot else {}
     return {"config": {"create": False, "name": config_map, "default": "all-disabled"}, **env}
 
@@ -108,7 +112,11 @@ def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cluster_policy(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
-    body = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": metadata(plan, "cluster-policy")}
+    body = {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": metadata(plan, "cluster-policy"),
+    }
     return {**body, "spec": spec}
 
 
@@ -117,5 +125,7 @@ def _merged(ours: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(ours)
     for key, value in over.items():
         inner = merged.get(key)
-        merged[key] = _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = (
+            _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+        )
     return merged

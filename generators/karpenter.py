@@ -25,7 +25,7 @@ def generate(plan: Plan) -> Iterator[HelmRelease]:
         values={
             "settings": {
                 "clusterName": plan.cluster.name,
-                # Spot interruption notices come through this queue (Karpenter's own CloudFormation names it so).
+                # Spot interruption notices come by this queue, named as in Karpenter's CloudFormation template.
                 "interruptionQueue": plan.cluster.name,
                 "featureGates": {"nodeOverlay": True},
             }

@@ -65,11 +65,13 @@ class Manifest:
     @property
     def namespace(self) -> str | None:
         """The namespace, None for cluster-scoped objects."""
-        return self.body["metadata"].get("namespace")
+        namespace: str | None = self.body["metadata"].get("namespace")
+        return namespace
 
     @property
     def labels(self) -> Mapping[str, str]:
-        return self.body["metadata"].get("labels", {})
+        labels: Mapping[str, str] = self.body["metadata"].get("labels", {})
+        return labels
 
     @property
     def key(self) -> tuple[int, str, str, str, str]:

@@ -27,7 +27,12 @@ def object_labels(plan: Plan, pool: Pool | None = None, tenant: Tenant | None = 
 
 
 def metadata(
-    plan: Plan, name: str, namespace: str | None = None, *, pool: Pool | None = None, tenant: Tenant | None = None
+    plan: Plan,
+    name: str,
+    namespace: str | None = None,
+    *,
+    pool: Pool | None = None,
+    tenant: Tenant | None = None,
 ) -> dict[str, Any]:
     """The metadata of an object called `name`."""
     where = {"namespace": namespace} if namespace else {}

@@ -24,7 +24,8 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 
 def _namespace(plan: Plan, name: str, level: str, tenant: Tenant | None = None) -> Manifest:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(plan, name, tenant=tenant)}
+    described = metadata(plan, name, tenant=tenant)
     # Tenants are warned about what `restricted` would refuse, and stopped at what reaches the host.
-    body["metadata"]["labels"] |= {_ENFORCE: level} | ({_WARN: "restricted"} if tenant else {})
+    described["labels"] |= {_ENFORCE: level} | ({_WARN: "restricted"} if tenant else {})
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": described}
     return Manifest(body, protect=tenant is not None)

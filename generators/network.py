@@ -1,4 +1,4 @@
-"""NetworkPolicies: nobody reaches into a tenant's namespace, and its pods can't read the node's credentials."""
+"""NetworkPolicies: nobody reaches into a tenant's namespace; its pods can't read the node's credentials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,12 @@ def generate(plan: Plan) -> Iterator[Manifest]:
             "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": _named(SYSTEM_NAMESPACE)}]}],
             "egress": [
                 {"to": [{"podSelector": {}}, {"namespaceSelector": {}}]},
-                {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE]}}, {"ipBlock": {"cidr": "::/0"}}]},
+                {
+                    "to": [
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE]}},
+                        {"ipBlock": {"cidr": "::/0"}},
+                    ]
+                },
             ],
         }
         yield _policy(plan, tenant.namespace, spec, tenant)

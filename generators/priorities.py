@@ -14,7 +14,9 @@ WARM_PRIORITY = "gpupool-warm"
 def generate(plan: Plan) -> Iterator[Manifest]:
     for priority in plan.priorities:
         policy = "PreemptLowerPriority" if priority.preempts else "Never"
-        yield _class(plan, priority.name, priority.value, policy, priority.description or f"{priority.level} GPU jobs")
+        yield _class(
+            plan, priority.name, priority.value, policy, priority.description or f"{priority.level} GPU jobs"
+        )
     if any(pool.warm for pool in plan.pools):
         yield _class(plan, WARM_PRIORITY, -10, "Never", "Keeps warm nodes; anything may push it out")
 

@@ -24,13 +24,21 @@ _LAUNCHER_RULES = [
 ]
 _TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": [*_READ, *_WRITE]},
-    {"apiGroups": [""], "resources": ["pods", "configmaps", "persistentvolumeclaims"], "verbs": [*_READ, *_WRITE]},
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "configmaps", "persistentvolumeclaims"],
+        "verbs": [*_READ, *_WRITE],
+    },
     {"apiGroups": [""], "resources": ["pods/log", "events", "resourcequotas", "limitranges"], "verbs": _READ},
 ]
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(plan, LAUNCHER, SYSTEM_NAMESPACE)}
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(plan, LAUNCHER, SYSTEM_NAMESPACE),
+    }
     yield Manifest(account)
     yield _role(plan, LAUNCHER, _LAUNCHER_RULES)
     yield _role(plan, TENANT_ROLE, _TENANT_RULES)
@@ -45,12 +53,19 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 def _subjects(tenant: Tenant) -> list[dict[str, str]]:
     groups = [{"apiGroup": _GROUP, "kind": "Group", "name": group} for group in tenant.oidc_groups]
     accounts = [account.partition("/") for account in tenant.service_accounts]
-    return groups + [{"kind": "ServiceAccount", "name": name, "namespace": where} for where, _, name in accounts]
+    return groups + [
+        {"kind": "ServiceAccount", "name": name, "namespace": where} for where, _, name in accounts
+    ]
 
 
 def _role(plan: Plan, name: str, rules: list[dict[str, Any]]) -> Manifest:
     """A ClusterRole, for the rules to be in one place; it is only ever bound within a namespace."""
-    body = {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata(plan, name), "rules": rules}
+    body = {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata(plan, name),
+        "rules": rules,
+    }
     return Manifest(body)
 
 

@@ -19,6 +19,8 @@ from gpupool.spec import Environment
 from gpupool.yaml_source import Loc, Source, Unclear, display_path, read_source
 
 _LISTS = ("pools", "tenants", "priorities")
+_CAPACITY = ("name", "gpu", "sharing", "nodes", "value", "level", "namespace")
+"""Fields that other parts of the file are checked against: an item without one of them is left out whole."""
 _SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")
 
 
@@ -43,7 +45,11 @@ class Loaded:
     def named(self, section: str) -> set[str]:
         """Every name that the file gives in `section`, broken items included."""
         items = self.source.data.get(section) if isinstance(self.source.data, dict) else None
-        names = [item.get("name") for item in items or [] if isinstance(item, dict)] if isinstance(items, list) else []
+        names = (
+            [item.get("name") for item in items or [] if isinstance(item, dict)]
+            if isinstance(items, list)
+            else []
+        )
         return {name for name in names if isinstance(name, str)}
 
 
@@ -89,7 +95,9 @@ def check_shape(source: Source) -> Loaded:
     kept = {name: tuple(range(len(data[name]))) for name in _LISTS if _is_list(data, name)}
     if not isinstance(data, dict):
         message = "the file is empty" if data is None else f"the document is {_kind(data)}, not a mapping"
-        finding = source.finding((), message, "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment")
+        finding = source.finding(
+            (), message, "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
+        )
         return Loaded(None, source, (finding,), kept)
     reported: set[Loc] = set()
     while True:
@@ -137,8 +145,8 @@ def _as_in_file(loc: Loc, kept: dict[str, tuple[int, ...]]) -> Loc:
 def _prune(
     data: dict[str, Any], kept: dict[str, tuple[int, ...]], errors: Sequence[tuple[str, Loc]]
 ) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]] | None:
-    """`data` without what the errors are about: an unknown field alone, else the list item or section
-    around it. None where a part that everything needs is broken."""
+    """`data` without what the errors are about: the field where nothing else depends on it, else the list
+    item or section around it. None where a part that everything needs is broken."""
     pruned, dropped = dict(data), {name: set[int]() for name in kept}
     for kind, loc in errors:
         section = loc[0] if loc else ""
@@ -147,7 +155,13 @@ def _prune(
         if kind == "extra_forbidden":
             pruned = _without(pruned, loc)
         elif section in kept and len(loc) > 1 and isinstance(loc[1], int):
-            dropped[section].add(loc[1])
+            if loc[2:3] == ("nodes",) and len(loc) > 3:
+                # A pool without that field counts as unresolved, so nothing is held against its size.
+                pruned = _without(pruned, loc[:4])
+            elif kind == "missing" or len(loc) < 3 or loc[2] in _CAPACITY:
+                dropped[section].add(loc[1])
+            else:
+                pruned = _without(pruned, loc[:3])
         elif section in ("cluster", "metadata", "apiVersion", "api_version", "kind"):
             return None
         else:
@@ -155,7 +169,10 @@ def _prune(
     for section, indexes in dropped.items():
         if section in pruned and indexes:
             pruned[section] = [item for index, item in enumerate(pruned[section]) if index not in indexes]
-            kept = {**kept, section: tuple(at for index, at in enumerate(kept[section]) if index not in indexes)}
+            kept = {
+                **kept,
+                section: tuple(at for index, at in enumerate(kept[section]) if index not in indexes),
+            }
     return pruned, kept
 
 

@@ -166,10 +166,17 @@ class Pool:
             "taints": [taint.as_dict() for taint in self.taints],
             "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
             "machines": [
-                {"instanceType": m.instance_type, "gpus": m.gpus, "slices": dict(m.slices), "usdPerHour": m.usd_per_hour}
+                {
+                    "instanceType": m.instance_type,
+                    "gpus": m.gpus,
+                    "slices": dict(m.slices),
+                    "usdPerHour": m.usd_per_hour,
+                }
                 for m in self.machines
             ],
-            "nodePools": [{"name": c.name, "capacityType": c.type, "maxNodes": c.max_nodes} for c in self.capacities],
+            "nodePools": [
+                {"name": c.name, "capacityType": c.type, "maxNodes": c.max_nodes} for c in self.capacities
+            ],
             "nodes": list(self.node_names),
             "nodeSelector": dict(self.node_selector),
         }

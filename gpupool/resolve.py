@@ -15,7 +15,7 @@ from gpupool.catalog import Catalog, CatalogError, load_catalog
 from gpupool.checks import CHECKS, Context
 from gpupool.findings import Finding, SpecError
 from gpupool.load import Loaded, find_environment, load
-from gpupool.sharing import MigSharing
+from gpupool.sharing import MigSharing, Sharing
 
 
 def read_plan(env: str) -> plan.Plan:
@@ -39,7 +39,9 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None) -> plan.Plan:
     catalog = catalog or load_catalog()
     context = _context(loaded, loaded.environment, catalog)
     problems = [problem for check in CHECKS for problem in check(context)]
-    findings = [*loaded.findings, *(loaded.finding(p.loc, p.message, p.hint) for p in problems)]
+    judged = [loaded.finding(problem.loc, problem.message, problem.hint) for problem in problems]
+    broken = {finding.path for finding in loaded.findings}
+    findings = [*loaded.findings, *(finding for finding in judged if finding.path not in broken)]
     if findings:
         raise SpecError(findings)
     return _plan(context)
@@ -109,7 +111,7 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
     )
 
 
-def mig_config_name(sharing: plan.Sharing) -> str | None:
+def mig_config_name(sharing: Sharing) -> str | None:
     """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
     that another layout is another label value and Karpenter replaces the node. None without MIG.
     A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
@@ -131,7 +133,11 @@ def _plan(context: Context) -> plan.Plan:
             cluster.platform, cluster.name, cluster.region, cluster.kubernetes_version, cluster.kube_context
         ),
         gpu_operator=plan.GpuOperator(
-            operator.install, operator.version, operator.driver.enabled, operator.driver.version, operator.values
+            operator.install,
+            operator.version,
+            operator.driver.enabled,
+            operator.driver.version,
+            operator.values,
         ),
         karpenter=None if cluster.platform == "static" else _karpenter(environment),
         pools=tuple(context.pools.values()),
@@ -165,7 +171,9 @@ def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
-        budget=plan.Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted) if budget else None,
+        budget=plan.Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
+        if budget
+        else None,
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
     )

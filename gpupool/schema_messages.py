@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool.spec import API_VERSION, Environment
+from gpupool.spec import API_VERSION, Environment, Exclusive, Mig, Mps, TimeSlicing
 from gpupool.yaml_source import Loc, Source, Unclear
 
 _PATTERNS = {
@@ -29,20 +29,24 @@ _PATTERNS = {
     "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
 }
 
+_SHARING: tuple[type[BaseModel], ...] = (Exclusive, TimeSlicing, Mps, Mig)
+
 
 def describe(error: Mapping[str, Any], loc: Loc, source: Source) -> tuple[str, str]:
     """Message and hint for one pydantic error at `loc` of `source`."""
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     field = loc[-1] if loc else ""
     if kind == "extra_forbidden":
-        return f'unknown field "{field}"', _known_fields(loc)
+        return f'unknown field "{field}"', _known_fields(loc, source)
     if kind == "missing":
-        return f'field "{field}" is missing', _purpose(loc)
+        return f'field "{field}" is missing', f"add it: {_description(loc)}"
     if kind == "union_tag_not_found":
         return 'field "mode" is missing', "add mode: exclusive, time-slicing, mps or mig"
     if kind == "union_tag_invalid":
         close = get_close_matches(str(context["tag"]), ("exclusive", "time-slicing", "mps", "mig"), 1, 0.5)
-        return f"mode {context['tag']} does not exist", _did_you_mean(close) + "one of exclusive, time-slicing, mps, mig"
+        return f"mode {context['tag']} does not exist", _did_you_mean(
+            close
+        ) + "one of exclusive, time-slicing, mps, mig"
     if isinstance(value, Unclear):
         return _unclear(kind, value)
     return _wrong_value(kind, value, context, loc)
@@ -50,7 +54,10 @@ def describe(error: Mapping[str, Any], loc: Loc, source: Source) -> tuple[str, s
 
 def _unclear(kind: str, value: Unclear) -> tuple[str, str]:
     if kind.startswith(("int", "float")):
-        return f"{value} is read as different numbers, or text, by different readers of YAML", "write plain digits"
+        return (
+            f"{value} is read as different numbers, or text, by different readers of YAML",
+            "write plain digits",
+        )
     if kind.startswith("bool"):
         return f"{value} is not a truth value to every reader of YAML", "write true or false"
     return f"{value} is a number, date or truth value to some readers of YAML", f'put it in quotes: "{value}"'
@@ -61,7 +68,10 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) ->
     match kind:
         case "string_type":
             quoted = f': "{shown}"' if isinstance(value, bool | int | float) else ""
-            return f"{shown} is {_kind(value)}, not text", f"put it in quotes{quoted}" if quoted else _purpose(loc)
+            return (
+                f"{shown} is {_kind(value)}, not text",
+                f"put it in quotes{quoted}" if quoted else _purpose(loc),
+            )
         case "int_type" | "int_from_float":
             return f"{shown} is {_kind(value)}, not a whole number", "write plain digits without quotes"
         case "float_type" | "finite_number":
@@ -69,17 +79,26 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) ->
         case "bool_type":
             return f"{shown} is {_kind(value)}, not a truth value", "write true or false without quotes"
         case "list_type" | "tuple_type":
-            return f"{shown} is {_kind(value)}, not a list", "write a list: [a, b], or one item a line after '- '"
+            return (
+                f"{shown} is {_kind(value)}, not a list",
+                "write a list: [a, b], or one item a line after '- '",
+            )
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"{shown} is {_kind(value)}, not a mapping", "write a mapping: fields with values"
         case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
-            word = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}
+            word = {
+                "greater_than_equal": "at least",
+                "greater_than": "more than",
+                "less_than_equal": "at most",
+            }
             bound = next(iter(context.values()))
             return f"{shown} is out of range", f"it must be {word.get(kind, 'less than')} {bound:g}"
         case "literal_error":
             return _not_among(value, loc)
         case "string_pattern_mismatch":
-            wanted = next((text for part, text in _PATTERNS.items() if part in context["pattern"]), context["pattern"])
+            wanted = next(
+                (text for part, text in _PATTERNS.items() if part in context["pattern"]), context["pattern"]
+            )
             return f"{shown} can't be used here", f"write {wanted}"
         case "string_too_long":
             return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
@@ -105,7 +124,14 @@ def _shown(value: Any) -> str:
 def _kind(value: Any) -> str:
     if value is None:
         return "empty"
-    names = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "a mapping"}
+    names = {
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "a mapping",
+    }
     return names.get(type(value), "a value")
 
 
@@ -130,17 +156,21 @@ def _did_you_mean(close: list[str]) -> str:
     return f'did you mean "{close[0]}"? ' if close else ""
 
 
-def _known_fields(loc: Loc) -> str:
-    model = _model(loc[:-1])
+def _known_fields(loc: Loc, source: Source) -> str:
+    model = _variant(loc[:-1], source) or _model(loc[:-1])
     names = [info.alias or name for name, info in model.model_fields.items()] if model else []
     close = get_close_matches(str(loc[-1]), names, 1, 0.6)
-    return f'{_did_you_mean(close)}known here: {", ".join(names)}'
+    return f"{_did_you_mean(close)}known here: {', '.join(names)}"
 
 
 def _purpose(loc: Loc) -> str:
+    return f"this field is: {_description(loc)}"
+
+
+def _description(loc: Loc) -> str:
     field = _field(loc)
     description = field.description if field and field.description else "a value"
-    return f"it says: {description[0].lower() + description[1:].rstrip('.')}"
+    return description[0].lower() + description[1:].rstrip(".")
 
 
 def _field(loc: Loc) -> FieldInfo | None:
@@ -156,9 +186,19 @@ def _field(loc: Loc) -> FieldInfo | None:
     return next((info for name, info in model.model_fields.items() if loc[-1] in (info.alias, name)), None)
 
 
+def _variant(loc: Loc, source: Source) -> type[BaseModel] | None:
+    """The model that the `mode` of the mapping at `loc` chooses; None where there is no such choice."""
+    value = source.data
+    for part in loc:
+        value = value[part]
+    mode = value.get("mode") if isinstance(value, dict) and loc and loc[-1] == "sharing" else None
+    return next(
+        (model for model in _SHARING if mode in _literals(model.model_fields["mode"].annotation)), None
+    )
+
+
 def _model(loc: Loc) -> type[BaseModel] | None:
-    """The model of the mapping at `loc`; of a union, a model with all its variants' fields is not
-    needed: the first variant's fields serve for hints."""
+    """The model of the mapping at `loc`; of a union its first variant."""
     model: type[BaseModel] | None = Environment
     for part in loc:
         if model is None:

@@ -100,14 +100,14 @@ class Exclusive(Model):
 class TimeSlicing(Model):
     mode: Literal["time-slicing"]
     """Several pods take turns on a GPU; memory is not isolated."""
-    replicas: Positive
+    replicas: int
     """Slices per GPU, at least 2."""
 
 
 class Mps(Model):
     mode: Literal["mps"]
     """Several pods run side by side on a GPU, each with an equal share of memory and threads."""
-    replicas: Positive
+    replicas: int
     """Shares per GPU, at least 2."""
 
 
@@ -238,7 +238,9 @@ class Access(Model):
     oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
     """Groups of the identity provider whose members act for the tenant."""
     service_accounts: list[
-        Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+        Annotated[
+            str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+        ]
     ] = []
     """Service accounts, as namespace/name, that act for the tenant."""
 
@@ -299,7 +301,9 @@ class Queue(Model):
     """Waiting time after which capacity is held for a job."""
     retries: Annotated[int, Field(ge=0, le=20)] = 3
     """Attempts after the first."""
-    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = "mlops.gpu.jobs"
+    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
+        "mlops.gpu.jobs"
+    )
     """Prefix of event subjects."""
     database: Database | None = None
     """PostgreSQL; absent: SQLite."""
@@ -313,11 +317,11 @@ class Waiver(Model):
     policy: Name
     """The policy that is waived."""
     namespace: Name | None = None
-    """Where; default: everywhere."""
+    """Namespace that it holds in; default: everywhere."""
     owner: Annotated[str, StringConstraints(min_length=1)]
-    """Who answers for it."""
+    """Who answers for the exception."""
     reason: Annotated[str, StringConstraints(min_length=1)]
-    """Why."""
+    """Why the policy can't be kept here."""
     until: date
     """Last day on which it holds."""
 

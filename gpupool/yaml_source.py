@@ -31,7 +31,7 @@ _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULL = {"", "~", "null", "Null", "NULL"}
 _UNCLEAR = re.compile(
-    r"(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_,]*|[-+]?0[xob][0-9a-f_]+|[-+]?(\.?[0-9][0-9_.]*)(e[-+]?[0-9]+)?"
+    r"(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_,]*|[-+]?0[xob][0-9a-f_]+|[-+]?([0-9][0-9_]*)?\.?[0-9_]*(e[-+]?[0-9]+)?"
     r"|[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?|[-+]?\.(inf|nan)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|=|<<",
     re.IGNORECASE,
 )
@@ -117,7 +117,9 @@ def read_source(path: Path) -> Source:
         raw = path.read_bytes()[: MAX_BYTES + 1]
     except OSError as error:
         reason = error.strerror or str(error)
-        raise SpecError([Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]) from error
+        raise SpecError(
+            [Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file")]
+        ) from error
     return parse_source(name, raw)
 
 
@@ -135,7 +137,9 @@ def parse_source(name: str, raw: bytes) -> Source:
         before = raw[: error.start]
         line = before.count(b"\n") + 1
         column = error.start - (before.rfind(b"\n") + 1) + 1
-        raise refuse(line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8", "save the file as UTF-8") from error
+        raise refuse(
+            line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8", "save the file as UTF-8"
+        ) from error
     builder = _Builder(name)
     try:
         root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
@@ -147,7 +151,9 @@ def parse_source(name: str, raw: bytes) -> Source:
     except yaml.reader.ReaderError as error:
         offset = error.position if isinstance(error.position, int) else 0
         line, column = text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
-        raise refuse(line, column, f"character {error.character!r} is not allowed in YAML", "remove it") from error
+        raise refuse(
+            line, column, f"character {error.character!r} is not allowed in YAML", "remove it"
+        ) from error
     if builder.findings:
         raise SpecError(builder.findings)
     return Source(name, root.value, root)
@@ -183,7 +189,9 @@ class _Builder:
 
     def report(self, event: Any, loc: Loc, message: str, hint: str) -> None:
         mark = event.start_mark
-        self.findings.append(Finding(self.name, mark.line + 1, mark.column + 1, path_text(loc), message, hint))
+        self.findings.append(
+            Finding(self.name, mark.line + 1, mark.column + 1, path_text(loc), message, hint)
+        )
 
     def stop(self, event: Any, loc: Loc, message: str, hint: str) -> None:
         self.report(event, loc, message, hint)
@@ -191,7 +199,9 @@ class _Builder:
 
     def node(self, event: Any, loc: Loc, depth: int) -> _Node:
         if depth > MAX_DEPTH:
-            self.stop(event, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10")
+            self.stop(
+                event, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10"
+            )
         if isinstance(event, yaml.AliasEvent):
             return self.alias(event, loc)
         node = _Node(event.start_mark.line + 1, event.start_mark.column + 1)
@@ -207,7 +217,9 @@ class _Builder:
             self.open.discard(event.anchor)
             self.anchors[event.anchor] = node
         if node.size > MAX_NODES:
-            self.stop(event, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases")
+            self.stop(
+                event, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases"
+            )
         return node
 
     def alias(self, event: Any, loc: Loc) -> _Node:
@@ -215,7 +227,9 @@ class _Builder:
         if event.anchor in self.open:
             self.stop(event, loc, f"*{event.anchor} contains itself", "remove the alias")
         if known is None:
-            self.stop(event, loc, f"no anchor &{event.anchor} before this alias", "define it earlier in the file")
+            self.stop(
+                event, loc, f"no anchor &{event.anchor} before this alias", "define it earlier in the file"
+            )
             raise _Stop
         return known
 
@@ -244,14 +258,20 @@ class _Builder:
             elif key is not None:
                 if key in node.children:
                     line = node.keys[key][0]
-                    self.report(event, (*loc, key), f"key {key!r} stands twice, first in line {line}", "keep one of them")
+                    self.report(
+                        event,
+                        (*loc, key),
+                        f"key {key!r} stands twice, first in line {line}",
+                        "keep one of them",
+                    )
                 node.value[key] = child.value
                 node.children[key] = child
                 node.keys[key] = (event.start_mark.line + 1, event.start_mark.column + 1)
         for source in merged:
-            for key, child in source.children.items():
-                if isinstance(key, str) and key not in node.children:
-                    node.value[key], node.children[key], node.keys[key] = child.value, child, source.keys[key]
+            for name, place in source.keys.items():
+                if name not in node.children:
+                    child = source.children[name]
+                    node.value[name], node.children[name], node.keys[name] = child.value, child, place
 
     def merge_sources(self, event: Any, child: _Node, loc: Loc) -> list[_Node]:
         sources = list(child.children.values()) if isinstance(child.value, list) else [child]
@@ -271,7 +291,9 @@ class _Builder:
         if isinstance(value, str):
             return value
         shown = event.value or "(empty)"
-        self.report(event, loc, f"key {shown} is not text to every reader of YAML", f'write "{event.value}" in quotes')
+        self.report(
+            event, loc, f"key {shown} is not text to every reader of YAML", f'write "{event.value}" in quotes'
+        )
         return None
 
     def scalar(self, event: Any, loc: Loc) -> Any:

@@ -34,7 +34,9 @@ def taints(context: Context) -> Iterator[Problem]:
             reason = None if taint.key in _TAINT_EXCEPTIONS else _owner(taint.key)
             if reason:
                 message = f"taint {taint.key!r} is not the pool's to set: {reason}"
-                hint = "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
+                hint = (
+                    "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
+                )
                 yield Problem(("pools", index, "taints", position, "key"), message, hint)
             if (taint.key, taint.effect) in seen:
                 message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"

@@ -19,7 +19,9 @@ def file_name(context: Context) -> Iterator[Problem]:
     name = context.environment.metadata.name
     if context.file_stem is not None and context.file_stem != name:
         message = f"the file is {context.file_stem}.yaml, but the environment is called {name!r}"
-        yield Problem(("metadata", "name"), message, "give both the same name: it is the Pulumi stack as well")
+        yield Problem(
+            ("metadata", "name"), message, "give both the same name: it is the Pulumi stack as well"
+        )
 
 
 def pool_names(context: Context) -> Iterator[Problem]:
@@ -32,7 +34,9 @@ def pool_names(context: Context) -> Iterator[Problem]:
             message = f"{pool.name!r} has {len(pool.name)} characters; names derived from it would exceed 63"
             yield Problem(loc, message, f"use at most {POOL_NAME_MAX}")
         if 0 < pool.nodes.spot_share < 1 and f"{pool.name}-spot" in taken:
-            message = f"the pool's spot NodePool would be called {pool.name}-spot, which is another pool's name"
+            message = (
+                f"the pool's spot NodePool would be called {pool.name}-spot, which is another pool's name"
+            )
             yield Problem(loc, message, "rename one of the two")
 
 
@@ -43,7 +47,11 @@ def tenant_names(context: Context) -> Iterator[Problem]:
     for index, tenant in enumerate(tenants):
         if tenant.namespace in _RESERVED or tenant.namespace.startswith("kube-"):
             message = f"namespace {tenant.namespace!r} belongs to the cluster"
-            yield Problem(("tenants", index, "namespace"), message, f"use a namespace of its own, e.g. team-{tenant.name}")
+            yield Problem(
+                ("tenants", index, "namespace"),
+                message,
+                f"use a namespace of its own, e.g. team-{tenant.name}",
+            )
 
 
 def priority_names(context: Context) -> Iterator[Problem]:
@@ -64,14 +72,18 @@ def static_nodes(context: Context) -> Iterator[Problem]:
             owner = owners.setdefault(node, pool.name)
             loc: Loc = ("pools", index, "nodes", "names", position)
             if owner != pool.name:
-                yield Problem(loc, f"node {node!r} is already in pool {owner!r}", "leave it in one of the two")
+                yield Problem(
+                    loc, f"node {node!r} is already in pool {owner!r}", "leave it in one of the two"
+                )
             elif pool.nodes.names.index(node) < position:
                 yield Problem(loc, f"node {node!r} is listed twice", "list it once")
         chosen = pool.nodes.selector
         for other, earlier in selectors if chosen else ():
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():
                 message = f"the selector chooses nodes that pool {other!r} chooses too"
-                yield Problem(("pools", index, "nodes", "selector"), message, "tell the two apart by one more label")
+                yield Problem(
+                    ("pools", index, "nodes", "selector"), message, "tell the two apart by one more label"
+                )
         if chosen:
             selectors.append((pool.name, chosen))
 

@@ -13,6 +13,7 @@ from gpupool.operator_releases import (
     release_problems,
     version_key,
 )
+from gpupool.yaml_source import Loc
 
 _KARPENTER_MINIMUM = (1, 7)
 """First release with NodeOverlay (Karpenter 1.7, alpha gate)."""
@@ -37,22 +38,32 @@ def releases(context: Context) -> Iterator[Problem]:
     operator, known = environment.gpu_operator, load_operator_releases()
     if version_key(environment.cluster.kubernetes_version) < _KUBERNETES_MINIMUM:
         message = f"Kubernetes {environment.cluster.kubernetes_version} is too old"
-        yield Problem(("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API")
-    if environment.cluster.platform != "static" and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM:
-        message = f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
+        yield Problem(
+            ("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API"
+        )
+    if (
+        environment.cluster.platform != "static"
+        and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM
+    ):
+        message = (
+            f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
+        )
         yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
     release: OperatorRelease | None = None
     if operator.version in known:
         release = known[operator.version]
     elif version_key(operator.version) < min(version_key(version) for version in known.releases):
         message = f"GPU Operator {operator.version} is older than any that gpupool knows"
-        yield Problem(("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}")
+        yield Problem(
+            ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"
+        )
     yield from _pool_needs(context, release)
 
 
 def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[Problem]:
     operator = context.environment.gpu_operator
-    driver, loc = operator.driver.version, ("gpuOperator", "driver", "version")
+    driver = operator.driver.version
+    loc: Loc = ("gpuOperator", "driver", "version")
     if driver is None and operator.driver.enabled and release is not None:
         driver, loc = release.driver, ("gpuOperator", "version")
     for pool in context.pools.values():

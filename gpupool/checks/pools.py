@@ -8,6 +8,7 @@ from gpupool import spec
 from gpupool.capacity import parse_window, sharing_of
 from gpupool.catalog import CatalogError, GpuModel
 from gpupool.checks.context import Context, Problem, closest
+from gpupool.sharing.time_slicing import too_few_replicas
 from gpupool.yaml_source import Loc
 
 _CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones")
@@ -36,7 +37,9 @@ def platform_fields(context: Context) -> Iterator[Problem]:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
                 other = "names or selector" if platform == "static" else "instanceTypes and max"
-                yield Problem((*loc, alias), f"nodes.{alias} has no meaning on platform {platform}", f"use {other}")
+                yield Problem(
+                    (*loc, alias), f"nodes.{alias} has no meaning on platform {platform}", f"use {other}"
+                )
         yield from _static_nodes(loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
 
 
@@ -44,7 +47,9 @@ def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
     if not nodes.instance_types:
         yield Problem((*loc, "instanceTypes"), "no instance type is named", "list those the pool may start")
     if nodes.max is None:
-        yield Problem((*loc, "max"), 'field "max" is missing', "say how many nodes there may be; no pool is unbounded")
+        yield Problem(
+            (*loc, "max"), 'field "max" is missing', "say how many nodes there may be; no pool is unbounded"
+        )
 
 
 def _static_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
@@ -52,7 +57,9 @@ def _static_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
         both = "names and a selector both choose" if nodes.names else "neither names nor a selector chooses"
         yield Problem(loc, f"{both} the nodes", "use exactly one of nodes.names and nodes.selector")
     if nodes.selector and nodes.max is None:
-        yield Problem((*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most")
+        yield Problem(
+            (*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most"
+        )
     if nodes.names and nodes.max not in (None, len(nodes.names)):
         message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
         yield Problem((*loc, "max"), message, "leave max out where nodes are named")
@@ -86,7 +93,9 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
             yield Problem(loc, f"{name} is not in the catalog", hint)
         return
     if context.environment.cluster.platform == "eks" and not found.karpenter:
-        yield Problem(loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint)
+        yield Problem(
+            loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint
+        )
 
 
 def sharing(context: Context) -> Iterator[Problem]:
@@ -96,9 +105,17 @@ def sharing(context: Context) -> Iterator[Problem]:
             gpu = context.catalog[pool.gpu]
         except CatalogError as error:
             yield Problem(("pools", index, "gpu"), error.message, error.hint)
+            if isinstance(pool.sharing, spec.TimeSlicing | spec.Mps):
+                for problem in too_few_replicas(pool.sharing.replicas):
+                    yield Problem(("pools", index, "sharing", "replicas"), problem.message, problem.hint)
             continue
         field = "layout" if pool.sharing.mode == "mig" else "replicas"
-        loc: Loc = ("pools", index, "sharing", "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field)
+        loc: Loc = (
+            "pools",
+            index,
+            "sharing",
+            "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field,
+        )
         for problem in sharing_of(pool.sharing).problems(gpu):
             yield Problem(loc, problem.message, problem.hint)
 
@@ -139,7 +156,10 @@ def maintenance(context: Context) -> Iterator[Problem]:
                 parse_window(pool.maintenance.window)
             except ValueError as error:
                 message = f"{pool.maintenance.window!r} is not a window: {error}"
-                yield Problem((*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"')
+                yield Problem(
+                    (*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"'
+                )
         if pool.nodes.max is not None and pool.maintenance.max_unavailable > pool.nodes.max:
-            message = f"{pool.maintenance.max_unavailable} nodes may be unavailable, but there are {pool.nodes.max} at most"
+            wanted, most = pool.maintenance.max_unavailable, pool.nodes.max
+            message = f"{wanted} nodes may be unavailable, but there are {most} at most"
             yield Problem((*loc, "maxUnavailable"), message, f"use at most {pool.nodes.max}")

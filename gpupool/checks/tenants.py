@@ -38,7 +38,11 @@ def grants(context: Context) -> Iterator[Problem]:
 
 
 def _grant(loc: Loc, pool: Pool, grant: spec.Grant) -> Iterator[Problem]:
-    given = [field for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles)) if value]
+    given = [
+        field
+        for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
+        if value
+    ]
     if len(given) != 1:
         message = "says nothing" if not given else f"says {' and '.join(given)}"
         kind = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
@@ -78,7 +82,9 @@ def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, st
 def budgets(context: Context) -> Iterator[Problem]:
     """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
     split among its tenants by what they are granted."""
-    floors = {name: cost[0] for name, pool in context.pools.items() if (cost := pool.monthly_usd()) and cost[0] > 0}
+    floors = {
+        name: cost[0] for name, pool in context.pools.items() if (cost := pool.monthly_usd()) and cost[0] > 0
+    }
     totals = {name: _granted(context, name) for name in floors}
     for index, tenant in enumerate(context.environment.tenants):
         if tenant.budget is None:
@@ -90,8 +96,11 @@ def budgets(context: Context) -> Iterator[Problem]:
                 owed += floors[name] * float(share / sum(totals[name].values()))
         owed *= _HOURS[tenant.budget.period] / HOURS_PER_MONTH
         if owed > tenant.budget.usd:
-            message = f"{tenant.budget.usd:.2f} USD a {tenant.budget.period} is less than the tenant's share of warm nodes alone, {owed:.2f}"
-            yield Problem(("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm")
+            budget = f"{tenant.budget.usd:.2f} USD a {tenant.budget.period}"
+            message = f"{budget} is less than the tenant's share of warm nodes alone, {owed:.2f}"
+            yield Problem(
+                ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
+            )
 
 
 def _granted(context: Context, name: str) -> dict[str, Fraction]:
@@ -104,7 +113,9 @@ def _granted(context: Context, name: str) -> dict[str, Fraction]:
             except CatalogError:
                 continue
             equivalents = pool.equivalents
-            shares[tenant.name] = sum((count * equivalents.get(r, Fraction(0)) for r, count in slices.items()), Fraction(0))
+            shares[tenant.name] = sum(
+                (count * equivalents.get(r, Fraction(0)) for r, count in slices.items()), Fraction(0)
+            )
     return shares
 
 
@@ -112,7 +123,13 @@ def projects(context: Context) -> Iterator[Problem]:
     for index, tenant in enumerate(context.environment.tenants):
         for position, project in enumerate(tenant.projects):
             if tenant.projects.index(project) < position:
-                yield Problem(("tenants", index, "projects", position), f"project {project!r} is listed twice", "list it once")
+                yield Problem(
+                    ("tenants", index, "projects", position),
+                    f"project {project!r} is listed twice",
+                    "list it once",
+                )
         if tenant.budget is not None and sorted(tenant.budget.alert_at) != list(tenant.budget.alert_at):
             message = f"alertAt {list(tenant.budget.alert_at)} is not in rising order"
-            yield Problem(("tenants", index, "budget", "alertAt"), message, "list the shares from low to high")
+            yield Problem(
+                ("tenants", index, "budget", "alertAt"), message, "list the shares from low to high"
+            )

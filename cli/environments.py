@@ -1,0 +1,152 @@
+"""The verbs that need no cluster: validate, plan, render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table
+
+if TYPE_CHECKING:
+    from gpupool.plan import Plan, Pool
+
+Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+
+
+def validate(
+    env: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Check environment files; every error at once, with its place.
+
+    Example: gpupool validate prod staging
+    """
+    from gpupool.load import environment_names, find_environment
+    from gpupool.resolve import findings_of
+
+    paths = [find_environment(name) for name in env or environment_names()]
+    findings = [finding for path in paths for finding in findings_of(path)]
+    if format is Format.json:
+        print_json(finding_json(findings))
+    else:
+        for finding in findings:
+            print_error(str(finding))
+        if not findings:
+            names = ", ".join(path.stem for path in paths)
+            print(f"{names}: fine" if names else "no environments here; add environments/<name>.yaml")
+    if findings:
+        raise typer.Exit(1)
+
+
+def plan(env: Env, format: FormatOption = Format.text) -> None:
+    """Show what an environment amounts to: slices, quotas, cost.
+
+    Example: gpupool plan prod
+    """
+    from gpupool.resolve import read_plan
+
+    resolved = read_plan(env)
+    if format is Format.json:
+        print_json(resolved.as_dict())
+    else:
+        _print_plan(resolved)
+
+
+def render(
+    env: Env,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 and list the files that are stale.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Write every object of an environment, one file each, with an index.
+
+    Example: gpupool render prod -o rendered/prod --check
+    """
+    from generators import generate
+    from generators.render import check as compare
+    from generators.render import write
+    from gpupool.findings import GpupoolError
+    from gpupool.resolve import read_plan
+
+    bundle = generate(read_plan(env))
+    try:
+        differences = compare(bundle, output) if check else write(bundle, output)
+    except OSError as error:
+        raise GpupoolError(
+            f"{error.filename}: {error.strerror}; choose a folder that can be written"
+        ) from error
+    stale = {"missing": differences.missing, "changed": differences.changed, "extra": differences.extra}
+    if format is Format.json:
+        objects = len(bundle.manifests) + len(bundle.releases)
+        listed: dict[str, Any] = {what: list(paths) for what, paths in stale.items()}
+        print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **listed})
+    elif check:
+        for what, paths in stale.items():
+            for path in paths:
+                print_error(f"{output / path}: {what}")
+        if differences:
+            print_error(f"stale; run: gpupool render {env} -o {output}")
+        else:
+            print(f"{output}: up to date, {len(bundle.manifests) + len(bundle.releases)} objects")
+    else:
+        objects = len(bundle.manifests) + len(bundle.releases)
+        written = len(differences.missing) + len(differences.changed)
+        removed = f", {len(differences.extra)} removed" if differences.extra else ""
+        print(f"{output}: {objects} objects, {written} files written{removed}")
+    if check and differences:
+        raise typer.Exit(1)
+
+
+def _print_plan(plan: Plan) -> None:
+    cost = _usd(plan.monthly_usd())
+    print(f"{plan.environment}: {len(plan.pools)} pools on {plan.cluster.platform}, {cost} a month\n")
+    columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "slices/node", "slices", "usd/month")
+    print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
+    if plan.tenants:
+        print()
+        rows = [
+            (
+                tenant.name,
+                tenant.namespace,
+                f"{tenant.weight:g}",
+                tenant.max_priority or "-",
+                _counts(tenant.quota) or "-",
+            )
+            for tenant in plan.tenants
+        ]
+        print_table(("tenant", "namespace", "weight", "max priority", "quota"), rows, right=("weight",))
+
+
+def _pool_row(pool: Pool) -> tuple[str, ...]:
+    nodes = ", ".join(pool.node_names) or (
+        f"{pool.warm}-{pool.nodes_max}" if pool.capacities else f"up to {pool.nodes_max}"
+    )
+    if len(pool.capacities) > 1:
+        nodes += (
+            " (" + ", ".join(f"{capacity.max_nodes} {capacity.type}" for capacity in pool.capacities) + ")"
+        )
+    sizes = sorted({machine.gpus for machine in pool.machines})
+    return (
+        pool.name,
+        pool.gpu.key,
+        pool.sharing.mode,
+        nodes,
+        "/".join(str(size) for size in sizes),
+        _counts(pool.slices_per_node),
+        _counts(pool.slices_max),
+        _usd(pool.monthly_usd()),
+    )
+
+
+def _counts(counts: Any) -> str:
+    return ", ".join(f"{count} {name.removeprefix('nvidia.com/')}" for name, count in counts.items())
+
+
+def _usd(cost: tuple[float, float] | None) -> str:
+    return "price unknown" if cost is None else f"${cost[0]:,.0f} to ${cost[1]:,.0f}"
