@@ -1,0 +1,157 @@
+"""Manifest -> Pulumi resource: type tokens, stable names, and who waits for whom.
+
+Resources are registered by type token and plain values, which is what the classes of
+pulumi_kubernetes send as well; importing those would cost seconds for nothing. No kind is treated
+specially except through the tables below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from generators.manifest import HelmRelease, Manifest
+
+FIELD_MANAGER = "gpupool"
+FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
+"""Makes pulumi-kubernetes own fields under one name instead of a random one per object."""
+
+RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "RoleBinding": ("Role", "ClusterRole", "ServiceAccount"),
+    "ClusterRoleBinding": ("ClusterRole", "ServiceAccount"),
+    "ClusterPolicy": ("ConfigMap",),
+    "Release": ("ConfigMap", "PriorityClass"),
+    "KWOKNodeClass": ("Release",),
+    "EC2NodeClass": ("Release",),
+    "NodeOverlay": ("Release",),
+    "NodePool": ("ClusterPolicy", "Release", "KWOKNodeClass", "EC2NodeClass", "NodeOverlay"),
+    "Node": ("ClusterPolicy", "Release"),
+    "Deployment": ("PriorityClass", "ServiceAccount", "NodePool"),
+}
+"""Kind -> the kinds it must follow. Deletion runs the other way: NodePools go first and take their nodes
+with them while Karpenter and the operator still run. A namespace comes before everything in it."""
+
+REPLACED_BY: Mapping[str, tuple[str, ...]] = {
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "RoleBinding": ("roleRef",),
+    "ClusterRoleBinding": ("roleRef",),
+}
+"""Fields that the API server calls immutable and that pulumi-kubernetes may not know as such."""
+
+DELETE_TIMEOUT: Mapping[str, str] = {"NodePool": "30m", "Namespace": "15m"}
+"""How long to wait for kinds whose deletion takes other things with it; 10 minutes for the rest."""
+
+_CONTENT_HASH = re.compile(r"-[0-9a-f]{10}$")
+
+
+def logical_name(manifest: Manifest) -> str:
+    """The resource's name in Pulumi: `NodePool/research-a100`, `ResourceQuota/team-vision/gpupool`.
+
+    A ConfigMap named after its content keeps one name here whatever the content, so that Pulumi makes the
+    new one, moves its readers over, and only then deletes the old one.
+    """
+    name = manifest.name
+    if manifest.kind == "ConfigMap":
+        name = _CONTENT_HASH.sub("", name)
+    return "/".join(filter(None, (manifest.kind, manifest.namespace, name)))
+
+
+def type_token(manifest: Manifest) -> str:
+    """`kubernetes:karpenter.sh/v1:NodePool`; the core group is called core."""
+    group = manifest.api_version if "/" in manifest.api_version else f"core/{manifest.api_version}"
+    return f"kubernetes:{group}:{manifest.kind}{'Patch' if manifest.patch else ''}"
+
+
+def properties(manifest: Manifest) -> dict[str, Any]:
+    """What the provider gets: the body, with the name under which its fields are owned."""
+    metadata = dict(manifest.body["metadata"])
+    metadata["annotations"] = {**metadata.get("annotations", {}), FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
+    return {**manifest.body, "metadata": metadata}
+
+
+def release_properties(release: HelmRelease) -> dict[str, Any]:
+    """A chart as pulumi-kubernetes' Helm Release takes it (an oci:// chart carries its repository)."""
+    oci = release.repository.startswith("oci://")
+    return {
+        "name": release.name,
+        "namespace": release.namespace,
+        "chart": f"{release.repository.rstrip('/')}/{release.chart}" if oci else release.chart,
+        **({} if oci else {"repositoryOpts": {"repo": release.repository}}),
+        "version": release.version,
+        "values": dict(release.values),
+        "compat": "true",
+    }
+
+
+def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
+    """The manifests among `others` that must be there before `manifest`."""
+    wanted = NEEDS.get(manifest.kind, ())
+    return [
+        other
+        for other in others
+        if (other.kind == "Namespace" and other.name == manifest.namespace)
+        or (other.kind in wanted and _concerns(manifest, other))
+    ]
+
+
+def _concerns(manifest: Manifest, other: Manifest) -> bool:
+    """Objects of one pool or namespace wait for each other, not for those of the neighbours."""
+    if other.namespace is not None and manifest.namespace is not None:
+        return manifest.namespace == other.namespace
+    pool, its = manifest.labels.get("gpupool.dev/pool"), other.labels.get("gpupool.dev/pool")
+    return pool is None or its is None or pool == its
+
+
+def register(
+    manifests: Sequence[Manifest],
+    releases: Sequence[HelmRelease],
+    provider: pulumi.ProviderResource,
+    hooks: Mapping[str, pulumi.ResourceHookBinding],
+) -> None:
+    """Register everything with this stack. `hooks` are the ones to bind, by kind of the patched object."""
+    made: dict[str, pulumi.Resource] = {}
+    charts: list[pulumi.Resource] = []
+    ordered = sorted(manifests, key=lambda manifest: manifest.key)
+    first = [m for m in ordered if m.kind == "Namespace" or m.kind in NEEDS["Release"]]
+    for manifest in first:
+        made[logical_name(manifest)] = _resource(manifest, ordered, made, charts, provider, hooks)
+    before = [made[logical_name(m)] for m in first]
+    for release in releases:
+        options = pulumi.ResourceOptions(provider=provider, depends_on=before)
+        charts.append(
+            pulumi.CustomResource(
+                RELEASE_TYPE, f"Release/{release.name}", release_properties(release), options
+            )
+        )
+    for manifest in ordered:
+        if logical_name(manifest) not in made:
+            made[logical_name(manifest)] = _resource(manifest, ordered, made, charts, provider, hooks)
+
+
+def _resource(
+    manifest: Manifest,
+    ordered: Sequence[Manifest],
+    made: Mapping[str, pulumi.Resource],
+    charts: Sequence[pulumi.Resource],
+    provider: pulumi.ProviderResource,
+    hooks: Mapping[str, pulumi.ResourceHookBinding],
+) -> pulumi.Resource:
+    waits = [made[logical_name(other)] for other in needs(manifest, ordered)]
+    if "Release" in NEEDS.get(manifest.kind, ()):
+        waits += charts
+    timeout = DELETE_TIMEOUT.get(manifest.kind)
+    options = pulumi.ResourceOptions(
+        provider=provider,
+        depends_on=waits,
+        protect=manifest.protect or None,
+        replace_on_changes=list(REPLACED_BY.get(manifest.kind, ())) or None,
+        delete_before_replace=True if manifest.kind in REPLACED_BY else None,
+        custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
+        hooks=hooks.get(manifest.kind) if manifest.patch else None,
+    )
+    return pulumi.CustomResource(type_token(manifest), logical_name(manifest), properties(manifest), options)

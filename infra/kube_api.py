@@ -1,0 +1,210 @@
+"""A small client for any Kubernetes API server: plain dictionaries in and out, safe for many threads.
+
+The stand-in provider, the reading of static nodes and the readiness report share it. It knows no kind
+in particular: which kinds there are and where they live is asked of the server. Nothing is retried
+here, because only the caller knows whether a request may be sent twice.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import urllib3
+
+from gpupool.findings import GpupoolError
+from infra import kubeconfig
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+_REQUEST_SECONDS = 60.0
+_CONNECT_SECONDS = 10.0
+_CONNECTIONS = 32
+
+
+class ApiError(GpupoolError):
+    """The server said no."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, causes: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        """HTTP code."""
+        self.reason = reason
+        """Kubernetes' own word for it: NotFound, Conflict, Invalid, Forbidden ..."""
+        self.causes = causes
+        """(field path, message) of each part that the server objects to."""
+
+
+class UnreachableError(GpupoolError):
+    """No answer from the server; says which server and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResource:
+    """Where objects of one kind live."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str | None, name: str | None = None) -> str:
+        """The URL path of the collection, or of one object."""
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        scope = f"/namespaces/{quote(namespace or 'default')}" if self.namespaced else ""
+        return f"{root}{scope}/{self.plural}" + (f"/{quote(name)}" if name else "")
+
+
+class KubeApi:
+    """One API server as one user."""
+
+    def __init__(self, access: kubeconfig.Access) -> None:
+        self.server = access.server
+        self.context = access.context
+        self._headers = {"Accept": "application/json", **access.headers}
+        options: dict[str, Any] = {"ssl_context": access.ssl_context} if access.ssl_context else {}
+        if access.ssl_context is not None and access.ssl_context.verify_mode == ssl.CERT_NONE:
+            # The kubeconfig asked for it in so many words; one warning per request helps nobody.
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        self._pool = urllib3.PoolManager(
+            maxsize=_CONNECTIONS,
+            block=True,
+            retries=False,
+            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_REQUEST_SECONDS),
+            **options,
+        )
+        self._kinds: dict[tuple[str, str], ApiResource] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def connect(cls, path: Path | None = None, context: str | None = None) -> KubeApi:
+        """A client for a context of a kubeconfig; nothing is sent yet. Raises KubeconfigError."""
+        return cls(kubeconfig.load(path, context))
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> tuple[int, Any]:
+        """Send one request; the HTTP code and the parsed answer.
+
+        Raises ApiError for an answer from 400 on, UnreachableError when there is none.
+        """
+        url = self.server + path + (f"?{urlencode(query)}" if query else "")
+        headers = self._headers if body is None else {**self._headers, "Content-Type": content_type}
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            answer = self._pool.request(method, url, body=data, headers=headers)
+        except urllib3.exceptions.HTTPError as error:
+            raise UnreachableError(
+                f"the cluster at {self.server} (context {self.context}) does not answer: {_plain(error)}; "
+                "check that it runs and that the kubeconfig's context is the right one"
+            ) from error
+        text = answer.data.decode(errors="replace")
+        value = json.loads(text) if text.startswith("{") else text
+        if answer.status >= 400:
+            raise _refusal(answer.status, value)
+        return answer.status, value
+
+    def resource(self, api_version: str, kind: str) -> ApiResource | None:
+        """Where `kind` lives, None where the server does not know it (now). Found kinds are remembered."""
+        found = self._kinds.get((api_version, kind))
+        if found is not None:
+            return found
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        try:
+            with self._lock:
+                if (api_version, kind) not in self._kinds:
+                    rows = self.request("GET", root)[1]["resources"]
+                    self._remember(api_version, rows)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return self._kinds.get((api_version, kind))
+
+    def _remember(self, api_version: str, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if "/" not in row["name"]:
+                found = ApiResource(api_version, row["kind"], row["name"], row["namespaced"])
+                self._kinds[(api_version, row["kind"])] = found
+
+    def require(self, api_version: str, kind: str) -> ApiResource:
+        """`resource`, or ApiError 404 with what to do when the server does not know the kind."""
+        found = self.resource(api_version, kind)
+        if found is None:
+            raise ApiError(
+                404, "NoMatch", f"the cluster has no kind {kind} in {api_version}; install its CRD first"
+            )
+        return found
+
+    def get(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> dict[str, Any] | None:
+        """The live object; None where it, or its kind, does not exist."""
+        where = self.resource(api_version, kind)
+        if where is None:
+            return None
+        try:
+            value: dict[str, Any] = self.request("GET", where.path(namespace, name))[1]
+            return value
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(self, api_version: str, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """All objects of a kind in all namespaces that match a label selector; empty for an unknown kind."""
+        where = self.resource(api_version, kind)
+        if where is None:
+            return []
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        query = {"labelSelector": selector} if selector else None
+        items: list[dict[str, Any]] = self.request("GET", f"{root}/{where.plural}", query)[1]["items"]
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in items]
+
+    def apply(
+        self, body: Mapping[str, Any], manager: str, force: bool = False, dry_run: bool = False
+    ) -> tuple[int, dict[str, Any]]:
+        """Server-side apply: the HTTP code (201 = created) and the object as the server has it now.
+
+        Unknown fields are refused, because the server would drop them in silence.
+        """
+        metadata = body["metadata"]
+        where = self.require(body["apiVersion"], body["kind"])
+        query = {"fieldManager": manager, "force": str(force).lower(), "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        path = where.path(metadata.get("namespace"), metadata["name"])
+        status, value = self.request("PATCH", path, query, body, APPLY)
+        return status, value
+
+
+def _refusal(status: int, value: Any) -> ApiError:
+    if not isinstance(value, dict):
+        return ApiError(status, "", str(value).strip() or f"HTTP {status}")
+    causes = tuple(
+        (cause.get("field", ""), cause.get("message", ""))
+        for cause in (value.get("details") or {}).get("causes") or ()
+    )
+    return ApiError(status, value.get("reason") or "", value.get("message") or f"HTTP {status}", causes)
+
+
+def _plain(error: Exception) -> str:
+    """The innermost reason, without the names of the library's objects."""
+    reason: BaseException = getattr(error, "reason", None) or error
+    while reason.__cause__ is not None:
+        reason = reason.__cause__
+    return getattr(reason, "strerror", None) or str(reason).rpartition(": ")[2] or type(reason).__name__

@@ -1,0 +1,77 @@
+"""What a stack consists of: the provider, the manifests as resources, and the outputs.
+
+Thin on purpose: what is made comes from `generators`, how it is made from `apply`. Shared by
+`gpupool up` (which has read the plan already) and the plain Pulumi CLI.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from generators import generate
+from generators.manifest import Bundle
+from gpupool.plan import Plan
+from gpupool.resolve import read_plan
+from infra import apply, static_nodes
+from infra.kube_api import KubeApi
+from infra.local.layout import Layout, default_folder
+
+
+def run(environment: str) -> None:
+    """Register everything of an environment. Raises GpupoolError for what the user can mend."""
+    plan = read_plan(environment)
+    register(plan, generate(plan))
+
+
+def register(plan: Plan, bundle: Bundle) -> None:
+    """Register `bundle` as the resources of this stack, and the plan's figures as its outputs."""
+    hooks = static_nodes.hooks(lambda: connect(plan))
+    manifests = tuple(bundle)
+    if plan.cluster.platform == "static":
+        manifests = static_nodes.resolve(plan, manifests, connect(plan))
+    apply.register(manifests, bundle.releases, provider(plan), hooks)
+    for name, value in outputs(plan).items():
+        pulumi.export(name, value)
+
+
+def kubeconfig(plan: Plan) -> Path | None:
+    """The kubeconfig of the local control plane; None where the user's own is to be read."""
+    return Layout(default_folder()).kubeconfig if plan.cluster.platform == "local" else None
+
+
+def connect(plan: Plan) -> KubeApi:
+    """A client for the plan's cluster. Raises KubeconfigError."""
+    return KubeApi.connect(kubeconfig(plan), plan.cluster.kube_context)
+
+
+def provider(plan: Plan) -> pulumi.ProviderResource:
+    """The one Kubernetes provider. It gets a path and a context, so no credential reaches the state."""
+    file = kubeconfig(plan)
+    options: dict[str, Any] = {
+        "kubeconfig": str(file) if file else None,
+        "context": plan.cluster.kube_context,
+        "enableServerSideApply": "true",
+        # What the environment file says wins over an edit by hand, so `up` repairs drift. Objects that
+        # are not ours stay safe: creating over an existing one fails, and static_nodes checks labels.
+        "enablePatchForce": "true",
+        "suppressDeprecationWarnings": "true",
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    plugin = pulumi.ResourceOptions(version=version("pulumi-kubernetes"))
+    return pulumi.ProviderResource("kubernetes", "cluster", given, plugin)
+
+
+def outputs(plan: Plan) -> dict[str, Any]:
+    """Stack outputs: what other stacks and people ask for most."""
+    whole = plan.as_dict()
+    keys = ("name", "gpu", "mode", "nodesMax", "slicesPerNode", "monthlyUsd")
+    return {
+        "environment": plan.environment,
+        "pools": [{key: pool[key] for key in keys} for pool in whole["pools"]],
+        "slots": whole["queue"]["slots"],
+        "monthlyUsd": whole["monthlyUsd"],
+    }
