@@ -147,8 +147,16 @@ def test_a_refusal_has_one_sentence_and_legal_alternatives(case: tuple[GpuModel,
     assert len({tuple(sorted(near.items())) for near in found.nearest}) == len(found.nearest)
     for near in found.nearest:
         assert verdict(model, near).fits
-    kept = [sum(min(layout.get(name, 0), count) for name, count in near.items()) for near in found.nearest]
-    assert kept[0] > 0
+    sizes = {profile.name: profile.size for profile in mig_of(model).profiles}
+    kept = [
+        (
+            sum(min(layout.get(name, 0), count) * sizes[name] for name, count in near.items()),
+            sum(min(layout.get(name, 0), count) for name, count in near.items()),
+        )
+        for near in found.nearest
+    ]
+    assert kept == sorted(kept, reverse=True)
+    assert kept[0] > (0, 0)
 
 
 @given(models, st.dictionaries(st.text(), st.integers(), max_size=3))

@@ -239,6 +239,11 @@ def test_nearest_keeps_most_of_the_request() -> None:
     assert {"4g.40gb": 1, "3g.40gb": 1} in nearest
 
 
+def test_nearest_prefers_more_instances_at_equal_memory() -> None:
+    nearest = verdict(A100, {"3g.40gb": 2, "1g.10gb": 4}).nearest
+    assert nearest[:2] == ({"3g.40gb": 1, "1g.10gb": 4}, {"3g.40gb": 2})
+
+
 def test_a_layout_in_another_models_names_is_translated() -> None:
     assert verdict(A100, {"3g.20gb": 1, "2g.10gb": 2}).nearest == ({"3g.40gb": 1, "2g.20gb": 2},)
 
