@@ -1,0 +1,74 @@
+# What one does with a checkout. `make` lists the targets; nothing here does work of its own.
+
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup go up down test test-fast bench lint format lock schema golden clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.ready ## install the Python side into .venv (under two minutes on a bare machine)
+
+$(VENV)/.ready: requirements-dev.lock pyproject.toml
+	@echo "installing the Python side into $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) can't make virtual environments; Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.12"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+	@echo "done; next: make up"
+
+go: setup ## get a Go toolchain into .venv where none that is new enough is on PATH
+	@cd tools/kubernetes && go version >/dev/null 2>&1 || { cd ../.. && echo "no Go that is new enough; installing one into $(VENV) ..." && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/go/requirements.lock; }
+
+up: go ## start the local control plane, apply environments/local.yaml, run a job on every pool
+	@gpupool local up
+	@gpupool up local --yes
+	@gpupool local try
+	@echo
+	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
+	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
+
+down: setup ## stop the local control plane; nothing is left
+	@gpupool local down
+
+test: go ## all tests, the real control plane included
+	@pytest
+	@echo "passed; go on with: make lint, make bench"
+
+test-fast: setup ## the tests that need no cluster
+	@pytest --ignore tests/cluster
+
+bench: go ## measure, and compare with tests/perf/expectations.yaml
+	@python -m tests.perf
+
+lint: setup ## formatting, lint, types, layers
+	@ruff format --check .
+	@ruff check .
+	@mypy
+	@lint-imports
+
+format: setup ## format the sources
+	@ruff format .
+	@ruff check --fix .
+
+lock: setup ## pin requirements*.in anew, with hashes
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@for file in requirements requirements-dev tools/go/requirements; do \
+	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done
+
+schema: setup ## write gpupool/schema/environment.schema.json from gpupool/spec.py
+	@python -m gpupool.spec_schema > build-schema.tmp && mv build-schema.tmp gpupool/schema/environment.schema.json
+
+golden: setup ## write golden files anew; read the difference before committing it
+	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet --ignore tests/cluster -k "golden or wrong_environments" || true
+	@git --no-pager diff --stat -- tests/golden
+
+clean: down ## remove everything that was made here, the cache of built programs excepted
+	@rm -rf $(VENV) .gpupool build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
