@@ -1,0 +1,158 @@
+"""`gpupool preview | up | refresh | destroy ENV`: what the engine does to a cluster, as tables and JSON.
+
+Thin: the work is in `infra.stack`, which is imported inside the verbs so that the others start fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.output import Format, FormatOption, print_error, print_json, print_table, progress
+from gpupool.findings import GpupoolError, SpecError, UsageError
+
+if TYPE_CHECKING:
+    from infra.stack import Result
+
+EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow-delete", metavar="KIND/NAME", help="A protected object that may be deleted."),
+]
+
+_MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
+_PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
+
+
+def preview(env: EnvArgument, output: FormatOption = Format.text) -> None:
+    """Show what `up` would change, tried by the API server; change nothing.
+
+    Example: gpupool preview prod
+    """
+    from infra import stack
+
+    _show(_run(f"preview {env}", lambda tell: stack.preview(env, tell), output), output)
+
+
+def up(
+    env: EnvArgument,
+    yes: YesOption = False,
+    output: FormatOption = Format.text,
+    allow_delete: AllowOption = None,
+) -> None:
+    """Make the cluster what the environment file says. Run again, it changes nothing.
+
+    On a terminal, changes that delete or replace something are shown and asked about first.
+
+    Example: gpupool up local
+    """
+    from infra import stack
+
+    if not yes and output is Format.text and sys.stdin.isatty() and sys.stdout.isatty():
+        planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell), output)
+        if any(entry.op in ("delete", "replace") for entry in planned.objects):
+            _show(planned, output)
+            typer.confirm("Do it?", abort=True)
+    _show(_run(f"up {env}", lambda tell: stack.up(env, allow_delete or (), tell), output), output)
+
+
+def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
+    """Show what others have changed or deleted in the cluster, and note it, so that `up` mends it.
+
+    Example: gpupool refresh local
+    """
+    from infra import stack
+
+    _show(_run(f"refresh {env}", lambda tell: stack.refresh(env, tell), output), output)
+
+
+def destroy(env: EnvArgument, yes: YesOption = False, output: FormatOption = Format.text) -> None:
+    """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
+
+    Example: gpupool destroy local --yes
+    """
+    from infra import stack
+
+    if not yes:
+        if not sys.stdin.isatty():
+            print_error(f"destroy deletes everything of {env}; say --yes where nobody can be asked")
+            raise typer.Exit(2)
+        typer.confirm(f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True)
+    _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell), output), output)
+
+
+def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:
+    """Do it with progress shown; print what went wrong and leave with the right code."""
+    from infra.stack import StackError
+
+    try:
+        with progress(title) as tell:
+            return work(tell)
+    except StackError as error:
+        if error.result is not None:
+            if output is Format.json:
+                print_json(error.result.as_dict())
+            else:
+                _table(error.result)
+                _notes(error.result)
+        _complain(error)
+    except GpupoolError as error:
+        if output is Format.json:
+            findings = [finding.as_dict() for finding in error.findings] if isinstance(error, SpecError) else []
+            print_json({"errors": str(error).splitlines(), "findings": findings})
+        _complain(error)
+        if isinstance(error, UsageError):
+            raise typer.Exit(2) from None
+    raise typer.Exit(1)
+
+
+def _complain(error: GpupoolError) -> None:
+    for line in str(error).splitlines():
+        print_error(line)
+
+
+def _show(result: Result, output: Format) -> None:
+    if output is Format.json:
+        print_json(result.as_dict())
+        return
+    _table(result)
+    _notes(result)
+    sys.stdout.write(_summary(result) + "\n")
+
+
+def _table(result: Result) -> None:
+    """One row per field, the object named in the first of its rows."""
+    rows: list[tuple[str, str, str, str]] = []
+    for entry in result.objects:
+        where = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
+        fields = [str(change) for change in entry.fields] or [""]
+        rows.append((f"{_MARKS[entry.op]} {entry.op}", entry.kind, where, fields[0]))
+        rows += [("", "", "", text) for text in fields[1:]]
+    if rows:
+        print_table(("", "kind", "name", "what changes"), rows)
+
+
+def _notes(result: Result) -> None:
+    for line in (*result.notes, *result.outcome.warnings):
+        sys.stdout.write(f"note: {line}\n")
+
+
+def _summary(result: Result) -> str:
+    counts = result.outcome.counts
+    same = counts.pop("same", 0)
+    if not counts:
+        told = {"refresh": "nothing has drifted", "destroy": "nothing to destroy"}
+        text = told.get(result.operation, "nothing changes")
+    elif result.operation == "preview":
+        text = ", ".join(f"{count} to {op}" for op, count in counts.items())
+    elif result.operation == "refresh":
+        text = ", ".join(f"{count} {_PAST[op]} by others" for op, count in counts.items())
+        text += f"; mend with: gpupool up {result.environment}"
+    else:
+        text = ", ".join(f"{count} {_PAST[op]}" for op, count in counts.items())
+    unchanged = f", {same} unchanged" if same else ""
+    return f"{result.environment}: {text}{unchanged} ({result.seconds:.1f} s)"

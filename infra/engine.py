@@ -1,0 +1,159 @@
+"""The Pulumi engine as a child process: which one, with which environment, and how it is interrupted.
+
+A thin layer over the Automation API. What is run is decided in `infra.stack`; what its events mean in
+`infra.stack_events`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
+from pulumi import automation
+from pulumi.automation import _cmd as automation_cmd
+from semver import VersionInfo
+
+from gpupool.findings import GpupoolError
+from infra.local import binaries, pulumi_env
+from infra.local.failures import LocalError
+
+PROJECT = "gpupool"
+Report = Callable[[str], None]
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+
+
+class EngineError(GpupoolError):
+    """The engine failed; the text is what it said, fit to be shown."""
+
+
+class Command(automation.PulumiCommand):
+    """One engine binary. Ctrl-C reaches it through `interrupt` alone, so it is asked exactly once each time."""
+
+    def __init__(self, path: Path) -> None:
+        # Not calling the base class: it would run `pulumi version`, which our binaries are pinned to anyway.
+        self.command = str(path)
+        found = _VERSION.search(binaries.programs()["pulumi"].version)
+        assert found is not None
+        self.version = VersionInfo(*map(int, found.groups()))
+        self._child: subprocess.Popen[str] | None = None
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Callable[[str], Any] | None = None,
+        on_error: Callable[[str], Any] | None = None,
+    ) -> Any:
+        """Run one command to its end. Raises the Automation API's CommandError where it fails."""
+        env = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
+        if "--non-interactive" not in args:
+            args.insert(0, "--non-interactive")
+        with subprocess.Popen(
+            [self.command, *args],
+            cwd=cwd,
+            env=env,
+            text=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as child:
+            self._child = child
+            assert child.stdout is not None and child.stderr is not None
+            streams: list[tuple[IO[str], Callable[[str], Any] | None]] = [
+                (child.stdout, on_output),
+                (child.stderr, on_error),
+            ]
+            texts: list[list[str]] = [[], []]
+            readers = [
+                threading.Thread(target=_drain, args=(stream, text, tell))
+                for (stream, tell), text in zip(streams, texts, strict=True)
+            ]
+            for reader in readers:
+                reader.start()
+            for reader in readers:
+                reader.join()
+        self._child = None
+        result = automation_cmd.CommandResult(
+            stdout="\n".join(texts[0]), stderr="\n".join(texts[1]), code=child.returncode
+        )
+        if child.returncode != 0:
+            raise automation.errors.create_command_error(result)
+        return result
+
+    def interrupt(self) -> None:
+        """Ask the running command to stop after what is under way; asked again it stops at once."""
+        child = self._child
+        if child is not None and child.poll() is None:
+            child.send_signal(signal.SIGINT)
+
+
+def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None) -> None:
+    for line in stream:
+        lines.append(line.rstrip())
+        if tell is not None:
+            tell(lines[-1])
+
+
+class EngineStack(automation.Stack):
+    """A stack of this project, without the three extra processes that the SDK spends after every run."""
+
+    def __init__(self, name: str, workspace: automation.LocalWorkspace) -> None:
+        # Not calling the base class: it would run `stack select`, which changes the user's own selection.
+        self.name = name
+        self.workspace = workspace
+        self._mode = automation._stack.StackInitMode.SELECT
+
+    def outputs(self) -> automation.OutputMap:
+        """Nothing: our outputs are figures of the plan, which we have."""
+        return {}
+
+    def info(self, show_secrets: bool | None = None) -> Any:
+        """Nothing: events tell what was done."""
+        return SimpleNamespace(result="")
+
+
+@contextmanager
+def opened(
+    name: str, platform: str, program: Callable[[], None], report: Report = lambda _: None
+) -> Iterator[tuple[EngineStack, Command]]:
+    """The stack `name`, made if need be, with the stand-in provider running where one is needed.
+
+    Raises EngineError, or LocalError when no engine can be had.
+    """
+    try:
+        path = binaries.locate("pulumi", report)
+    except LocalError as error:
+        raise EngineError(str(error)) from error
+    variables = pulumi_env.backend(platform)
+    server = None
+    if pulumi_env.kubernetes_plugin() is None:
+        from infra.local import pulumi_provider
+
+        server, port = pulumi_provider.serve()
+        variables |= pulumi_env.provider_variables(port)
+        sys.stderr.write("Pulumi's Kubernetes plugin is not installed: the stand-in serves\n")
+    command = Command(path)
+    workspace = automation.LocalWorkspace(
+        work_dir=str(binaries.PROJECT_ROOT),
+        program=program,
+        env_vars=variables,
+        pulumi_command=command,
+    )
+    try:
+        yield EngineStack(name, workspace), command
+    finally:
+        if server is not None:
+            server.stop(None)

@@ -1,0 +1,64 @@
+"""A look, after `up`, whether what was applied is also accepted: overlays valid, NodePools ready.
+
+Cheap: one list per kind. It tells apart what will come by itself (a controller that has not looked yet)
+from what never will (two overlays in conflict: Karpenter then starts nodes on wrong assumptions and
+says so in the overlay's status only; NodeOverlay, Karpenter v1.14.1).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generators.manifest import Bundle, Manifest
+from infra.kube_api import KubeApi
+from infra.local.pulumi_readiness import condition
+
+_CONDITIONS: Mapping[str, str] = {
+    "NodeOverlay": "ValidationSucceeded",
+    "NodePool": "Ready",
+    "EC2NodeClass": "Ready",
+}
+"""Kind -> the condition that says it is accepted (KWOKNodeClass has none of its own to go wrong)."""
+
+WAIT_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is not as it should be."""
+
+    waiting: tuple[str, ...]
+    """Not judged yet, or not ready for a reason that may pass."""
+    broken: tuple[str, ...]
+    """Refused: will not work until the file changes."""
+
+
+def look(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
+    """The state of the bundle's overlays, pools and classes, given `wait` seconds to be judged."""
+    wanted = [manifest for manifest in bundle if manifest.kind in _CONDITIONS]
+    until = time.monotonic() + wait
+    while True:
+        report = _judge(api, wanted)
+        if report.broken or not report.waiting or time.monotonic() > until:
+            return report
+        time.sleep(0.2)
+
+
+def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
+    live: dict[tuple[str, str], dict[str, Any]] = {}
+    for version, kind in sorted({(manifest.api_version, manifest.kind) for manifest in wanted}):
+        for row in api.list(version, kind):
+            live[(kind, row["metadata"]["name"])] = row
+    waiting, broken = [], []
+    for manifest in wanted:
+        found = condition(live.get((manifest.kind, manifest.name), {}), _CONDITIONS[manifest.kind])
+        if found.get("status") == "True":
+            continue
+        told = found.get("message") or found.get("reason") or "its controller has not looked at it yet"
+        line = f"{manifest}: {_CONDITIONS[manifest.kind]} is {found.get('status', 'not known')}: {told}"
+        refused = manifest.kind == "NodeOverlay" and found.get("status") == "False"
+        (broken if refused else waiting).append(line)
+    return Report(tuple(waiting), tuple(broken))

@@ -1,0 +1,144 @@
+"""What an interrupted run leaves behind, and how the next one gets past it.
+
+Three things: a lock in the file backend whose process is gone; operations noted in the state as begun
+and never as ended; objects that were made but never noted (the stand-in provider and
+PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is never edited but for the notes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import psutil
+
+from gpupool.findings import GpupoolError
+
+_PATIENCE_SECONDS = 10.0
+"""How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
+
+
+class LockedError(GpupoolError):
+    """Another run is at work on the stack."""
+
+
+class ProtectedError(GpupoolError):
+    """The run would delete something that is protected; the text says how to consent."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """One lock file of the file backend."""
+
+    path: Path
+    pid: int
+    user: str
+    host: str
+    since: str
+
+    def stale(self) -> bool:
+        """Whether its process is certainly gone. A lock of another machine never counts as stale."""
+        return self.host == socket.gethostname() and not psutil.pid_exists(self.pid)
+
+
+def locks(backend_url: str, project: str, stack: str) -> list[Lock]:
+    """The stack's locks; empty for backends that are not files."""
+    parts = urlsplit(backend_url)
+    if parts.scheme != "file":
+        return []
+    folder = Path(unquote(parts.path)) / ".pulumi" / "locks" / "organization" / project / stack
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            row = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue
+        found.append(
+            Lock(
+                path,
+                int(row.get("pid", 0)),
+                str(row.get("username", "?")),
+                str(row.get("hostname", "?")),
+                str(row.get("timestamp", "?")),
+            )
+        )
+    return found
+
+
+def clear_locks(backend_url: str, project: str, stack: str) -> int:
+    """Remove locks whose process is gone, wait a little for the others; how many were removed.
+
+    Raises LockedError naming who holds the stack.
+    """
+    removed, until = 0, time.monotonic() + _PATIENCE_SECONDS
+    while held := locks(backend_url, project, stack):
+        for lock in held:
+            if lock.stale():
+                lock.path.unlink(missing_ok=True)
+                removed += 1
+        alive = [lock for lock in held if not lock.stale()]
+        if alive and time.monotonic() > until:
+            first = alive[0]
+            raise LockedError(
+                f"stack {stack} is in use by {first.user} on {first.host} (process {first.pid}, since {first.since}); "
+                f"wait for it, or, when that process is certainly gone, run `pulumi cancel -s {stack}`"
+            )
+        if alive:
+            time.sleep(0.2)
+    return removed
+
+
+def pending(deployment: Mapping[str, Any]) -> list[str]:
+    """Operations that were begun and never ended, as `creating NodePool/a100`."""
+    rows = deployment.get("pending_operations") or ()
+    return [f"{row['type']} {name_of(row['resource']['urn'])}" for row in rows]
+
+
+def without_pending(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """The state with those notes taken out: the next run does over what they were about."""
+    return {key: value for key, value in deployment.items() if key != "pending_operations"}
+
+
+def has_hooks(deployment: Mapping[str, Any]) -> bool:
+    """Whether something in the state must be deleted with the program running."""
+    return any(row.get("resourceHooks") for row in deployment.get("resources") or ())
+
+
+def protected(deployment: Mapping[str, Any]) -> dict[str, str]:
+    """Name in Pulumi -> URN of everything that is protected."""
+    rows = deployment.get("resources") or ()
+    return {name_of(row["urn"]): row["urn"] for row in rows if row.get("protect")}
+
+
+def losses(deployment: Mapping[str, Any], kept: Iterable[str]) -> dict[str, str]:
+    """Protected things that the next `up` would delete, because `kept` does not name them."""
+    names = set(kept)
+    return {name: urn for name, urn in protected(deployment).items() if name not in names}
+
+
+def refuse_losses(lost: Iterable[str], environment: str) -> None:
+    """Raise ProtectedError when something protected would go."""
+    names = sorted(lost)
+    if names:
+        flags = " ".join(f"--allow-delete {name}" for name in names)
+        raise ProtectedError(
+            f"this would delete {', '.join(names)} and everything in it; put it back into the environment file, "
+            f"or consent with: gpupool up {environment} {flags}"
+        )
+
+
+def name_of(urn: str) -> str:
+    """The last part of a URN: the name in Pulumi."""
+    return urn.rpartition("::")[2]
+
+
+def parent_alive() -> bool:
+    """Whether whoever started this process still runs."""
+    return os.getppid() != 1

@@ -1,0 +1,213 @@
+"""What the engine's events amount to: one entry per object, with the fields that change.
+
+Folds the stream into an Outcome; the fields are worked out here from old and new inputs, so they read
+alike whichever provider serves. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.apply import FIELD_MANAGER_ANNOTATION
+from infra.local.pulumi_diff import changes
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
+_OPERATIONS = {
+    "create": "create",
+    "update": "update",
+    "delete": "delete",
+    "same": "same",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "discard-replaced": "replace",
+    "refresh": "same",
+    "import": "create",
+}
+_HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
+_SHORTEN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field that differs; None stands for a field that is not there."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: {_short(self.old)} -> {_short(self.new)}"
+
+
+@dataclass(slots=True)
+class ObjectChange:
+    """What happens, or happened, to one object."""
+
+    op: str
+    """create, update, replace, delete or same."""
+    kind: str
+    namespace: str | None
+    name: str
+    pool: str | None
+    resource: str
+    """The name in Pulumi, `NodePool/research-a100`."""
+    fields: tuple[FieldChange, ...] = ()
+    done: bool = False
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The object as `--format json` promises it."""
+        return {
+            "op": self.op,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "pool": self.pool,
+            "fields": [{"path": f.path, "old": f.old, "new": f.new} for f in self.fields],
+            "error": self.error,
+        }
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, (self.kind, self.namespace, self.name)))
+
+
+@dataclass
+class Outcome:
+    """Everything that one run of the engine tells."""
+
+    objects: dict[str, ObjectChange] = field(default_factory=dict)
+    """By URN."""
+    errors: list[str] = field(default_factory=list)
+    """What went wrong, each with the object it is about."""
+    warnings: list[str] = field(default_factory=list)
+    corrupt: bool = False
+
+    @property
+    def changed(self) -> list[ObjectChange]:
+        """The objects that do not stay as they are, in a stable order."""
+        found = [entry for entry in self.objects.values() if entry.op != "same"]
+        return sorted(found, key=lambda entry: (entry.kind, entry.namespace or "", entry.name))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Operation -> how many objects; operations that do not occur are left out."""
+        found = Counter(entry.op for entry in self.objects.values())
+        return {op: found[op] for op in ("create", "update", "replace", "delete", "same") if found[op]}
+
+
+class Collector:
+    """Receives engine events, from whatever thread, and builds the Outcome."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+        self.outcome = Outcome()
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._last_texts: dict[str, str] = {}
+
+    def __call__(self, event: Any) -> None:
+        with self._lock:
+            if event.resource_pre_event is not None:
+                self._step(event.resource_pre_event.metadata, done=False)
+            elif event.res_outputs_event is not None:
+                self._step(event.res_outputs_event.metadata, done=True)
+            elif event.res_op_failed_event is not None:
+                self._failed(event.res_op_failed_event.metadata)
+            elif event.diagnostic_event is not None:
+                self._diagnostic(event.diagnostic_event)
+            elif event.summary_event is not None:
+                self.outcome.corrupt = bool(event.summary_event.maybe_corrupt)
+
+    def _step(self, step: Any, done: bool) -> None:
+        if step.type.startswith("pulumi:"):
+            return
+        op = _OPERATIONS.get(_value(step.op))
+        if op is None:
+            return
+        known = self.outcome.objects.get(step.urn)
+        if known is not None and known.op == "replace":
+            op = "replace"
+        entry = _object(op, step)
+        if known is not None and op == "replace" and known.fields:
+            entry.fields = known.fields
+        entry.done = done
+        self.outcome.objects[step.urn] = entry
+        if not done and op != "same":
+            self._tell(f"{op} {entry}")
+
+    def _failed(self, step: Any) -> None:
+        entry = self.outcome.objects.get(step.urn)
+        if entry is not None:
+            entry.error = self._last_texts.get(step.urn, "failed")
+
+    def _diagnostic(self, event: Any) -> None:
+        text = _ANSI.sub("", event.message).strip()
+        if event.severity not in ("error", "warning") or not text or _is_noise(text):
+            return
+        urn = event.urn or ""
+        name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
+        text = text.replace(f'"{urn}"', name) if name else text
+        self._last_texts[urn] = text
+        line = text if not name or text.startswith(name.split("/")[0]) else f"{name}: {text}"
+        rows = self.outcome.errors if event.severity == "error" else self.outcome.warnings
+        if line not in rows:
+            rows.append(line)
+
+
+def _object(op: str, step: Any) -> ObjectChange:
+    old = dict((step.old.inputs if step.old else None) or {})
+    new = dict((step.new.inputs if step.new else None) or {})
+    body = new or old
+    metadata = body.get("metadata") or {}
+    kind = str(body.get("kind") or step.type.rpartition(":")[2])
+    labels = metadata.get("labels") or {}
+    name = step.urn.rpartition("::")[2]
+    return ObjectChange(
+        op=op,
+        kind=kind,
+        namespace=metadata.get("namespace") or body.get("namespace"),
+        name=str(metadata.get("name") or body.get("name") or name.rpartition("/")[2]),
+        pool=labels.get("gpupool.dev/pool"),
+        resource=name,
+        fields=field_changes(old, new) if op in ("update", "replace") and old and new else (),
+    )
+
+
+def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[FieldChange, ...]:
+    """The fields that differ between two versions of an object's inputs."""
+    return tuple(
+        FieldChange(change.text, _at(old, change.path), _at(new, change.path))
+        for change in changes(old, new)
+        if not any(change.path[: len(hidden)] == hidden for hidden in _HIDDEN)
+    )
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    text = value if isinstance(value, str) else repr(value)
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= _SHORTEN else f"{text[: _SHORTEN - 3]}..."
+
+
+def _value(op: Any) -> str:
+    return str(getattr(op, "value", op))
+
+
+def _is_noise(text: str) -> bool:
+    """Lines that only repeat that something failed, without what."""
+    return text in ("update failed", "preview failed", "refresh failed", "destroy failed")
