@@ -56,7 +56,7 @@ class Program:
 
     @property
     def cached(self) -> Path:
-        """Where a build of exactly these inputs lies: any change of module, sums or flags is another file."""
+        """Where a build of exactly these inputs lies; any change of module, sums or flags is another file."""
         digest = hashlib.sha256(self.ldflags.encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.source / name).read_bytes())
@@ -64,7 +64,7 @@ class Program:
 
 
 def cache_folder() -> Path:
-    """The folder that survives control planes: built programs and CRDs. GPUPOOL_CACHE, or ~/.cache/gpupool."""
+    """Where built programs and CRDs outlive control planes: GPUPOOL_CACHE, or ~/.cache/gpupool."""
     given = os.environ.get("GPUPOOL_CACHE")
     return Path(given) if given else Path.home() / ".cache" / "gpupool"
 

@@ -65,12 +65,19 @@ class Component:
         return digest.hexdigest()[:16]
 
 
-Builder = Callable[[Layout, Ports, Mapping[str, Path]], Component]
+@dataclass(frozen=True)
+class Setting:
+    """What the parts of one instance are started with."""
+
+    layout: Layout
+    ports: Ports
+    programs: Mapping[str, Path]
+    """Path of each of PROGRAMS."""
 
 
-def component(name: str, layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def component(name: str, setting: Setting) -> Component:
     """How to start component `name`; writes the configuration files it needs."""
-    return _BUILDERS[name](layout, ports, programs)
+    return _BUILDERS[name](setting)
 
 
 def _base_environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -80,7 +87,8 @@ def _base_environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "GOGC": "60", **extra}
 
 
-def _etcd(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _etcd(setting: Setting) -> Component:
+    layout = setting.layout
     arguments = {
         "name": "local",
         "data-dir": str(layout.data / "etcd"),
@@ -93,15 +101,16 @@ def _etcd(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Compone
         "unsafe-no-fsync": "true",
         "log-level": "warn",
     }
-    return Component("etcd", (str(programs["etcd"]), *_flags(arguments)), _base_environment({}))
+    return Component("etcd", (str(setting.programs["etcd"]), *_flags(arguments)), _base_environment({}))
 
 
-def _apiserver(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _apiserver(setting: Setting) -> Component:
+    layout = setting.layout
     arguments = {
         "etcd-servers": _ETCD_CLIENTS,
         "bind-address": "127.0.0.1",
         "advertise-address": "127.0.0.1",
-        "secure-port": str(ports.api),
+        "secure-port": str(setting.ports.api),
         "cert-dir": str(layout.pki),
         "token-auth-file": str(layout.tokens),
         "anonymous-auth": "false",
@@ -119,11 +128,12 @@ def _apiserver(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Co
         "max-mutating-requests-inflight": "1000",
         "profiling": "false",
     }
-    argv = (str(programs["kube-apiserver"]), *_flags(arguments))
+    argv = (str(setting.programs["kube-apiserver"]), *_flags(arguments))
     return Component("kube-apiserver", argv, _base_environment({}), (layout.tokens,), grace=2.0)
 
 
-def _controller_manager(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _controller_manager(setting: Setting) -> Component:
+    layout = setting.layout
     arguments = {
         "kubeconfig": str(layout.kubeconfig_of("kube-controller-manager")),
         "leader-elect": "false",
@@ -138,12 +148,13 @@ def _controller_manager(layout: Layout, ports: Ports, programs: Mapping[str, Pat
         # A namespace's quota is recounted this often besides on every change.
         "resource-quota-sync-period": "30s",
     }
-    argv = (str(programs["kube-controller-manager"]), *_flags(arguments))
+    argv = (str(setting.programs["kube-controller-manager"]), *_flags(arguments))
     inputs = (layout.kubeconfig_of("kube-controller-manager"),)
     return Component("kube-controller-manager", argv, _base_environment({}), inputs)
 
 
-def _scheduler(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _scheduler(setting: Setting) -> Component:
+    layout = setting.layout
     config = layout.config_of("kube-scheduler", ".json")
     settings = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -158,12 +169,13 @@ def _scheduler(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Co
         "podMaxBackoffSeconds": 2,
     }
     _write_if_changed(config, json.dumps(settings, indent=2))
-    argv = (str(programs["kube-scheduler"]), *_flags({"config": str(config), "secure-port": "0"}))
+    argv = (str(setting.programs["kube-scheduler"]), *_flags({"config": str(config), "secure-port": "0"}))
     inputs = (config, layout.kubeconfig_of("kube-scheduler"))
     return Component("kube-scheduler", argv, _base_environment({}), inputs)
 
 
-def _kwok(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _kwok(setting: Setting) -> Component:
+    layout = setting.layout
     stages = Path(__file__).parent / "kwok.yaml"
     arguments = {
         "kubeconfig": str(layout.kubeconfig_of("kwok")),
@@ -171,11 +183,12 @@ def _kwok(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Compone
         "manage-all-nodes": "true",
     }
     environment = _base_environment({"KWOK_WORKDIR": str(layout.data / "kwok")})
-    argv = (str(programs["kwok"]), *_flags(arguments))
+    argv = (str(setting.programs["kwok"]), *_flags(arguments))
     return Component("kwok", argv, environment, (stages, layout.kubeconfig_of("kwok")))
 
 
-def _karpenter(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _karpenter(setting: Setting) -> Component:
+    layout = setting.layout
     machines = layout.config_of("karpenter", "-instance-types.json")
     _write_if_changed(machines, json.dumps(karpenter_instance_types(), indent=1))
     environment = _base_environment(
@@ -184,8 +197,8 @@ def _karpenter(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Co
             "DISABLE_LEADER_ELECTION": "true",
             "FEATURE_GATES": "NodeOverlay=true",
             "INSTANCE_TYPES_FILE_PATH": str(machines),
-            "METRICS_PORT": str(ports.karpenter_metrics),
-            "HEALTH_PROBE_PORT": str(ports.karpenter_health),
+            "METRICS_PORT": str(setting.ports.karpenter_metrics),
+            "HEALTH_PROBE_PORT": str(setting.ports.karpenter_health),
             # How long to gather pods before computing nodes; 1 s and 10 s by default.
             "BATCH_IDLE_DURATION": "500ms",
             "BATCH_MAX_DURATION": "3s",
@@ -196,10 +209,11 @@ def _karpenter(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Co
     )
     inputs = (machines, layout.kubeconfig_of("karpenter"))
     # The program takes all it needs from the environment; the data folder is there to be seen by `ps`.
-    return Component("karpenter", (str(programs["karpenter"]),), environment, inputs)
+    return Component("karpenter", (str(setting.programs["karpenter"]),), environment, inputs)
 
 
-def _operator(layout: Layout, ports: Ports, programs: Mapping[str, Path]) -> Component:
+def _operator(setting: Setting) -> Component:
+    layout = setting.layout
     arguments = {
         "kubeconfig": str(layout.kubeconfig_of("gpu-operator")),
         "ready-file": str(operator_ready_file(layout)),
@@ -224,7 +238,7 @@ def _write_if_changed(path: Path, text: str) -> None:
         write_private(path, text)
 
 
-_BUILDERS: dict[str, Builder] = {
+_BUILDERS: dict[str, Callable[[Setting], Component]] = {
     "etcd": _etcd,
     "kube-apiserver": _apiserver,
     "kube-controller-manager": _controller_manager,

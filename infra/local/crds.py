@@ -1,4 +1,4 @@
-"""The custom resource definitions of the control plane: from pinned modules, through the cache, to the server.
+"""The custom resource definitions of the control plane: from pinned modules through the cache to the server.
 
 Which ones is data (crds.yaml). Once they lie in the cache, starting a control plane needs no Go.
 """
@@ -35,7 +35,7 @@ def definitions(report: Report = lambda _: None) -> list[dict[str, Any]]:
 
 def _parse(path: Path) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    definition: dict[str, Any] = yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506 - a safe loader
+    definition: dict[str, Any] = yaml.load(path.read_bytes(), Loader=loader)  # both are safe loaders
     return definition
 
 
@@ -74,7 +74,7 @@ def _download(tool: str, module: str) -> Path:
 
 
 def serve(api: Api, wanted: list[dict[str, Any]]) -> None:
-    """Apply the definitions and wait until the server answers for each. Raises LocalError if it never does."""
+    """Apply the definitions and wait until the server answers for each; LocalError if it never does."""
     for definition in wanted:
         api.apply(definition)
     deadline = time.monotonic() + _ESTABLISH_SECONDS

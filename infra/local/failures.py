@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpupool.findings import GpupoolError
 
-class LocalError(Exception):
+
+class LocalError(GpupoolError):
     """A failure that the user can act on; `str()` is the whole message, ready to print."""

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from infra.local import components, credentials, processes
-from infra.local.components import Ports
+from infra.local.components import Ports, Setting
 from infra.local.failures import LocalError
 from infra.local.layout import Layout
 from infra.local.processes import Running
@@ -57,19 +57,16 @@ class Instance:
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:
-            layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(layout.data, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _same_folder(descriptor, layout.data):
-                    yield cls.read(layout)
-                    return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LocalError(f"{layout.data}: another gpupool has been busy here for 2 min") from None
-                time.sleep(0.1)
-            finally:
-                os.close(descriptor)
+            descriptor = _try_lock(layout.data)
+            if descriptor is not None:
+                break
+            if time.monotonic() > deadline:
+                raise LocalError(f"{layout.data}: another gpupool has been busy here for 2 min")
+            time.sleep(0.1)
+        try:
+            yield cls.read(layout)
+        finally:
+            os.close(descriptor)
 
     def require_ports(self) -> Ports:
         """The ports of an instance that has been started."""
@@ -102,11 +99,12 @@ class Instance:
         """Those of `names` that don't run, or run otherwise than they would be started today."""
         if self.ports is None:
             return list(names)
+        setting = Setting(self.layout, self.ports, programs)
         found = []
         for name in names:
             running = self.running.get(name)
             try:
-                part = components.component(name, self.layout, self.ports, programs)
+                part = components.component(name, setting)
                 current = running is not None and running.fingerprint == part.fingerprint
             except OSError:  # a file that it needs is gone
                 current = False
@@ -118,7 +116,7 @@ class Instance:
         self, names: Iterable[str], programs: Mapping[str, Path], report: Callable[[str], None]
     ) -> None:
         """Start those of `names` that don't run as they should, and record each at once."""
-        ports = self.require_ports()
+        setting = Setting(self.layout, self.require_ports(), programs)
         credentials.ensure(self.layout, components.USERS)
         self.layout.pulumi.mkdir(exist_ok=True, mode=0o700)
         for name in self.dead_or_outdated(programs, names):
@@ -126,7 +124,7 @@ class Instance:
             report(f"starting {name}")
             if name == "gpu-operator":
                 components.operator_ready_file(self.layout).unlink(missing_ok=True)
-            part = components.component(name, self.layout, ports, programs)
+            part = components.component(name, setting)
             try:
                 self.running[name] = processes.spawn(
                     part.argv, part.environment, self.layout.data, self.layout.log(name), part.fingerprint
@@ -178,6 +176,21 @@ class Instance:
     def _is_alive(self, name: str) -> bool:
         running = self.running.get(name)
         return running is not None and processes.alive(running)
+
+
+def _try_lock(folder: Path) -> int | None:
+    """The descriptor that holds the lock on `folder`, made if need be; None while another process has it."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _same_folder(descriptor, folder):
+            os.chmod(folder, 0o700)  # somebody else may have made it first
+            return descriptor
+    except BlockingIOError:
+        pass
+    os.close(descriptor)
+    return None
 
 
 def _same_folder(descriptor: int, path: Path) -> bool:

@@ -1,8 +1,8 @@
 """The machines that Karpenter's KWOK provider may start, written from the GPU catalog.
 
 They carry physical GPU counts: what sharing makes of them is for NodeOverlays (in Karpenter's
-simulation) and for the simulated GPU Operator (on the node) to say, as on a real cluster. Offerings
-carry the labels that the AWS provider puts on its types, so that NodePools written for EKS select them.
+simulation) and for the simulated GPU Operator (on the node) to say, as on a real cluster. Offerings carry
+the labels that the AWS provider puts on its types, so that NodePools written for EKS select them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ def prices(machine: InstanceType) -> dict[str, float]:
 
 
 def aws_labels(model: GpuModel, machine: InstanceType) -> dict[str, str]:
-    """The labels that karpenter-provider-aws v1.14.1 gives the type (website, reference/instance-types.md)."""
+    """The labels of the type (karpenter-provider-aws v1.14.1, reference/instance-types.md).
+
+    On AWS they belong to the type; here they can only be put on its offerings. So a NodePool can select
+    by them, but a NodeOverlay can't: it must name node.kubernetes.io/instance-type.
+    """
     family, _, size = machine.name.partition(".")
     labels = {
         f"{_AWS}family": family,

@@ -76,7 +76,7 @@ class Layout:
         return self.logs / f"{component}.log"
 
     def kubeconfig_of(self, component: str) -> Path:
-        """The kubeconfig that one component runs with (its own user, so that field managers tell who did what)."""
+        """The kubeconfig of one component: its own user, so that it shows who did what."""
         return self.data / "components" / f"{component}.kubeconfig"
 
     def config_of(self, component: str, suffix: str) -> Path:

@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from infra.local.operator import hardware, names, operands, policy, state
+from infra.local.operator import hardware, names, node_view, operands, policy, state
 from infra.local.operator.advertise import PluginFailure
 from infra.local.operator.operands import Sight
 from infra.local.operator.policy import Policy
@@ -28,8 +28,6 @@ _WORKERS = 32
 _NODES = "/api/v1/nodes"
 _POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 _CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
-_OWNED = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
-"""Resources that only the device plugin registers; the kubelet keeps them at zero once it is gone."""
 
 
 class Controller:
@@ -60,7 +58,7 @@ class Controller:
         for event in events:
             await event.wait()
         self._ready = True
-        self._on_setting("MODIFIED", {}, None)
+        self._on_setting()
         if ready_file is not None:
             ready_file.touch()
         await asyncio.gather(*followers)
@@ -69,10 +67,10 @@ class Controller:
         name = node["metadata"]["name"]
         if event == "DELETED":
             self._written.pop(name, None)
-        elif before is None or _relevant(node) != _relevant(before):
+        elif before is None or node_view.relevant(node) != node_view.relevant(before):
             self._enqueue(name)
 
-    def _on_setting(self, event: str, thing: Object, before: Object | None) -> None:
+    def _on_setting(self, *_: object) -> None:
         for name in self._nodes:
             self._enqueue(name)
         if self._ready:
@@ -122,7 +120,7 @@ class Controller:
     async def _look(self, name: str) -> None:
         """Bring one node to what its operands make of it."""
         node = self._current(name)
-        if node is None or node["metadata"].get("deletionTimestamp") or not _is_ready(node):
+        if node is None or node["metadata"].get("deletionTimestamp") or not node_view.is_ready(node):
             return
         try:
             gpus = hardware.of_node(node)
@@ -133,7 +131,7 @@ class Controller:
             return
         memory = state.read(node)
         settings = self._policy()
-        if settings is None or not _operands_run(node, settings, memory):
+        if settings is None or not node_view.operands_run(node, settings, memory):
             # No pod of the operator runs there: nothing is advertised, and nobody says why.
             forgotten = NodeState(layouts=memory.layouts, labels=memory.labels)
             await self._write(node, forgotten, {}, {}, None)
@@ -191,7 +189,7 @@ class Controller:
                 continue
             for container in pod["spec"]["containers"]:
                 asked = (container.get("resources") or {}).get("requests") or {}
-                if any(_OWNED.fullmatch(key) for key in asked):
+                if any(node_view.PLUGIN_RESOURCE.fullmatch(key) for key in asked):
                     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         return None
 
@@ -207,7 +205,7 @@ class Controller:
 
         `labels` None keeps those that feature discovery wrote before.
         """
-        status = _status_patch(node, resources)
+        status = node_view.status_patch(node, resources)
         if status:
             await self._patch(node, "/status", {"status": status})
         have = node["metadata"].get("labels") or {}
@@ -266,45 +264,6 @@ class Controller:
                 await self._client.patch(f"{_POLICIES}/{settings.name}/status", body)
             except (aiohttp.ClientError, OSError) as error:
                 _LOG.warning("ClusterPolicy %s: %s", settings.name, error)
-
-
-def _operands_run(node: Object, settings: Policy, memory: NodeState) -> bool:
-    """Whether the operator's DaemonSets have pods on the node."""
-    if policy.opted_out(node["metadata"].get("labels") or {}):
-        return False
-    taints = node["spec"].get("taints") or []
-    return policy.tolerated(taints, settings.tolerations, bool(memory.plugin_loaded)) is None
-
-
-def _status_patch(node: Object, resources: Mapping[str, int]) -> dict[str, dict[str, str]]:
-    """What has to change in capacity and allocatable; resources that are gone stay, at zero."""
-    patch = {}
-    for field in ("capacity", "allocatable"):
-        have = (node.get("status") or {}).get(field) or {}
-        wanted = {key: "0" for key in have if _OWNED.fullmatch(key)}
-        wanted |= {key: str(count) for key, count in resources.items()}
-        changed = {key: value for key, value in wanted.items() if have.get(key) != value}
-        if changed:
-            patch[field] = changed
-    return patch
-
-
-def _relevant(node: Object) -> tuple[Any, ...]:
-    """The parts of a node that can change what its operands do."""
-    meta, status = node["metadata"], node.get("status") or {}
-    return (
-        meta.get("labels"),
-        meta.get("annotations"),
-        node["spec"].get("taints"),
-        status.get("capacity"),
-        status.get("allocatable"),
-        _is_ready(node),
-    )
-
-
-def _is_ready(node: Object) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)
 
 
 async def _delay(annotations: Mapping[str, str]) -> None:

@@ -80,7 +80,7 @@ def _entry(entry: dict[str, Any], place: str, hardware: Hardware) -> dict[int, L
 def _devices(value: Any, place: str, gpus: int) -> list[int]:
     if value == "all":
         return list(range(gpus))
-    good = isinstance(value, list) and value and all(type(one) is int and 0 <= one for one in value)
+    good = isinstance(value, list) and value and all(type(one) is int and one >= 0 for one in value)
     if not good or len(set(value)) != len(value):
         raise ConfigError(f"{place}.devices: {value!r}; all or a list of different GPU indexes is expected")
     beyond = [one for one in value if one >= gpus]

@@ -1,4 +1,4 @@
-"""One entry of the device plugin's ConfigMap, read strictly (format: k8s-device-plugin v0.20.0, api/config/v1)."""
+"""One entry of the device plugin's ConfigMap, read strictly (k8s-device-plugin v0.20.0, api/config/v1)."""
 
 from __future__ import annotations
 

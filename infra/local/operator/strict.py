@@ -21,12 +21,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
     twice = {key for key in keys if keys.count(key) > 1}
     if twice:
         raise ConfigError(f"line {node.start_mark.line + 1}: key given twice: {', '.join(map(str, twice))}")
     loader.flatten_mapping(node)
-    return dict(loader.construct_pairs(node, deep=True))  # type: ignore[no-untyped-call]
+    return dict(loader.construct_pairs(node, deep=True))
 
 
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
@@ -35,7 +35,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 def parse(text: str) -> dict[str, Any]:
     """The mapping in `text`. Raises ConfigError for anything else."""
     try:
-        value = yaml.load(text, Loader=_Loader)  # noqa: S506 - derived from the safe loader
+        value = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"not YAML: {error}") from error
     return mapping(value, "the file")
