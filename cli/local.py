@@ -5,6 +5,7 @@ Starts, stops and shows it; what it is made of is the business of `infra.local`.
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -92,6 +93,10 @@ def env(folder: FolderOption = None, format: FormatOption = Format.text) -> None
     values = {"KUBECONFIG": str(plane.kubeconfig)}
     if folder is None:
         values |= pulumi_env.environment(pulumi=binaries.find("pulumi"))
+    kubectl = binaries.find("kubectl")
+    if kubectl is not None and kubectl.parent.parent.parent == binaries.cache_folder():
+        # The one on PATH, if any, is too old or too new for the server.
+        values["PATH"] = f"{kubectl.parent}{os.pathsep}{values.get('PATH', os.environ.get('PATH', ''))}"
     if format is Format.json:
         print_json(values)
         return

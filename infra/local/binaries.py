@@ -56,11 +56,15 @@ class Program:
 
     @property
     def cached(self) -> Path:
-        """Where a build of exactly these inputs lies; any change of module, sums or flags is another file."""
+        """Where a build of exactly these inputs lies; any change of module, sums or flags is another folder.
+
+        A folder each, so that it can go on PATH and the program keeps its name.
+        """
         digest = hashlib.sha256(self.ldflags.encode())
         for name in ("go.mod", "go.sum"):
             digest.update((self.source / name).read_bytes())
-        return cache_folder() / "bin" / f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+        folder = f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+        return cache_folder() / "bin" / folder / self.name
 
 
 def cache_folder() -> Path:

@@ -45,15 +45,16 @@ def build(job: Build, report: Report) -> None:
 
     Raises LocalError when Go is missing or too old, or when the build fails (with the end of its log).
     """
-    job.target.parent.mkdir(parents=True, exist_ok=True)
-    with locked(job.target.parent / f".{job.target.name}.lock", job.title, report):
+    folder = job.target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f".{folder.name}.lock"), job.title, report):
         if job.target.exists():
             return
         go = require_go(job.source / "go.mod")
-        with tempfile.TemporaryDirectory(dir=job.target.parent, prefix=f".{job.target.name}.") as folder:
-            output = Path(folder) / "program"
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build.") as fresh:
+            output = Path(fresh) / "program"
             command = [go, "build", "-mod=readonly", "-ldflags", job.ldflags, "-o", str(output), job.package]
-            log = Path(folder) / "log"
+            log = Path(fresh) / "log"
             _run(command, job, log, report)
             output.replace(job.target)
 
