@@ -25,7 +25,7 @@ def generate(plan: Plan) -> Iterator[HelmRelease]:
         values={
             "settings": {
                 "clusterName": plan.cluster.name,
-                # Spot interruption notices come by this queue, named as in Karpenter's CloudFormation template.
+                # Spot interruption notices come by this queue, named as Karpenter's CloudFormation does.
                 "interruptionQueue": plan.cluster.name,
                 "featureGates": {"nodeOverlay": True},
             }

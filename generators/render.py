@@ -1,7 +1,8 @@
 """Manifests as files: one object per file, stable paths and bytes, with an index. `--check` compares.
 
 Writes below the folder it is given and nowhere else. Files of an earlier rendering that are no longer
-wanted are removed, but only those that the earlier index lists.
+wanted are removed, but only those that the earlier index lists; the index is written last, so that a
+killed run forgets none of them.
 """
 
 from __future__ import annotations
@@ -43,20 +44,26 @@ def write(bundle: Bundle, folder: Path) -> Differences:
     """Make `folder` hold the rendering of `bundle`, and return what had to change. Raises OSError."""
     wanted = files(bundle)
     differences = compare(wanted, folder)
-    for path in (*differences.missing, *differences.changed):
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # Written aside and renamed, so that a killed run leaves no half file for Git to pick up.
-        aside = target.with_name(f".{target.name}.part")
-        aside.write_text(wanted[path], encoding="utf-8")
-        os.replace(aside, target)
+    stale = {*differences.missing, *differences.changed}
+    for path in sorted(stale - {INDEX}):
+        _replace(folder / path, wanted[path])
     for path in differences.extra:
         (folder / path).unlink()
         for parent in (folder / path).parents:
             if parent == folder or any(parent.iterdir()):
                 break
             parent.rmdir()
+    if INDEX in stale:
+        _replace(folder / INDEX, wanted[INDEX])
     return differences
+
+
+def _replace(target: Path, content: str) -> None:
+    """Written aside and renamed, so that a killed run leaves no half file for Git to pick up."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(f".{target.name}.part")
+    aside.write_bytes(content.encode())
+    os.replace(aside, target)
 
 
 def check(bundle: Bundle, folder: Path) -> Differences:
@@ -69,30 +76,32 @@ def compare(wanted: dict[str, str], folder: Path) -> Differences:
     missing, changed = [], []
     for path, content in wanted.items():
         try:
-            found = (folder / path).read_text(encoding="utf-8")
+            found = (folder / path).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             missing.append(path)
             continue
-        except UnicodeDecodeError:
-            found = ""
-        if found != content:
+        if found != content.encode():
             changed.append(path)
     extra = [path for path in _listed(folder) if path not in wanted and (folder / path).is_file()]
     return Differences(tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(extra)))
 
 
 def _listed(folder: Path) -> list[str]:
-    """Paths in the index of an earlier rendering that stay below `folder`."""
+    """Paths in the index of an earlier rendering, without those that no rendering can have written: outside
+    of `folder`, by name or through a link, or not an object's file."""
     try:
         entries = json.loads((folder / INDEX).read_text(encoding="utf-8"))["objects"]
         paths = [str(entry["path"]) for entry in entries]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
-    return [
-        path
-        for path in paths
-        if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
-    ]
+    return [path for path in paths if path.endswith(".yaml") and _below(path, folder)]
+
+
+def _below(path: str, folder: Path) -> bool:
+    parts = PurePosixPath(path)
+    if parts.is_absolute() or ".." in parts.parts or len(parts.parts) < 2:
+        return False
+    return (folder / parts).parent.resolve().is_relative_to(folder.resolve())
 
 
 def _manifest_path(manifest: Manifest) -> str:

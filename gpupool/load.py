@@ -16,11 +16,21 @@ from pydantic import ValidationError
 from gpupool.findings import Finding, UsageError
 from gpupool.schema_messages import describe
 from gpupool.spec import Environment
-from gpupool.yaml_source import Loc, Source, Unclear, display_path, read_source
+from gpupool.yaml_scalars import Unclear
+from gpupool.yaml_source import Loc, Source, display_path, read_source
 
 _LISTS = ("pools", "tenants", "priorities")
 _CAPACITY = ("name", "gpu", "sharing", "nodes", "value", "level", "namespace")
 """Fields that other parts of the file are checked against: an item without one of them is left out whole."""
+_NEEDED: tuple[Loc, ...] = (
+    (),
+    ("metadata",),
+    ("metadata", "name"),
+    ("cluster",),
+    ("cluster", "platform"),
+    ("cluster", "name"),
+)
+"""What nothing can be checked without."""
 _SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")
 
 
@@ -105,7 +115,7 @@ def check_shape(source: Source) -> Loaded:
             return Loaded(Environment.model_validate(data), source, tuple(findings), kept)
         except ValidationError as error:
             errors = error.errors(include_url=False)
-        locs = [_strip_tags(item["loc"]) for item in errors]
+        locs = [_strip_tags(item["type"], item["loc"]) for item in errors]
         for item, loc in zip(errors, locs, strict=True):
             place = _as_in_file(loc, kept)
             if place not in reported:
@@ -125,15 +135,17 @@ def _kind(value: Any) -> str:
     return {list: "a list", str: "text", Unclear: "text"}.get(type(value), "a single value")
 
 
-def _strip_tags(loc: Loc) -> Loc:
-    """Without the union tag that pydantic puts after `sharing`, and `[key]` after a mapping's key."""
+def _strip_tags(kind: str, loc: Loc) -> Loc:
+    """Without what pydantic puts in between: the union tag after `sharing`, `[key]` after a mapping's key,
+    and inside free values the kind of each container."""
+    if loc[:2] == ("gpuOperator", "values"):
+        loc = loc[:3] + loc[4::2]
     parts = list[str | int]()
-    for part in loc:
-        if part in _SHARING_MODES and parts and parts[-1] == "sharing":
-            continue
-        if part != "[key]":
+    for before, part in zip(("", *loc), loc, strict=False):
+        if before != "sharing" or part not in _SHARING_MODES:
             parts.append(part)
-    return tuple(parts)
+    # An unknown field may itself be called "[key]".
+    return tuple(parts[:-1] if parts[-1:] == ["[key]"] and kind != "extra_forbidden" else parts)
 
 
 def _as_in_file(loc: Loc, kept: dict[str, tuple[int, ...]]) -> Loc:
@@ -150,8 +162,6 @@ def _prune(
     pruned, dropped = dict(data), {name: set[int]() for name in kept}
     for kind, loc in errors:
         section = loc[0] if loc else ""
-        if not isinstance(section, str) or (section in Environment.model_fields and kind == "missing"):
-            return None
         if kind == "extra_forbidden":
             pruned = _without(pruned, loc)
         elif section in kept and len(loc) > 1 and isinstance(loc[1], int):
@@ -162,10 +172,10 @@ def _prune(
                 dropped[section].add(loc[1])
             else:
                 pruned = _without(pruned, loc[:3])
-        elif section in ("cluster", "metadata", "apiVersion", "api_version", "kind"):
+        elif loc in _NEEDED or section in ("apiVersion", "kind"):
             return None
         else:
-            pruned.pop(section, None)
+            pruned = _without(pruned, loc[:2])
     for section, indexes in dropped.items():
         if section in pruned and indexes:
             pruned[section] = [item for index, item in enumerate(pruned[section]) if index not in indexes]

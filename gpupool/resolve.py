@@ -40,11 +40,16 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None) -> plan.Plan:
     context = _context(loaded, loaded.environment, catalog)
     problems = [problem for check in CHECKS for problem in check(context)]
     judged = [loaded.finding(problem.loc, problem.message, problem.hint) for problem in problems]
-    broken = {finding.path for finding in loaded.findings}
-    findings = [*loaded.findings, *(finding for finding in judged if finding.path not in broken)]
+    broken = [finding.path for finding in loaded.findings]
+    findings = [*loaded.findings, *(finding for finding in judged if not _within(finding.path, broken))]
     if findings:
         raise SpecError(findings)
     return _plan(context)
+
+
+def _within(path: str, broken: list[str]) -> bool:
+    """Whether one of `broken` is at `path` or part of it: what was left out there is no second mistake."""
+    return any(other == path or other.startswith((f"{path}.", f"{path}[")) for other in broken)
 
 
 def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) -> Context:
@@ -56,7 +61,8 @@ def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) ->
             pools.setdefault(pool.name, resolved)
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
-    return Context(environment, catalog, pools, named, file.stem if file.suffix == ".yaml" else None)
+    stem = file.stem if file.suffix == ".yaml" else None
+    return Context(environment, catalog, pools, named, loaded.kept, stem)
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gpupool.spec import API_VERSION, Environment, Exclusive, Mig, Mps, TimeSlicing
-from gpupool.yaml_source import Loc, Source, Unclear
+from gpupool.yaml_scalars import Unclear
+from gpupool.yaml_source import Loc, Source
 
 _PATTERNS = {
     "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
@@ -25,7 +26,7 @@ _PATTERNS = {
     "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
     "{0,61}[A-Za-z0-9])?$": "a label key such as team or example.com/team",
     "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
-    "[-a-z0-9.]": "a node name: lower-case letters, digits, '-' and '.'",
+    "(\\.[a-z0-9]": "a node name: words of lower-case letters, digits and '-', joined by '.'",
     "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
 }
 
@@ -58,6 +59,8 @@ def _unclear(kind: str, value: Unclear) -> tuple[str, str]:
             f"{value} is read as different numbers, or text, by different readers of YAML",
             "write plain digits",
         )
+    if kind.startswith("date"):
+        return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
     if kind.startswith("bool"):
         return f"{value} is not a truth value to every reader of YAML", "write true or false"
     return f"{value} is a number, date or truth value to some readers of YAML", f'put it in quotes: "{value}"'
@@ -170,7 +173,9 @@ def _purpose(loc: Loc) -> str:
 def _description(loc: Loc) -> str:
     field = _field(loc)
     description = field.description if field and field.description else "a value"
-    return description[0].lower() + description[1:].rstrip(".")
+    # The first word keeps its capitals where it is an abbreviation, such as GPU or USD.
+    rest = description[1:].rstrip(".")
+    return (description[0] if rest[:1].isupper() else description[0].lower()) + rest
 
 
 def _field(loc: Loc) -> FieldInfo | None:

@@ -9,20 +9,25 @@ No cross-checks live here: whatever needs a second field or the catalog is in `g
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
+
+from gpupool.yaml_scalars import Unclear
 
 API_VERSION = "gpupool.dev/v1alpha1"
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+_DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL_KEY = rf"^({_DNS_NAME}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
 _LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 
 Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63)]
-LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY)]
+NodeName = Annotated[str, StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253)]
+LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
 Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$")]
 DurationOrNever = Annotated[str, StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
@@ -31,6 +36,17 @@ Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+def _as_date(value: Any) -> Any:
+    """A date as the file has it, with or without quotes: here alone is a plain 2027-03-31 clear."""
+    text = value.text if isinstance(value, Unclear) else value
+    if isinstance(text, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            return text
+    return value
 
 
 class Model(BaseModel):
@@ -75,7 +91,7 @@ class GpuOperator(Model):
     """Release of the NVIDIA GPU Operator; default: the release that gpupool is tested with."""
     driver: Driver = Driver()
     """The NVIDIA driver."""
-    values: dict[str, Any] = {}
+    values: dict[str, JsonValue] = {}
     """Escape hatch: Helm values, deep-merged last. They may not contradict a pool."""
 
 
@@ -145,7 +161,7 @@ class Nodes(Model):
     """Age at which a node is replaced; Never keeps long trainings alive."""
     usd_per_hour: UsdPerHour = UsdPerHour()
     """Prices that differ from the catalog's, for every instance type of the pool."""
-    names: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]] = []
+    names: list[NodeName] = []
     """Existing nodes by name (static)."""
     selector: dict[LabelKey, LabelValue] = {}
     """Existing nodes by label (static); `max` then says how many there are at most."""
@@ -239,7 +255,7 @@ class Access(Model):
     """Groups of the identity provider whose members act for the tenant."""
     service_accounts: list[
         Annotated[
-            str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+            str, StringConstraints(pattern=rf"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/{_DNS_NAME}$", max_length=317)
         ]
     ] = []
     """Service accounts, as namespace/name, that act for the tenant."""
@@ -322,7 +338,7 @@ class Waiver(Model):
     """Who answers for the exception."""
     reason: Annotated[str, StringConstraints(min_length=1)]
     """Why the policy can't be kept here."""
-    until: date
+    until: Annotated[date, BeforeValidator(_as_date)]
     """Last day on which it holds."""
 
 

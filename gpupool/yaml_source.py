@@ -1,9 +1,8 @@
 """A YAML file as plain values that remember where they stand.
 
-Reads what kubectl and every YAML 1.2 reader agree on, and refuses the rest: a plain `yes`, `0777`,
-`1e3` or `2027-03-31` means different things to different readers, so such scalars become `Unclear`
-and are accepted only where the field says what they are. Duplicate keys, several documents, files
-over 1 MiB, alias bombs and deep nesting are findings, never crashes.
+Builds the document and knows the place of everything in it; what a plain scalar means is
+`gpupool.yaml_scalars`. Duplicate keys, several documents, files over 1 MiB, alias bombs and deep
+nesting are findings, never crashes.
 
 Knows nothing of the fields of an environment.
 """
@@ -19,6 +18,7 @@ from typing import Any
 import yaml
 
 from gpupool.findings import Finding, SpecError
+from gpupool.yaml_scalars import plain_value
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
@@ -26,29 +26,12 @@ MAX_DEPTH = 40
 MAX_NODES = 200_000
 """Nodes once aliases are expanded: 100 pools and 200 tenants have some 10^4."""
 
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
-_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULL = {"", "~", "null", "Null", "NULL"}
-_UNCLEAR = re.compile(
-    r"(?i:y|n|yes|no|on|off)|[-+]?[0-9][0-9_,]*|[-+]?0[xob][0-9a-f_]+|[-+]?([0-9][0-9_]*)?\.?[0-9_]*(e[-+]?[0-9]+)?"
-    r"|[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?|[-+]?\.(inf|nan)|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|=|<<",
-    re.IGNORECASE,
-)
+_TAGS = {
+    yaml.SequenceStartEvent: "tag:yaml.org,2002:seq",
+    yaml.MappingStartEvent: "tag:yaml.org,2002:map",
+}
 
 Loc = tuple[str | int, ...]
-
-
-class Unclear:
-    """A plain scalar that readers of YAML disagree about. Not a string: the file's author must decide."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 @dataclass(slots=True)
@@ -150,10 +133,10 @@ def parse_source(name: str, raw: bytes) -> Source:
         raise refuse(line, column, f"not YAML: {problem}", "correct the YAML") from error
     except yaml.reader.ReaderError as error:
         offset = error.position if isinstance(error.position, int) else 0
-        line, column = text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1
-        raise refuse(
-            line, column, f"character {error.character!r} is not allowed in YAML", "remove it"
-        ) from error
+        above = text.encode()[:offset].decode(errors="replace")
+        line, column = above.count("\n") + 1, len(above) - (above.rfind("\n") + 1) + 1
+        shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
+        raise refuse(line, column, f"character {shown} is not allowed in YAML", "remove it") from error
     if builder.findings:
         raise SpecError(builder.findings)
     return Source(name, root.value, root)
@@ -209,18 +192,22 @@ class _Builder:
             self.open.add(event.anchor)
         if isinstance(event, yaml.ScalarEvent):
             node.value = self.scalar(event, loc)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            self.sequence(node, loc, depth)
         else:
-            self.mapping(node, loc, depth)
+            if event.tag not in (None, "!", _TAGS[type(event)]):
+                self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
+            (self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping)(node, loc, depth)
         if event.anchor:
             self.open.discard(event.anchor)
             self.anchors[event.anchor] = node
+        return node
+
+    def grow(self, node: _Node, child: _Node, event: Any, loc: Loc) -> None:
+        """Count `child` as part of `node`; asked after each child, before the next alias is expanded."""
+        node.size += child.size
         if node.size > MAX_NODES:
             self.stop(
                 event, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases"
             )
-        return node
 
     def alias(self, event: Any, loc: Loc) -> _Node:
         known = self.anchors.get(event.anchor)
@@ -242,7 +229,7 @@ class _Builder:
             child = self.node(event, (*loc, index), depth + 1)
             node.children[index] = child
             node.value.append(child.value)
-            node.size += child.size
+            self.grow(node, child, event, loc)
 
     def mapping(self, node: _Node, loc: Loc, depth: int) -> None:
         node.value = {}
@@ -252,7 +239,7 @@ class _Builder:
                 break
             key = self.key(event, loc)
             child = self.node(next(self.events), (*loc, key if key is not None else "?"), depth + 1)
-            node.size += child.size
+            self.grow(node, child, event, loc)
             if key == "<<" and event.implicit[0]:
                 merged.extend(self.merge_sources(event, child, loc))
             elif key is not None:
@@ -284,9 +271,7 @@ class _Builder:
         if not isinstance(event, yaml.ScalarEvent):
             if isinstance(event, yaml.AliasEvent):
                 self.stop(event, loc, "an alias as key", "write the key out")
-            self.node(event, loc, MAX_DEPTH)
-            self.report(event, loc, "a key must be text", "use a plain word")
-            return None
+            self.stop(event, loc, "a mapping or list as key", "use a plain word; text with {{ needs quotes")
         value = "<<" if event.value == "<<" else self.scalar(event, loc)
         if isinstance(value, str):
             return value
@@ -303,12 +288,4 @@ class _Builder:
             return text
         if event.style or event.tag:  # style: None or "" for plain scalars, by parser
             return text
-        if text in _NULL:
-            return None
-        if text in _BOOL:
-            return _BOOL[text]
-        if len(text) < 20 and _INT.fullmatch(text):
-            return int(text)
-        if len(text) < 40 and _FLOAT.fullmatch(text):
-            return float(text)
-        return Unclear(text) if _UNCLEAR.fullmatch(text) else text
+        return plain_value(text)

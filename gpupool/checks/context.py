@@ -32,6 +32,8 @@ class Context:
     named: Mapping[str, frozenset[str]]
     """All names that the file gives in pools, tenants and priorities, broken ones included, so that a
     reference to a pool with an error of its own is not reported as unknown."""
+    places: Mapping[str, tuple[int, ...]]
+    """For each top-level list, the file's index of each item of the environment."""
     file_stem: str | None
     """Name of the file without .yaml; None where the text came from elsewhere."""
 

@@ -26,7 +26,7 @@ def file_name(context: Context) -> Iterator[Problem]:
 
 def pool_names(context: Context) -> Iterator[Problem]:
     pools = context.environment.pools
-    yield from _twice("pools", "name", [pool.name for pool in pools])
+    yield from _twice(context, "pools", "name", [pool.name for pool in pools])
     taken = {pool.name for pool in pools}
     for index, pool in enumerate(pools):
         loc: Loc = ("pools", index, "name")
@@ -42,8 +42,8 @@ def pool_names(context: Context) -> Iterator[Problem]:
 
 def tenant_names(context: Context) -> Iterator[Problem]:
     tenants = context.environment.tenants
-    yield from _twice("tenants", "name", [tenant.name for tenant in tenants])
-    yield from _twice("tenants", "namespace", [tenant.namespace for tenant in tenants])
+    yield from _twice(context, "tenants", "name", [tenant.name for tenant in tenants])
+    yield from _twice(context, "tenants", "namespace", [tenant.namespace for tenant in tenants])
     for index, tenant in enumerate(tenants):
         if tenant.namespace in _RESERVED or tenant.namespace.startswith("kube-"):
             message = f"namespace {tenant.namespace!r} belongs to the cluster"
@@ -56,7 +56,7 @@ def tenant_names(context: Context) -> Iterator[Problem]:
 
 def priority_names(context: Context) -> Iterator[Problem]:
     priorities = context.environment.priorities
-    yield from _twice("priorities", "name", [priority.name for priority in priorities])
+    yield from _twice(context, "priorities", "name", [priority.name for priority in priorities])
     for index, priority in enumerate(priorities):
         if priority.name.startswith("system-"):
             message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
@@ -88,9 +88,10 @@ def static_nodes(context: Context) -> Iterator[Problem]:
             selectors.append((pool.name, chosen))
 
 
-def _twice(section: str, field: str, values: Sequence[str]) -> Iterator[Problem]:
+def _twice(context: Context, section: str, field: str, values: Sequence[str]) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for index, value in enumerate(values):
         if first.setdefault(value, index) != index:
-            message = f"{field} {value!r} is already that of {section}[{first[value]}]"
+            place = context.places[section][first[value]]
+            message = f"{field} {value!r} is already that of {section}[{place}]"
             yield Problem((section, index, field), message, "give each its own")

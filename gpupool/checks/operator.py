@@ -78,13 +78,21 @@ def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[P
 
 
 def values(context: Context) -> Iterator[Problem]:
+    reported: set[tuple[str, ...]] = set()
     for path, reason in _DERIVED.items():
         inner: object = context.environment.gpu_operator.values
-        for part in path:
-            inner = inner.get(part) if isinstance(inner, dict) else None
-        if inner is not None:
-            loc = ("gpuOperator", "values", *path)
-            yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+        for depth, part in enumerate(path, start=1):
+            if not isinstance(inner, dict) or part not in inner:
+                break
+            inner, loc = inner[part], ("gpuOperator", "values", *path[:depth])
+            if depth == len(path):
+                yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+            elif not isinstance(inner, dict) and loc not in reported:
+                reported.add(loc)
+                message = (
+                    f"Helm value {'.'.join(path[:depth])} is a mapping in the chart; this would replace it"
+                )
+                yield Problem(loc, message, "write a mapping with the values to change")
     partitioned = [pool.name for pool in context.pools.values() if pool.mig_config]
     manager = context.environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
