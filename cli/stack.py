@@ -6,16 +6,17 @@ Thin: the work is in `infra.stack`, which is imported inside the verbs so that t
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.output import Format, FormatOption, print_error, print_json, print_table, progress
-from gpupool.findings import GpupoolError, SpecError, UsageError
+from gpupool.findings import GpupoolError, SpecError
 
 if TYPE_CHECKING:
     from infra.stack import Result
+    from infra.stack_events import ObjectChange
 
 EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
@@ -94,40 +95,37 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
             return work(tell)
     except StackError as error:
         if error.result is not None:
-            if output is Format.json:
-                print_json(error.result.as_dict())
-            else:
-                _table(error.result)
-                _notes(error.result)
-        _complain(error)
+            _show_failed(error.result, output)
+        raise
     except GpupoolError as error:
         if output is Format.json:
             findings = [finding.as_dict() for finding in error.findings] if isinstance(error, SpecError) else []
             print_json({"errors": str(error).splitlines(), "findings": findings})
-        _complain(error)
-        if isinstance(error, UsageError):
-            raise typer.Exit(2) from None
-    raise typer.Exit(1)
+        raise
 
 
-def _complain(error: GpupoolError) -> None:
-    for line in str(error).splitlines():
-        print_error(line)
+def _show_failed(result: Result, output: Format) -> None:
+    """What a run got done before it failed; the error itself is printed by `main`."""
+    if output is Format.json:
+        print_json(result.as_dict())
+        return
+    _table([entry for entry in result.objects if entry.done or entry.error])
+    _notes(result)
 
 
 def _show(result: Result, output: Format) -> None:
     if output is Format.json:
         print_json(result.as_dict())
         return
-    _table(result)
+    _table(result.objects)
     _notes(result)
     sys.stdout.write(_summary(result) + "\n")
 
 
-def _table(result: Result) -> None:
+def _table(objects: Sequence[ObjectChange]) -> None:
     """One row per field, the object named in the first of its rows."""
     rows: list[tuple[str, str, str, str]] = []
-    for entry in result.objects:
+    for entry in objects:
         where = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
         fields = [str(change) for change in entry.fields] or [""]
         rows.append((f"{_MARKS[entry.op]} {entry.op}", entry.kind, where, fields[0]))

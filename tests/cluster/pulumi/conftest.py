@@ -1,0 +1,133 @@
+"""One environment file and its stack against the shared control plane, with everything undone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.findings import GpupoolError
+from infra import stack
+from infra.local.control_plane import ControlPlane
+from infra.stack import Result
+
+Object = dict[str, Any]
+
+# Kinds that come and go by themselves.
+_LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIService", "FlowSchema"}
+
+ENVIRONMENT: Object = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "trial"},
+    "cluster": {"platform": "local", "name": "trial"},
+    "pools": [
+        {
+            "name": "notebooks",
+            "gpu": "t4",
+            "sharing": {"mode": "time-slicing", "replicas": 4},
+            "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2},
+        },
+        {
+            "name": "models",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
+        },
+    ],
+    "priorities": [{"name": "trial-training", "value": 500, "level": "high"}],
+    "tenants": [{"name": "vision", "namespace": "trial-vision", "pools": {"notebooks": {"gpus": 1}}}],
+}
+
+
+class World:
+    """The environment of one test. `spec` is what the next command will read."""
+
+    def __init__(self, folder: Path, kube: Any) -> None:
+        self.folder = folder
+        self.kube = kube
+        self.spec = deepcopy(ENVIRONMENT)
+
+    @property
+    def file(self) -> str:
+        """The environment file, written anew from `spec`."""
+        path = self.folder / f"{self.spec['metadata']['name']}.yaml"
+        path.write_text(yaml.safe_dump(self.spec, sort_keys=False))
+        return str(path)
+
+    @property
+    def state(self) -> Path:
+        """The folder that holds the stack's state."""
+        return self.folder / "local" / "pulumi"
+
+    def up(self, *allow_delete: str) -> Result:
+        return stack.up(self.file, allow_delete)
+
+    def preview(self) -> Result:
+        return stack.preview(self.file)
+
+    def refresh(self) -> Result:
+        return stack.refresh(self.file)
+
+    def destroy(self) -> Result:
+        return stack.destroy(self.file)
+
+    def everything(self) -> set[tuple[str, str | None, str]]:
+        """(kind, namespace, name) of every object in the cluster that does not come and go by itself."""
+        found = set()
+        for version in self._versions():
+            root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            for row in self.kube.api.request("GET", root)["resources"]:
+                if "list" not in row["verbs"] or "/" in row["name"] or row["kind"] in _LIVELY:
+                    continue
+                for item in self.kube.api.request("GET", f"{root}/{row['name']}")["items"]:
+                    meta = item["metadata"]
+                    found.add((row["kind"], meta.get("namespace"), meta["name"]))
+        return found
+
+    def _versions(self) -> list[str]:
+        groups = self.kube.api.request("GET", "/apis")["groups"]
+        return ["v1", *(group["preferredVersion"]["groupVersion"] for group in groups)]
+
+
+def changes(result: Result) -> dict[str, str]:
+    """Name in Pulumi -> operation of everything that a run changed."""
+    return {entry.resource: entry.op for entry in result.objects}
+
+
+@pytest.fixture
+def world(
+    control_plane: ControlPlane, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """An environment with its own state, on a cluster with nothing else in it."""
+    local = tmp_path / "local"
+    local.mkdir()
+    shutil.copy(control_plane.kubeconfig, local / "kubeconfig")
+    monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(local))
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    for name in ("PULUMI_BACKEND_URL", "PULUMI_DEBUG_PROVIDERS", "PULUMI_DEBUG_LANGUAGES"):
+        monkeypatch.delenv(name, raising=False)
+    made = World(tmp_path, cluster)
+    yield made
+    with contextlib.suppress(GpupoolError):
+        made.destroy()
+    stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
+    for settings in stacks.glob(f"Pulumi.{made.spec['metadata']['name']}.yaml"):
+        settings.unlink()
+    for kind in ("ClusterRole", "PriorityClass"):
+        version = "rbac.authorization.k8s.io/v1" if kind == "ClusterRole" else "scheduling.k8s.io/v1"
+        for item in cluster.api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
+            cluster.api.delete(version, kind, item["metadata"]["name"])
+
+
+@pytest.fixture
+def environment_variables() -> dict[str, str]:
+    """A copy of this process' environment for child processes."""
+    return dict(os.environ)
