@@ -29,7 +29,8 @@ POLL_SECONDS = 0.1
 _SYSTEM_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease"}
 
 
-def require_programs() -> None:
+@pytest.fixture(scope="session", autouse=True)
+def programs() -> None:
     """Skip where the programs can't be had (a machine without Go); fail instead in CI, where they must be."""
     missing = [name for name in PROGRAMS if binaries.find(name) is None]
     if not missing or shutil.which("go"):
@@ -43,7 +44,6 @@ def require_programs() -> None:
 @pytest.fixture
 def data_folder() -> Iterator[Path]:
     """A fresh folder for one more control plane; whatever still runs in it is stopped after the test."""
-    require_programs()
     folder = Path(tempfile.mkdtemp(prefix="gpupool-test-"))
     yield folder / "local"
     ControlPlane(folder / "local").down()
@@ -53,7 +53,6 @@ def data_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
     """The control plane that the tests of a session share."""
-    require_programs()
     folder = Path(tempfile.mkdtemp(prefix="gpupool-tests-"))
     plane = ControlPlane(folder / "local")
     try:
