@@ -1,0 +1,239 @@
+"""Random valid environment files for properties: plain values, as a person might write them.
+
+Valid by construction, from the catalog and the rules of the file's format alone; no code that reads,
+checks or resolves environments is asked what is valid. `text_of` writes them down, `plan_of` resolves them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import strategies as st
+
+from gpupool.catalog import GpuModel, load_catalog
+from gpupool.load import check_shape
+from gpupool.operator_releases import load_operator_releases, release_problems
+from gpupool.plan import Plan
+from gpupool.resolve import resolve
+from gpupool.sharing import Exclusive, MigSharing, maximal_layouts
+from gpupool.yaml_source import parse_source
+
+Data = dict[str, Any]
+
+AWKWARD = ("no", "yes", "y", "1e3", "0777", "0o17", "null", "true", "on", "0x1f", "2027-03-31", "e5", "12")
+"""Words that readers of YAML take for something else when they stand without quotes."""
+LEVELS = ("critical", "high", "medium", "low")
+DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+
+
+def names(longest: int = 30) -> st.SearchStrategy[str]:
+    """DNS labels, the awkward ones among them."""
+    made = st.from_regex(rf"[a-z0-9]([-a-z0-9]{{0,{longest - 2}}}[a-z0-9])?", fullmatch=True)
+    return st.one_of(st.sampled_from(AWKWARD), made)
+
+
+label_keys = st.one_of(
+    st.sampled_from(AWKWARD),
+    st.from_regex(
+        r"([a-z][-a-z0-9]{0,8}[a-z0-9]\.example/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,20}[A-Za-z0-9])?",
+        fullmatch=True,
+    ),
+)
+label_values = st.one_of(
+    st.sampled_from(("", *AWKWARD)),
+    st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", fullmatch=True),
+)
+taints = st.lists(
+    st.fixed_dictionaries(
+        {"key": label_keys},
+        optional={
+            "value": label_values,
+            "effect": st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute")),
+        },
+    ),
+    max_size=3,
+    unique_by=lambda taint: (taint["key"], taint.get("effect", "NoSchedule")),
+)
+durations = st.sampled_from(("30s", "10m", "1h30m", "Never"))
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> str:
+    """A maintenance window as text."""
+    days = draw(
+        st.one_of(st.just("daily"), st.lists(st.sampled_from(DAYS), min_size=1, max_size=7, unique=True))
+    )
+    start, end = draw(st.lists(st.integers(0, 1439), min_size=2, max_size=2, unique=True))
+    clock = [f"{minute // 60:02}:{minute % 60:02}" for minute in (start, end)]
+    return f"{days if isinstance(days, str) else ','.join(days)} {'-'.join(clock)} UTC"
+
+
+def gpus_of(gpu: GpuModel, instance_type: str) -> int:
+    """GPUs of an instance type, straight from the catalog's row."""
+    return next(row.gpus for row in gpu.instance_types if row.name == instance_type)
+
+
+def startable(gpu: GpuModel, platform: str) -> list[str]:
+    """Instance types of `gpu` that the platform can start."""
+    return [row.name for row in gpu.instance_types if platform == "local" or row.karpenter]
+
+
+@st.composite
+def sharings(draw: st.DrawFn, gpu: GpuModel) -> Data | None:
+    """A way to share `gpu` that the tested operator release supports; None for the default."""
+    release = load_operator_releases()[load_operator_releases().tested]
+    modes = ["exclusive", "time-slicing", "mps"]
+    layouts = maximal_layouts(gpu)
+    mode = draw(st.sampled_from([*modes, *(["mig"] * 2 if layouts else [])]))
+    if mode == "exclusive":
+        return draw(st.sampled_from((None, {"mode": "exclusive"})))
+    if mode == "mig":
+        whole = draw(st.sampled_from(layouts))
+        kept = {name: draw(st.integers(0, count)) for name, count in whole.items()}
+        layout = {name: count for name, count in kept.items() if count} or whole
+        if release_problems(release, gpu, MigSharing(layout)):
+            return None
+        return {"mode": "mig", "layout": layout}
+    most = gpu.mps_clients if mode == "mps" else 32
+    return {"mode": mode, "replicas": draw(st.integers(2, most))}
+
+
+@st.composite
+def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
+    """One pool called `name`."""
+    release = load_operator_releases()[load_operator_releases().tested]
+    models = [
+        gpu
+        for gpu in load_catalog().models.values()
+        if not release_problems(release, gpu, Exclusive())
+        and (platform == "static" or startable(gpu, platform))
+    ]
+    gpu = draw(st.sampled_from(models))
+    nodes = draw(_static_nodes(name) if platform == "static" else _cloud_nodes(gpu, platform))
+    most = nodes.get("max") or len(nodes["names"])
+    pool: Data = {"name": name, "gpu": gpu.key, "nodes": nodes}
+    sharing = draw(sharings(gpu))
+    if sharing is not None:
+        pool["sharing"] = sharing
+    if draw(st.booleans()):
+        pool["labels"] = draw(st.dictionaries(label_keys, label_values, max_size=3))
+    if draw(st.booleans()):
+        pool["taints"] = draw(taints)
+    if draw(st.booleans()):
+        pool["maintenance"] = {"maxUnavailable": draw(st.integers(1, most)), "window": draw(windows())}
+    return pool
+
+
+@st.composite
+def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
+    types = draw(st.lists(st.sampled_from(startable(gpu, platform)), min_size=1, max_size=3, unique=True))
+    most = draw(st.integers(1, 50))
+    shares = st.sampled_from((0, 1)) if most == 1 else st.sampled_from((0, 0.01, 0.3, 0.5, 0.7, 0.99, 1))
+    nodes: Data = {"instanceTypes": types, "max": most, "spotShare": draw(shares)}
+    nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
+    nodes["consolidateAfter"] = draw(durations)
+    if draw(st.booleans()):
+        nodes["zones"] = ["us-east-1a", "us-east-1b"]
+    return nodes
+
+
+@st.composite
+def _static_nodes(draw: st.DrawFn, pool: str) -> Data:
+    nodes: Data = {"gpus": draw(st.integers(1, 8))}
+    if draw(st.booleans()):
+        return nodes | {"names": [f"{pool}-{number}" for number in range(draw(st.integers(1, 3)))]}
+    return nodes | {"selector": {"example.org/machines": pool}, "max": draw(st.integers(1, 5))}
+
+
+def gpus_per_node(pool: Data) -> int:
+    """GPUs of the largest machine of a pool as written."""
+    gpu, nodes = load_catalog()[pool["gpu"]], pool["nodes"]
+    if "instanceTypes" not in nodes:
+        return int(nodes.get("gpus", 1))
+    return max(gpus_of(gpu, name) for name in nodes["instanceTypes"])
+
+
+def per_gpu(pool: Data) -> dict[str, int]:
+    """Extended resource -> slices of one GPU of a pool as written."""
+    sharing = pool.get("sharing") or {"mode": "exclusive"}
+    if sharing["mode"] == "mig":
+        return {
+            "nvidia.com/mig-" + name.replace("+", "."): count for name, count in sharing["layout"].items()
+        }
+    return {"nvidia.com/gpu": sharing.get("replicas", 1)}
+
+
+def nodes_max(pool: Data) -> int:
+    """Nodes that a pool as written may have."""
+    return int(pool["nodes"].get("max") or len(pool["nodes"]["names"]))
+
+
+@st.composite
+def grants(draw: st.DrawFn, pool: Data) -> Data:
+    """Something of `pool` that it can have."""
+    gpus = gpus_per_node(pool) * nodes_max(pool)
+    if draw(st.booleans()):
+        return {"gpus": draw(st.integers(1, gpus))}
+    sharing = pool.get("sharing") or {"mode": "exclusive"}
+    if sharing["mode"] == "mig":
+        chosen = draw(st.lists(st.sampled_from(sorted(sharing["layout"])), min_size=1, unique=True))
+        return {"profiles": {name: draw(st.integers(1, gpus * sharing["layout"][name])) for name in chosen}}
+    return {"slices": draw(st.integers(1, gpus * sharing.get("replicas", 1)))}
+
+
+@st.composite
+def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
+    """One tenant with grants on some of the pools."""
+    wanted = (
+        draw(st.lists(st.sampled_from(of), max_size=3, unique_by=lambda pool: pool["name"])) if of else []
+    )
+    tenant: Data = {"name": name, "namespace": f"team-{name}"}
+    tenant["pools"] = {pool["name"]: draw(grants(pool)) for pool in wanted}
+    if draw(st.booleans()):
+        groups = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=20)
+        tenant["access"] = {
+            "oidcGroups": draw(st.lists(groups, max_size=2)),
+            "serviceAccounts": draw(st.sampled_from(([], [f"team-{name}/default"]))),
+        }
+    return tenant
+
+
+@st.composite
+def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int = 4) -> Data:
+    """A whole environment that is valid."""
+    where = platform or draw(st.sampled_from(("eks", "static", "local")))
+    distinct = st.lists(names(), max_size=most_pools, unique=True)
+    pool_names = [name for name in draw(distinct) if not name.endswith("-spot")]
+    made = [draw(pools(where, name)) for name in pool_names]
+    tenant_names = draw(st.lists(names(), max_size=3, unique=True))
+    values = draw(
+        st.lists(st.integers(-1000, 1000), max_size=4, unique=True).map(lambda v: sorted(v, reverse=True))
+    )
+    return {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "random"},
+        "cluster": {"platform": where, "name": "ml", **({"region": "us-east-1"} if where == "eks" else {})},
+        "gpuOperator": {"driver": {"enabled": False}, "install": draw(st.booleans())},
+        **({} if where == "static" else {"karpenter": {"nodeRole": "nodes"}}),
+        "pools": made,
+        "priorities": [
+            {"name": f"p{index}", "value": value, "level": level, "preempts": draw(st.booleans())}
+            for index, (value, level) in enumerate(zip(values, LEVELS, strict=False))
+        ],
+        "tenants": [draw(tenants(name, made)) for name in tenant_names],
+    }
+
+
+def text_of(environment: Data) -> str:
+    """The environment as a file: JSON, which is YAML with every string in quotes, but for the way in which
+    the two escape characters beyond U+FFFF."""
+    text = json.dumps(environment, ensure_ascii=False)
+    return re.sub(r"[^ -~]", lambda found: f"\\U{ord(found[0]):08x}", text)
+
+
+def plan_of(environment: Data) -> Plan:
+    """The environment resolved. Raises SpecError."""
+    return resolve(check_shape(parse_source("random.yaml", text_of(environment).encode())))
