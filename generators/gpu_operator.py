@@ -16,6 +16,7 @@ from generators.metadata import metadata
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.plan import OPERATOR_NAMESPACE, Plan
 
+_POLICY_API, _POLICY = "nvidia.com/v1", "cluster-policy"
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _NEEDS_REBOOT = ("ampere",)
 """Architectures that enter MIG mode only by a reboot when the GPU is passed through to a virtual machine
@@ -35,11 +36,12 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
             values=values(plan),
         )
     else:
+        # Tolerations are one field as a whole: setting it would take the owner's own away.
         wanted = _policy_spec(values(plan))
-        owned = {field: wanted[field] for field in ("daemonsets", "devicePlugin", "migManager")}
-        owned["daemonsets"] = {"tolerations": owned["daemonsets"]["tolerations"]}
-        owned["devicePlugin"] = {"config": owned["devicePlugin"]["config"]}
-        yield Manifest(_cluster_policy(plan, owned), patch=True)
+        operands = ("devicePlugin", "migManager") if mig_config_map(plan) else ("devicePlugin",)
+        configs = {operand: {"config": wanted[operand]["config"]} for operand in operands}
+        policy = {"apiVersion": _POLICY_API, "kind": "ClusterPolicy", "metadata": {"name": _POLICY}}
+        yield Manifest({**policy, "spec": configs}, patch=True)
 
 
 def values(plan: Plan) -> dict[str, Any]:
@@ -113,9 +115,9 @@ def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cluster_policy(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
     body = {
-        "apiVersion": "nvidia.com/v1",
+        "apiVersion": _POLICY_API,
         "kind": "ClusterPolicy",
-        "metadata": metadata(plan, "cluster-policy"),
+        "metadata": metadata(plan, _POLICY),
     }
     return {**body, "spec": spec}
 

@@ -16,8 +16,9 @@ _WARN = "pod-security.kubernetes.io/warn"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    # The operator's daemonsets load kernel modules and mount host paths.
-    yield _namespace(plan, OPERATOR_NAMESPACE, "privileged")
+    if plan.gpu_operator.install or plan.cluster.platform == "local":
+        # The operator's daemonsets load kernel modules and mount host paths.
+        yield _namespace(plan, OPERATOR_NAMESPACE, "privileged")
     yield _namespace(plan, SYSTEM_NAMESPACE, "restricted")
     for tenant in plan.tenants:
         yield _namespace(plan, tenant.namespace, "baseline", tenant)

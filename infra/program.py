@@ -16,7 +16,7 @@ from generators import generate
 from generators.manifest import Bundle
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import apply, static_nodes
+from infra import apply, foreign_operator, static_nodes
 from infra.kube_api import KubeApi
 from infra.local.layout import Layout, default_folder
 
@@ -32,6 +32,7 @@ def register(plan: Plan, bundle: Bundle) -> None:
     hooks = static_nodes.hooks(lambda: connect(plan))
     manifests = tuple(bundle)
     if plan.cluster.platform == "static":
+        foreign_operator.check(manifests, connect(plan))
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
     apply.register(manifests, bundle.releases, provider(plan), hooks)
     for name, value in outputs(plan).items():

@@ -51,8 +51,8 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
     to something else, a node in two pools, a selector that chooses nothing.
     """
     given = list(manifests)
-    rest = [manifest for manifest in given if not manifest.patch]
-    patches = [manifest for manifest in given if manifest.patch]
+    patches = [manifest for manifest in given if manifest.patch and manifest.kind == "Node"]
+    rest = [manifest for manifest in given if manifest not in patches]
     problems: list[str] = []
     for pool in plan.pools:
         if pool.node_selector:

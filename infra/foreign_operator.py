@@ -1,0 +1,35 @@
+"""A GPU Operator that somebody else runs: may its ClusterPolicy be pointed at our configurations?
+
+Only looks. What is set there by its owner is refused rather than overwritten, because giving a field
+up on destroy would not bring the owner's value back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from generators.manifest import Manifest
+from gpupool.findings import GpupoolError
+from infra.kube_api import KubeApi
+
+_OURS = "gpupool-"
+
+
+def check(manifests: Iterable[Manifest], api: KubeApi) -> None:
+    """Raise GpupoolError where a ClusterPolicy that is to be patched is missing or taken."""
+    for manifest in manifests:
+        if not (manifest.patch and manifest.kind == "ClusterPolicy"):
+            continue
+        live = api.get(manifest.api_version, manifest.kind, manifest.name)
+        if live is None:
+            raise GpupoolError(
+                f"there is no ClusterPolicy {manifest.name}; install the GPU Operator, "
+                "or let gpupool do it (gpuOperator.install: true)"
+            )
+        for operand in manifest.body["spec"]:
+            name = live["spec"].get(operand, {}).get("config", {}).get("name", "")
+            if name and not name.startswith(_OURS):
+                raise GpupoolError(
+                    f"the ClusterPolicy's spec.{operand}.config.name is {name}, set by somebody else; clear it "
+                    "so that the pools' configurations can be used"
+                )

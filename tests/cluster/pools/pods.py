@@ -1,0 +1,51 @@
+"""Pods on pools, as these tests make and find them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpupool.plan import POOL_LABEL, Pool
+
+
+def make_pods(
+    kube: Any,
+    pool: Pool,
+    resources: list[str],
+    first: int = 0,
+    *,
+    namespace: str = "default",
+    tolerate: bool = True,
+) -> None:
+    """One pod `<pool>-<number>` for each resource name, asking for one of it on the pool's nodes."""
+    for number, resource in enumerate(resources, first):
+        kube.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{pool.name}-{number}",
+                    "namespace": namespace,
+                    "labels": {"of": pool.name},
+                },
+                "spec": {
+                    "nodeSelector": {POOL_LABEL: pool.name},
+                    "tolerations": [taint.toleration() for taint in pool.taints] if tolerate else [],
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [
+                        {"name": "work", "image": "example/work:1", "resources": {"limits": {resource: "1"}}}
+                    ],
+                },
+            }
+        )
+
+
+def nodes_of(kube: Any, pool: Pool) -> list[str]:
+    return sorted(node["metadata"]["name"] for node in kube.nodes(f"{POOL_LABEL}={pool.name}"))
+
+
+def running_on(kube: Any, pool: Pool, count: int) -> bool:
+    """Whether so many pods of the pool run, all on its nodes; says how many do otherwise."""
+    running = kube.running("default", f"of={pool.name}")
+    assert len(running) == count, f"{len(running)} of {count} pods of {pool.name} run"
+    names = set(nodes_of(kube, pool))
+    return all(pod["spec"]["nodeName"] in names for pod in running)

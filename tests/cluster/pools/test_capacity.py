@@ -1,0 +1,86 @@
+"""Every pool of the shipped local environment holds exactly what the plan says, and is bounded.
+
+Karpenter, the scheduler and the simulated operator decide; the plan only predicts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpupool.plan import Pool
+from gpupool.resolve import read_plan
+from tests.cluster.pools.command_line import SHIPPED, CommandLine
+from tests.cluster.pools.pods import make_pods, nodes_of, running_on
+
+POOLS = read_plan(str(SHIPPED)).pools
+
+
+def wanted(pool: Pool, nodes: int) -> list[str]:
+    """One resource name per pod that fits on so many nodes."""
+    return [name for name, count in pool.slices_per_node.items() for _ in range(count * nodes)]
+
+
+def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> None:
+    """As many pods as fit on N nodes start N nodes; one more starts one more; beyond max it stays Pending."""
+    gpupool.up()
+    made: dict[str, int] = {}
+    for pool in POOLS:
+        resources = wanted(pool, pool.nodes_max - 1)
+        make_pods(cluster, pool, resources)
+        made[pool.name] = len(resources)
+    for pool in POOLS:
+        count = made[pool.name]
+        cluster.wait(
+            f"{count} pods of {pool.name} run", lambda p=pool, c=count: running_on(cluster, p, c), 90
+        )
+        assert len(nodes_of(cluster, pool)) == pool.nodes_max - 1, cluster.summary()
+
+    for pool in POOLS:
+        make_pods(cluster, pool, wanted(pool, 1)[:1], made[pool.name])
+        made[pool.name] += 1
+    for pool in POOLS:
+        count = made[pool.name]
+        cluster.wait(
+            f"one more pod of {pool.name} runs", lambda p=pool, c=count: running_on(cluster, p, c), 90
+        )
+        assert len(nodes_of(cluster, pool)) == pool.nodes_max, cluster.summary()
+
+    for pool in POOLS:
+        # Machines of several sizes: the one more node may be a small one, so ask for a full large one too.
+        rest = [*wanted(pool, 1)[1:], next(iter(pool.slices_per_node))]
+        make_pods(cluster, pool, rest, made[pool.name])
+    for pool in POOLS:
+        cluster.wait(f"a pod of {pool.name} is refused", lambda p=pool: refusal(cluster, p), 60)
+    cluster.stays(
+        "no pool beyond its maximum",
+        lambda: all(len(nodes_of(cluster, pool)) <= pool.nodes_max for pool in POOLS),
+        3.0,
+    )
+
+
+def refusal(kube: Any, pool: Pool) -> str | None:
+    """What Karpenter says of a pod of the pool that can't have a node."""
+    pending = [
+        pod for pod in kube.pods("default", f"of={pool.name}") if pod["status"].get("phase") == "Pending"
+    ]
+    for pod in pending:
+        for event in kube.events(pod["metadata"]["name"], "default"):
+            if "limits" in event and pool.name in event:
+                return event
+    return None
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.name)
+def test_nodes_offer_what_the_plan_says(pool: Pool) -> None:
+    """The plan's figures of the shipped file, so that a change of them is noticed here first."""
+    expected = {
+        "notebooks": {"nvidia.com/gpu": 8},
+        "research-a100": {"nvidia.com/gpu": 24},
+        "research-h100": {"nvidia.com/gpu": 2},
+        "inference-mig": {"nvidia.com/mig-3g.40gb": 8, "nvidia.com/mig-2g.20gb": 16},
+        "batch-a10g": {"nvidia.com/gpu": 16},
+        "training": {"nvidia.com/gpu": 4},
+    }
+    assert dict(pool.slices_per_node) == expected[pool.name]

@@ -1,0 +1,192 @@
+"""A change of the file is the smallest change of the cluster, and reaches the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpupool.plan import POOL_LABEL, Pool
+from tests.cluster.pools.command_line import CommandLine, Object
+from tests.cluster.pools.pods import make_pods, nodes_of, running_on
+
+SMALL = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "local"},
+    "cluster": {"platform": "local", "name": "gpupool-local"},
+    "pools": [
+        {
+            "name": "sliced",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "time-slicing", "replicas": 3},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2, "consolidateAfter": "1h"},
+        },
+        {
+            "name": "parted",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 3, "consolidateAfter": "1h"},
+        },
+    ],
+    "tenants": [
+        {
+            "name": "vision",
+            "namespace": "team-vision",
+            "pools": {"sliced": {"gpus": 4}, "parted": {"profiles": {"3g.40gb": 8, "2g.20gb": 8}}},
+        }
+    ],
+}
+PLUGIN = ("ConfigMap", "gpupool-device-plugin")
+LAYOUTS = ("ConfigMap", "gpupool-mig")
+POLICY = ("ClusterPolicy", "cluster-policy")
+
+
+@pytest.fixture
+def small(gpupool: CommandLine, cluster: Any) -> CommandLine:
+    """Two pools, one node each, with a pod on it."""
+    gpupool.write(SMALL)
+    gpupool.up()
+    for pool in gpupool.plan.pools:
+        make_pods(cluster, pool, [next(iter(pool.slices_per_node))])
+    for pool in gpupool.plan.pools:
+        cluster.wait(f"a pod of {pool.name} runs", lambda p=pool: running_on(cluster, p, 1), 60)
+        cluster.wait(f"the node of {pool.name} is settled", lambda p=pool: settled(cluster, p), 30)
+    return gpupool
+
+
+def settled(kube: Any, pool: Pool) -> bool:
+    """Whether Karpenter and the operator are done with the pool's node."""
+    found = node(kube, pool.name)
+    assert found["labels"].get("karpenter.sh/initialized") == "true"
+    assert found["labels"].get("nvidia.com/gpu.product")
+    if pool.mig_config:
+        assert found["labels"].get("nvidia.com/mig.config.state") == "success"
+    return all(found["allocatable"].get(name) == str(count) for name, count in pool.slices_per_node.items())
+
+
+def node(kube: Any, pool: str) -> Object:
+    """The one node of a pool, without what changes by itself."""
+    (found,) = kube.nodes(f"{POOL_LABEL}={pool}")
+    return {
+        "uid": found["metadata"]["uid"],
+        "labels": found["metadata"]["labels"],
+        "taints": found["spec"].get("taints"),
+        "allocatable": found["status"]["allocatable"],
+    }
+
+
+def offers(kube: Any, pool: str, resource: str, count: int) -> bool:
+    found = [each["status"]["allocatable"].get(resource) for each in kube.nodes(f"{POOL_LABEL}={pool}")]
+    assert found == [str(count)] * len(found), f"{pool} offers {found} of {resource}"
+    return bool(found)
+
+
+def test_replicas_reach_the_nodes_without_replacing_them(small: CommandLine, cluster: Any) -> None:
+    before, other = node(cluster, "sliced"), node(cluster, "parted")
+
+    def edit(data: Object) -> None:
+        data["pools"][0]["sharing"]["replicas"] = 4
+
+    small.change(edit)
+    expected = {
+        PLUGIN,
+        POLICY,
+        ("NodeOverlay", "sliced"),
+        ("NodePool", "sliced"),
+        ("ResourceQuota", "gpupool"),
+    }
+    assert small.touched(small.json("preview")) == expected
+    assert small.touched(small.up()) == expected
+    cluster.wait("32 slices", lambda: offers(cluster, "sliced", "nvidia.com/gpu", 32), 30)
+    after = node(cluster, "sliced")
+    assert after["uid"] == before["uid"], "a plugin restart is enough for time-slicing"
+    cluster.stays("the other pool's node is untouched", lambda: node(cluster, "parted") == other, 2.0)
+    assert small.touched(small.up()) == set(), "a second up changes nothing"
+    maps = [m["metadata"]["name"] for m in cluster.api.list("v1", "ConfigMap", "gpu-operator")]
+    assert len([name for name in maps if name.startswith("gpupool-device-plugin")]) == 1, (
+        "the old one is gone"
+    )
+
+
+def test_layout_replaces_nodes_within_the_budget(small: CommandLine, cluster: Any) -> None:
+    parted = small.plan.pool("parted")
+    make_pods(cluster, parted, ["nvidia.com/mig-3g.40gb"] * 8, first=100)
+    cluster.wait("two nodes", lambda: running_on(cluster, parted, 9), 60)
+    old = set(nodes_of(cluster, parted))
+    assert len(old) == 2
+    other = node(cluster, "sliced")
+
+    def edit(data: Object) -> None:
+        data["pools"][1]["sharing"]["layout"] = {"3g.40gb": 2}
+        data["tenants"][0]["pools"]["parted"] = {"profiles": {"3g.40gb": 8}}
+
+    small.change(edit)
+    expected = {
+        LAYOUTS,
+        POLICY,
+        ("NodeOverlay", "parted"),
+        ("NodePool", "parted"),
+        ("ResourceQuota", "gpupool"),
+    }
+    assert small.touched(small.json("preview")) == expected
+    small.up()
+
+    def replaced() -> bool:
+        draining = [
+            each["metadata"]["name"]
+            for each in cluster.nodes(f"{POOL_LABEL}=parted")
+            if any(taint["key"] == "karpenter.sh/disrupted" for taint in each["spec"].get("taints", []))
+        ]
+        assert len(draining) <= 1, f"one node at a time may go, but {draining} do"
+        left = old & set(nodes_of(cluster, parted))
+        assert not left, f"still there: {left}"
+        return True
+
+    cluster.wait("every node of the old layout is replaced", replaced, 180)
+    for each in cluster.nodes(f"{POOL_LABEL}=parted"):
+        assert each["metadata"]["labels"]["nvidia.com/mig.config"] == "2x3g.40gb"
+        cluster.wait("the new layout", lambda n=each: _is_laid_out(cluster, n["metadata"]["name"]), 30)
+    assert node(cluster, "sliced") == other
+
+
+def _is_laid_out(kube: Any, name: str) -> bool:
+    found = kube.node(name)
+    assert found["metadata"]["labels"].get("nvidia.com/mig.config.state") == "success"
+    assert found["status"]["allocatable"].get("nvidia.com/mig-3g.40gb") == "16"
+    return True
+
+
+def test_pools_come_go_and_are_renamed(small: CommandLine, cluster: Any) -> None:
+    kept = node(cluster, "sliced")
+    third = {**SMALL["pools"][0], "name": "third", "sharing": {"mode": "mps", "replicas": 2}}  # type: ignore[index]
+
+    small.change(lambda data: data["pools"].append(third))
+    expected = {PLUGIN, POLICY, ("NodeOverlay", "third"), ("NodePool", "third")}
+    assert small.touched(small.json("preview")) == expected
+    assert small.touched(small.up()) == expected
+
+    small.change(lambda data: data["pools"][2].update(name="renamed"))
+    expected |= {("NodeOverlay", "renamed"), ("NodePool", "renamed")}
+    assert small.touched(small.up()) == expected
+
+    small.change(lambda data: data["pools"].pop())
+    assert small.touched(small.up()) == expected - {("NodeOverlay", "third"), ("NodePool", "third")}
+    assert node(cluster, "sliced") == kept
+
+    def without_parted(data: Object) -> None:
+        data["pools"].pop(1)
+        del data["tenants"][0]["pools"]["parted"]
+
+    small.change(without_parted)
+    small.up()
+    cluster.wait("the removed pool's nodes go", lambda: not cluster.nodes(f"{POOL_LABEL}=parted"), 60)
+    assert node(cluster, "sliced") == kept
+
+
+def test_a_lowered_quota_touches_the_quota_alone(small: CommandLine, cluster: Any) -> None:
+    small.change(lambda data: data["tenants"][0]["pools"]["sliced"].update(gpus=1))
+    assert small.touched(small.json("preview")) == {("ResourceQuota", "gpupool")}
+    assert small.touched(small.up()) == {("ResourceQuota", "gpupool")}
+    quota = cluster.get("v1", "ResourceQuota", "gpupool", "team-vision")
+    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "3"

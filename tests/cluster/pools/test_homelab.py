@@ -1,0 +1,92 @@
+"""The home lab: one node that exists already, with labels and taints of its own, and an own operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.local.control_plane import ControlPlane
+from tests.cluster.pools.command_line import SHIPPED, CommandLine
+
+OWN_TAINT = {"key": "dedicated", "value": "lab", "effect": "PreferNoSchedule"}
+POLICY = {
+    "apiVersion": "nvidia.com/v1",
+    "kind": "ClusterPolicy",
+    "metadata": {"name": "cluster-policy"},
+    "spec": {
+        "operator": {"defaultRuntime": "containerd"},
+        "daemonsets": {"updateStrategy": "RollingUpdate"},
+        "driver": {"enabled": False},
+        "toolkit": {"enabled": True},
+        "devicePlugin": {"enabled": True},
+        "dcgm": {"enabled": False},
+        "dcgmExporter": {},
+        "gfd": {"enabled": True},
+        "nodeStatusExporter": {"enabled": False},
+        "mig": {},
+        "migManager": {"enabled": True},
+    },
+}
+
+
+@pytest.fixture
+def homelab(
+    cluster: Any, control_plane: ControlPlane, make_node: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """The shipped file, on a cluster where somebody has installed the operator by hand."""
+    data = yaml.safe_load((SHIPPED.parent / "homelab.yaml").read_text(encoding="utf-8"))
+    data["gpuOperator"]["install"] = False
+    data["pools"][0]["taints"] = [{"key": "gpu", "value": "true", "effect": "NoSchedule"}]
+    make_node(
+        "k3s-gpu-0",
+        labels={"rack": "desk"},
+        annotations={"simulated.gpupool.dev/gpu": "rtx-4070-ti-super", "simulated.gpupool.dev/gpus": "1"},
+        taints=[OWN_TAINT],
+    )
+    cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
+    cluster.apply(POLICY)
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", tmp_path.as_uri())
+    commands = CommandLine(tmp_path / "homelab.yaml", control_plane)
+    commands.write(data)
+    return commands
+
+
+def state(kube: Any) -> Any:
+    """What of the node and the policy is not the operator's or the kubelet's to change."""
+    node, policy = kube.node("k3s-gpu-0"), kube.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
+    labels = {key: value for key, value in node["metadata"]["labels"].items() if "nvidia.com" not in key}
+    return labels, node["spec"].get("taints"), policy["spec"], _annotations(node)
+
+
+def _annotations(node: Any) -> Any:
+    return {key for key in node["metadata"]["annotations"] if key.startswith("gpupool.dev")}
+
+
+def test_a_node_made_by_hand_is_shared_and_given_back(homelab: CommandLine, cluster: Any) -> None:
+    before = state(cluster)
+    homelab.up()
+    node = cluster.node("k3s-gpu-0")
+    assert node["metadata"]["labels"]["gpupool.dev/pool"] == "desk"
+    assert node["metadata"]["labels"]["rack"] == "desk"
+    keys = [taint["key"] for taint in node["spec"]["taints"]]
+    assert sorted(keys) == ["dedicated", "gpu"]
+    cluster.wait(
+        "four slices",
+        lambda: cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == "4",
+        30,
+    )
+    assert homelab.touched(homelab.up()) == set()
+    homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
+    homelab.change(lambda data: data["tenants"][0]["pools"].update(desk={"slices": 2}))
+    homelab.up()
+    cluster.wait(
+        "two slices",
+        lambda: cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == "2",
+        30,
+    )
+    homelab.run("destroy", "--yes")
+    assert state(cluster) == before

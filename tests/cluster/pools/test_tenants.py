@@ -1,0 +1,62 @@
+"""What keeps tenants within what they were given: quotas, taints, roles."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from infra.local import binaries
+from infra.local.api import ApiError
+from infra.local.control_plane import ControlPlane
+from tests.cluster.pools.command_line import CommandLine
+from tests.cluster.pools.pods import make_pods
+
+
+def test_quota_refuses_and_taints_hold(gpupool: CommandLine, cluster: Any) -> None:
+    gpupool.up()
+    pool = gpupool.plan.pool("inference-mig")
+    large = ["nvidia.com/mig-3g.40gb"]
+    make_pods(cluster, pool, large * 8, namespace="team-serving")
+    with pytest.raises(
+        ApiError, match=r"exceeded quota: gpupool.*limited: requests.nvidia.com/mig-3g.40gb=8"
+    ):
+        make_pods(cluster, pool, large, first=8, namespace="team-serving")
+    with pytest.raises(ApiError, match="exceeded quota"):
+        make_pods(cluster, pool, ["nvidia.com/gpu"], first=9, namespace="team-serving")
+
+    training = gpupool.plan.pool("training")
+    make_pods(cluster, training, ["nvidia.com/gpu"], tolerate=False)
+    make_pods(cluster, training, ["nvidia.com/gpu"], first=1)
+    cluster.wait("the tolerating pod runs", lambda: cluster.running("default", "of=training"), 60)
+    cluster.stays(
+        "the other one waits",
+        lambda: (
+            [pod["metadata"]["name"] for pod in cluster.running("default", "of=training")] == ["training-1"]
+        ),
+        3.0,
+    )
+
+
+def can(plane: ControlPlane, verb: str, resource: str, namespace: str, user: str) -> bool:
+    kubectl = [str(binaries.locate("kubectl")), "--kubeconfig", str(plane.kubeconfig)]
+    question = ["auth", "can-i", verb, resource, "-n", namespace, "--as", user]
+    done = subprocess.run([*kubectl, *question], capture_output=True, text=True, check=False)
+    return done.stdout.strip() == "yes"
+
+
+def test_roles_reach_no_further_than_the_tenant(gpupool: CommandLine, control_plane: ControlPlane) -> None:
+    gpupool.change(
+        lambda data: data["tenants"][0].update(access={"serviceAccounts": ["team-vision/pipelines"]})
+    )
+    gpupool.up()
+    tenant = "system:serviceaccount:team-vision:pipelines"
+    launcher = "system:serviceaccount:gpupool-system:gpupool-launcher"
+    assert can(control_plane, "create", "jobs.batch", "team-vision", tenant)
+    assert can(control_plane, "create", "jobs.batch", "team-serving", launcher)
+    assert not can(control_plane, "create", "jobs.batch", "team-serving", tenant)
+    assert not can(control_plane, "update", "resourcequotas", "team-vision", tenant)
+    assert not can(control_plane, "create", "jobs.batch", "default", launcher)
+    assert not can(control_plane, "get", "secrets", "team-vision", launcher)
+    assert not can(control_plane, "patch", "nodes", "default", launcher)
