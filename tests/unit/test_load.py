@@ -1,0 +1,197 @@
+"""From a file to an Environment and a Plan: every finding at once, none hidden, none made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpupool.findings import Finding, SpecError, UsageError
+from gpupool.load import check_shape, environment_names, find_environment
+from gpupool.plan import Plan
+from gpupool.resolve import resolve
+from gpupool.yaml_source import parse_source
+
+HEAD = """\
+apiVersion: gpupool.dev/v1alpha1
+kind: Environment
+metadata: {name: x}
+cluster: {platform: local, name: x}
+"""
+POOL = "  - {name: a, gpu: t4, nodes: {instanceTypes: [g4dn.xlarge], max: 2}}\n"
+
+
+def plan_of(text: str) -> Plan:
+    return resolve(check_shape(parse_source("x.yaml", text.encode())))
+
+
+def found(text: str) -> list[Finding]:
+    with pytest.raises(SpecError) as caught:
+        plan_of(text)
+    return list(caught.value.findings)
+
+
+def paths(text: str) -> list[str]:
+    return [finding.path for finding in found(text)]
+
+
+def test_the_smallest_environment() -> None:
+    plan = plan_of(HEAD)
+    assert plan.pools == ()
+    assert plan.tenants == ()
+
+
+def test_defaults() -> None:
+    (pool,) = plan_of(HEAD + "pools:\n" + POOL).pools
+    assert pool.sharing.mode == "exclusive"
+    assert [taint.as_dict() for taint in pool.taints] == [
+        {"key": "gpupool.dev/pool", "value": "a", "effect": "NoSchedule"}
+    ]
+    assert (pool.warm, pool.spot_share, pool.expire_after, pool.max_unavailable) == (0, 0.0, "Never", 1)
+    assert pool.labels["gpupool.dev/pool"] == "a"
+    assert [capacity.type for capacity in pool.capacities] == ["on-demand"]
+
+
+def test_defaults_of_sections() -> None:
+    plan = plan_of(HEAD)
+    assert plan.cluster.kubernetes_version == "1.36"
+    assert plan.gpu_operator.version == "v26.7.0"
+    assert plan.gpu_operator.driver_enabled
+    assert plan.karpenter is not None
+    assert (plan.karpenter.version, plan.karpenter.discovery_tag) == ("1.14.1", "x")
+    assert plan.dcgm_interval == "15s"
+
+
+def test_no_taints_when_the_list_is_empty() -> None:
+    text = HEAD + "pools:\n" + POOL.replace("}}\n", "}, taints: []}\n")
+    assert plan_of(text).pools[0].taints == ()
+
+
+def test_default_priority_is_the_lowest() -> None:
+    priorities = "priorities: [{name: p, value: 2, level: high}, {name: q, value: 1, level: low}]\n"
+    (tenant,) = plan_of(HEAD + priorities + "tenants: [{name: t, namespace: t}]\n").tenants
+    assert tenant.max_priority == "q"
+
+
+def test_anchors_share_settings() -> None:
+    text = HEAD + (
+        "pools:\n  - &t4 {name: a, gpu: t4, nodes: &nodes {instanceTypes: [g4dn.xlarge], max: 2}}\n"
+        "  - {<<: *t4, name: b, nodes: {<<: *nodes, max: 3}}\n"
+    )
+    assert [(pool.name, pool.nodes_max) for pool in plan_of(text).pools] == [("a", 2), ("b", 3)]
+
+
+@pytest.mark.parametrize("until", ["2027-03-31", '"2027-03-31"'])
+def test_a_date_needs_no_quotes(until: str) -> None:
+    waiver = f"policies: {{waivers: [{{policy: p, owner: o, reason: r, until: {until}}}]}}\n"
+    assert plan_of(HEAD + waiver)
+
+
+@pytest.mark.parametrize("until", ["2027-02-30", "tomorrow", "2027", "2027-03-31 10:00:00"])
+def test_a_date_is_a_date(until: str) -> None:
+    waiver = f"policies: {{waivers: [{{policy: p, owner: o, reason: r, until: {until}}}]}}\n"
+    (finding,) = found(HEAD + waiver)
+    assert finding.path == "policies.waivers[0].until"
+    assert "2027-03-31" in finding.hint
+
+
+BROKEN = [
+    ("pools: [{name: broken, nodes: {max: 1}}, ", "pools[0].gpu"),
+    (
+        "pools: [{name: broken, gpu: t4, nodes: {max: four, instanceTypes: [g4dn.xlarge]}}, ",
+        "pools[0].nodes.max",
+    ),
+    (
+        "pools: [{name: broken, gpu: t4, nodes: {max: 1, instanceTypes: [1]}}, ",
+        "pools[0].nodes.instanceTypes[0]",
+    ),
+    ("pools: [{name: Broken, gpu: t4, nodes: {max: 1, instanceTypes: [g4dn.xlarge]}}, ", "pools[0].name"),
+    ("pools: [text, ", "pools[0]"),
+    ("cluster: {platform: local, name: x, kubernetesVersion: 1.36}\npools: [", "cluster.kubernetesVersion"),
+    ("metadata: {name: x, annotations: {a: 1}}\npools: [", "metadata.annotations.a"),
+    ("surprise: 1\npools: [", "surprise"),
+    ("'[key]': 1\npools: [", '["[key]"]'),
+    ("tenants: [{name: t}]\npools: [", "tenants[0].namespace"),
+    ("gpuOperator: {values: {a: {b: [yes]}}}\npools: [", "gpuOperator.values.a.b[0]"),
+    ("queue: 3\npools: [", "queue"),
+]
+
+
+@pytest.mark.parametrize(("text", "path"), BROKEN, ids=[path for _, path in BROKEN])
+def test_a_broken_part_hides_nothing_else(text: str, path: str) -> None:
+    """A shape error in one place, and an error of meaning in another: both are told, and nothing else."""
+    other = "{name: other, gpu: no-such-gpu, nodes: {max: 1, instanceTypes: [g4dn.xlarge]}}]\n"
+    given = text.partition(":")[0]
+    head = "".join(line for line in HEAD.splitlines(keepends=True) if not line.startswith(f"{given}:"))
+    index = 1 if given == "pools" else 0
+    assert set(paths(head + text + other)) == {path, f"pools[{index}].gpu"}
+    assert len(paths(head + text + other)) == 2
+
+
+def test_karpenter_s_broken_version_does_not_feign_a_missing_role() -> None:
+    text = HEAD.replace("local, name: x", "eks, name: x, region: r")
+    assert paths(text + "karpenter: {nodeRole: role, version: 1.14}\n") == ["karpenter.version"]
+
+
+def test_an_unknown_field_called_like_a_mode() -> None:
+    text = HEAD + "pools:\n" + POOL.replace("}}\n", "}, sharing: {mode: mps, replicas: 2, mig: 1}}\n")
+    (finding,) = found(text)
+    assert finding.path == "pools[0].sharing.mig"
+    assert "known here: mode, replicas" in finding.hint
+
+
+def test_twins_are_told_by_their_place_in_the_file() -> None:
+    text = HEAD + "pools:\n  - {name: broken}\n" + POOL + POOL
+    twin = next(finding for finding in found(text) if finding.path == "pools[2].name")
+    assert "already that of pools[1]" in twin.message
+
+
+def test_a_reference_to_a_broken_pool_is_no_second_finding() -> None:
+    tenants = "tenants: [{name: t, namespace: t, pools: {a: {gpus: 1}, b: {gpus: 1}}}]\n"
+    text = HEAD + "pools: [{name: a, gpu: 7}]\n" + tenants
+    assert paths(text) == ["pools[0].nodes", "pools[0].gpu", "tenants[0].pools.b"]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ("devicePlugin: x", "devicePlugin"),
+        ("mig: null", "mig"),
+        ("migManager: []", "migManager"),
+        ("node-feature-discovery: {worker: 1}", "node-feature-discovery.worker"),
+        ("mig: {strategy: single}", "mig.strategy"),
+    ],
+)
+def test_helm_values_can_t_take_the_place_of_what_is_derived(value: str, path: str) -> None:
+    assert paths(HEAD + f"gpuOperator: {{values: {{{value}}}}}\n") == [f"gpuOperator.values.{path}"]
+
+
+def test_findings_come_in_the_order_of_the_file() -> None:
+    text = "kind: Wrong\nmetadata: {name: X}\ncluster: {platform: moon, name: x}\nextra: 1\n"
+    findings = found(text)
+    assert findings == sorted(findings)
+    assert [finding.line for finding in findings] == [1, 1, 2, 3, 4]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "environments").mkdir()
+    for name in ("b", "a"):
+        (tmp_path / "environments" / f"{name}.yaml").write_text(
+            HEAD.replace("name: x}\nc", f"name: {name}}}\nc")
+        )
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    return tmp_path
+
+
+def test_environments_are_found_from_below(project: Path) -> None:
+    assert environment_names() == ["a", "b"]
+    assert find_environment("a") == project / "environments" / "a.yaml"
+    assert find_environment("../environments/b.yaml").is_file()
+
+
+@pytest.mark.parametrize("name", ["c", "c.yaml", "./c", "", "../environments/a"])
+def test_what_is_not_there_is_wrong_use_and_names_what_is(project: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="a, b"):
+        find_environment(name)
