@@ -71,9 +71,11 @@ def alive(running: Running) -> bool:
     if start_mark(running.pid) != running.started:
         return False
     try:
-        return tuple(psutil.Process(running.pid).cmdline()) == running.argv
+        arguments = tuple(psutil.Process(running.pid).cmdline())
     except psutil.Error:
         return False
+    # For a moment after its start a process has no arguments yet: Linux fills them in late in execve.
+    return not arguments or arguments == running.argv
 
 
 def spawn(
