@@ -36,7 +36,10 @@ def parse(text: str) -> dict[str, Any]:
     """The mapping in `text`. Raises ConfigError for anything else."""
     try:
         value = yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
+    except ConfigError:
+        raise
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        # PyYAML lets some through as they are: dates that don't exist, lists as keys, endless nesting.
         raise ConfigError(f"not YAML: {error}") from error
     return mapping(value, "the file")
 
