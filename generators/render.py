@@ -82,7 +82,7 @@ def compare(wanted: dict[str, str], folder: Path) -> Differences:
             continue
         if found != content.encode():
             changed.append(path)
-    extra = [path for path in _listed(folder) if path not in wanted and (folder / path).is_file()]
+    extra = [path for path in _listed(folder) if path not in wanted and os.path.isfile(folder / path)]
     return Differences(tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(extra)))
 
 
@@ -99,7 +99,7 @@ def _listed(folder: Path) -> list[str]:
 
 def _below(path: str, folder: Path) -> bool:
     parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or len(parts.parts) < 2:
+    if parts.is_absolute() or ".." in parts.parts or len(parts.parts) < 2 or "\0" in path:
         return False
     return (folder / parts).parent.resolve().is_relative_to(folder.resolve())
 

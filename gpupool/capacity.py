@@ -14,7 +14,8 @@ from gpupool.plan import Capacity, Machine, Pool, Window
 from gpupool.sharing import MigSharing, Sharing, sharing_modes
 
 _WINDOW = re.compile(
-    r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC"
+    r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC",
+    re.ASCII,
 )
 _MODES = {mode.mode: mode for mode in sharing_modes}
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

@@ -1,0 +1,162 @@
+"""`gpupool validate | plan | render` as a user runs them: exit codes, contracts of the JSON, words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpupool.load import environment_names
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+WRONG = "tests/golden/wrong_environments/several-at-once.yaml"
+ROOT = Path(__file__).parents[3]
+
+
+def gpupool(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """The real console script; never a traceback."""
+    done = subprocess.run(
+        [str(GPUPOOL), *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_validate_all() -> None:
+    done = gpupool("validate")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{', '.join(environment_names())}: fine\n"
+
+
+def test_validate_tells_findings_and_exits_1() -> None:
+    done = gpupool("validate", "prod", WRONG)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert all(line.startswith(f"{WRONG}:") for line in done.stderr.splitlines())
+
+
+def test_validate_json() -> None:
+    done = gpupool("validate", WRONG, "--format", "json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert list(answer) == ["findings"]
+    assert len(answer["findings"]) > 1
+    for finding in answer["findings"]:
+        assert list(finding) == ["file", "line", "column", "path", "message", "hint"]
+        assert finding["file"] == WRONG
+        assert finding["line"] >= 1
+        assert finding["column"] >= 1
+    assert json.loads(gpupool("validate", "prod", "--format", "json").stdout) == {"findings": []}
+
+
+def test_validate_where_there_are_no_environments(tmp_path: Path) -> None:
+    done = gpupool("validate", folder=tmp_path)
+    assert done.returncode == 0
+    assert "environments/<name>.yaml" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("validate", "nowhere"), "no environment 'nowhere' in environments; there are: dev, homelab"),
+        (("plan", "no/such.yaml"), "no such file"),
+        (("plan",), "Missing argument"),
+        (("render", "dev"), "Missing option"),
+        (("plan", "dev", "--format", "xml"), "xml"),
+        (("plam", "dev"), "plam"),
+    ],
+)
+def test_wrong_use_exits_2(arguments: tuple[str, ...], said: str) -> None:
+    done = gpupool(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_plan_text() -> None:
+    done = gpupool("plan", "prod")
+    assert (done.returncode, done.stderr) == (0, "")
+    row = next(line for line in done.stdout.splitlines() if line.startswith("research-a100"))
+    assert "time-slicing" in row
+    assert "24 gpu" in row
+    assert "\x1b" not in done.stdout, "no colour outside of a terminal"
+
+
+def test_plan_json_has_what_is_promised() -> None:
+    answer = json.loads(gpupool("plan", "local", "--format", "json").stdout)
+    pools = {pool["name"]: pool for pool in answer["pools"]}
+    promised = "name gpu mode nodesMax gpusPerNode slicesPerNode gpuEquivalents labels taints monthlyUsd"
+    for pool in pools.values():
+        assert set(promised.split()) <= set(pool)
+        assert set(pool["monthlyUsd"]) == {"min", "max"}
+    assert pools["inference-mig"]["slicesPerNode"] == {
+        "nvidia.com/mig-3g.40gb": 8,
+        "nvidia.com/mig-2g.20gb": 16,
+    }
+    assert pools["inference-mig"]["gpuEquivalents"] == {
+        "nvidia.com/mig-3g.40gb": 0.5,
+        "nvidia.com/mig-2g.20gb": 0.25,
+    }
+    assert pools["notebooks"]["slicesPerNode"] == {"nvidia.com/gpu": 8}
+    for tenant in answer["tenants"]:
+        assert {"name", "namespace", "quota"} <= set(tenant)
+    assert answer["queue"]["slots"]
+
+
+def test_plan_of_a_wrong_file_tells_findings_and_exits_1() -> None:
+    done = gpupool("plan", WRONG, "--format", "json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "findings; nothing was changed" in done.stderr
+
+
+def test_render_and_check(tmp_path: Path) -> None:
+    folder = tmp_path / "dev"
+    first = gpupool("render", "dev", "-o", str(folder))
+    assert first.returncode == 0
+    assert "files written" in first.stdout
+    fresh = gpupool("render", "dev", "-o", str(folder), "--check")
+    assert (fresh.returncode, fresh.stderr) == (0, "")
+    assert "up to date" in fresh.stdout
+    index = folder / "index.json"
+    index.unlink()
+    stale = gpupool("render", "dev", "-o", str(folder), "--check")
+    assert stale.returncode == 1
+    assert f"{index}: missing" in stale.stderr
+    assert f"gpupool render dev -o {folder}" in stale.stderr
+    assert not index.exists()
+
+
+def test_render_json(tmp_path: Path) -> None:
+    answer = json.loads(gpupool("render", "dev", "-o", str(tmp_path), "--format", "json").stdout)
+    assert list(answer) == ["environment", "output", "objects", "missing", "changed", "extra"]
+    assert answer["environment"] == "dev"
+    assert len(answer["missing"]) == answer["objects"] + 1
+    again = json.loads(gpupool("render", "dev", "-o", str(tmp_path), "--check", "--format", "json").stdout)
+    assert (again["missing"], again["changed"], again["extra"]) == ([], [], [])
+
+
+def test_render_into_what_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = gpupool("render", "dev", "-o", str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert str(tmp_path / "file") in done.stderr
+    assert "choose a folder" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["validate", "plan", "render"])
+def test_help_shows_an_example(verb: str) -> None:
+    done = gpupool(verb, "--help")
+    assert done.returncode == 0
+    assert f"Example: gpupool {verb}" in done.stdout
+
+
+def test_a_closed_pipe_is_no_error_to_tell() -> None:
+    done = subprocess.run(
+        f"{GPUPOOL} plan prod --format json | head -c 1",
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
