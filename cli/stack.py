@@ -82,7 +82,9 @@ def destroy(env: EnvArgument, yes: YesOption = False, output: FormatOption = For
         if not sys.stdin.isatty():
             print_error(f"destroy deletes everything of {env}; say --yes where nobody can be asked")
             raise typer.Exit(2)
-        typer.confirm(f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True)
+        typer.confirm(
+            f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
+        )
     _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell), output), output)
 
 
@@ -99,7 +101,9 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
         raise
     except GpupoolError as error:
         if output is Format.json:
-            findings = [finding.as_dict() for finding in error.findings] if isinstance(error, SpecError) else []
+            findings = (
+                [finding.as_dict() for finding in error.findings] if isinstance(error, SpecError) else []
+            )
             print_json({"errors": str(error).splitlines(), "findings": findings})
         raise
 

@@ -12,8 +12,8 @@ import pulumi
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from gpupool.findings import GpupoolError  # noqa: E402
-from infra import program  # noqa: E402
+from gpupool.findings import GpupoolError
+from infra import program
 
 try:
     program.run(pulumi.get_stack())

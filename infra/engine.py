@@ -37,7 +37,7 @@ class EngineError(GpupoolError):
 
 
 class Command(automation.PulumiCommand):
-    """One engine binary. Ctrl-C reaches it through `interrupt` alone, so it is asked exactly once each time."""
+    """One engine binary. Ctrl-C reaches it through `interrupt` alone, so each is passed on exactly once."""
 
     def __init__(self, path: Path) -> None:
         # Not calling the base class: it would run `pulumi version`, which our binaries are pinned to anyway.
@@ -71,7 +71,8 @@ class Command(automation.PulumiCommand):
             start_new_session=True,
         ) as child:
             self._child = child
-            assert child.stdout is not None and child.stderr is not None
+            assert child.stdout is not None
+            assert child.stderr is not None
             streams: list[tuple[IO[str], Callable[[str], Any] | None]] = [
                 (child.stdout, on_output),
                 (child.stderr, on_error),
@@ -110,17 +111,21 @@ def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None)
 class EngineStack(automation.Stack):
     """A stack of this project, without the three extra processes that the SDK spends after every run."""
 
-    def __init__(self, name: str, workspace: automation.LocalWorkspace) -> None:
+    variables: dict[str, str]
+    """Environment of the engine's processes; may be added to between them."""
+
+    def __init__(self, name: str, workspace: automation.LocalWorkspace, variables: dict[str, str]) -> None:
         # Not calling the base class: it would run `stack select`, which changes the user's own selection.
         self.name = name
         self.workspace = workspace
+        self.variables = variables
         self._mode = automation._stack.StackInitMode.SELECT
 
     def outputs(self) -> automation.OutputMap:
         """Nothing: our outputs are figures of the plan, which we have."""
         return {}
 
-    def info(self, show_secrets: bool | None = None) -> Any:
+    def info(self, show_secrets: bool | None = None) -> Any:  # noqa: ARG002 - the SDK's signature
         """Nothing: events tell what was done."""
         return SimpleNamespace(result="")
 
@@ -153,7 +158,7 @@ def opened(
         pulumi_command=command,
     )
     try:
-        yield EngineStack(name, workspace), command
+        yield EngineStack(name, workspace, variables), command
     finally:
         if server is not None:
             server.stop(None)

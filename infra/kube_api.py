@@ -24,7 +24,8 @@ from infra import kubeconfig
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 
-_REQUEST_SECONDS = 60.0
+REQUEST_SECONDS = 30.0
+"""How long an answer may take. Not a watch anywhere, so a silent server is a broken one."""
 _CONNECT_SECONDS = 10.0
 _CONNECTIONS = 32
 
@@ -79,7 +80,7 @@ class KubeApi:
             maxsize=_CONNECTIONS,
             block=True,
             retries=False,
-            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_REQUEST_SECONDS),
+            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=REQUEST_SECONDS),
             **options,
         )
         self._kinds: dict[tuple[str, str], ApiResource] = {}

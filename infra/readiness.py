@@ -52,7 +52,8 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
     for version, kind in sorted({(manifest.api_version, manifest.kind) for manifest in wanted}):
         for row in api.list(version, kind):
             live[(kind, row["metadata"]["name"])] = row
-    waiting, broken = [], []
+    waiting: list[str] = []
+    broken: list[str] = []
     for manifest in wanted:
         found = condition(live.get((manifest.kind, manifest.name), {}), _CONDITIONS[manifest.kind])
         if found.get("status") == "True":

@@ -8,7 +8,6 @@ PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is never e
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import Iterable, Mapping
@@ -21,7 +20,7 @@ import psutil
 
 from gpupool.findings import GpupoolError
 
-_PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 10.0
 """How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
 
 
@@ -77,7 +76,7 @@ def clear_locks(backend_url: str, project: str, stack: str) -> int:
 
     Raises LockedError naming who holds the stack.
     """
-    removed, until = 0, time.monotonic() + _PATIENCE_SECONDS
+    removed, until = 0, time.monotonic() + PATIENCE_SECONDS
     while held := locks(backend_url, project, stack):
         for lock in held:
             if lock.stale():
@@ -87,7 +86,8 @@ def clear_locks(backend_url: str, project: str, stack: str) -> int:
         if alive and time.monotonic() > until:
             first = alive[0]
             raise LockedError(
-                f"stack {stack} is in use by {first.user} on {first.host} (process {first.pid}, since {first.since}); "
+                f"stack {stack} is in use by {first.user} on {first.host} "
+                f"(process {first.pid}, since {first.since}); "
                 f"wait for it, or, when that process is certainly gone, run `pulumi cancel -s {stack}`"
             )
         if alive:
@@ -129,7 +129,7 @@ def refuse_losses(lost: Iterable[str], environment: str) -> None:
     if names:
         flags = " ".join(f"--allow-delete {name}" for name in names)
         raise ProtectedError(
-            f"this would delete {', '.join(names)} and everything in it; put it back into the environment file, "
+            f"this would delete {', '.join(names)} and everything in it; put it back into the file, "
             f"or consent with: gpupool up {environment} {flags}"
         )
 
@@ -137,8 +137,3 @@ def refuse_losses(lost: Iterable[str], environment: str) -> None:
 def name_of(urn: str) -> str:
     """The last part of a URN: the name in Pulumi."""
     return urn.rpartition("::")[2]
-
-
-def parent_alive() -> bool:
-    """Whether whoever started this process still runs."""
-    return os.getppid() != 1

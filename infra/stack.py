@@ -172,7 +172,7 @@ class _Run:
         self._opened.__exit__(*error)
 
     def _prepare(self) -> None:
-        name, variables = self._plan.environment, self.stack.workspace.env_vars
+        name, variables = self._plan.environment, self.stack.variables
         url = variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")
         if recovery.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
@@ -208,7 +208,9 @@ class _Run:
     def do(self, operation: Callable[..., Any]) -> Result:
         """Run `operation` to its end. Raises StackError with what was done so far."""
         collector = Collector(self._report)
-        failure = _interruptible(lambda: operation(on_event=collector), self._command, self._report)
+        failure, interrupted = _interruptible(
+            lambda: operation(on_event=collector), self._command, self._report
+        )
         outputs = program.outputs(self._plan) if self._operation in ("up", "preview") else {}
         seconds = time.monotonic() - self._started
         result = Result(
@@ -221,12 +223,19 @@ class _Run:
                 raise failure
             collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
             raise StackError("\n".join(collector.outcome.errors), result)
+        if interrupted:
+            # The engine calls a run that was stopped in an orderly way a success.
+            again = f"gpupool {self._operation} {self._plan.environment}"
+            raise StackError(f"interrupted; what was under way is finished, go on with: {again}", result)
         return result
 
 
-def _interruptible(work: Callable[[], Any], command: Command, report: Report) -> BaseException | None:
-    """Run `work` in a thread, passing Ctrl-C on to the engine; what it raised, if anything."""
+def _interruptible(
+    work: Callable[[], Any], command: Command, report: Report
+) -> tuple[BaseException | None, bool]:
+    """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped."""
     failure: list[BaseException] = []
+    interrupted = False
 
     def guarded() -> None:
         try:
@@ -240,9 +249,10 @@ def _interruptible(work: Callable[[], Any], command: Command, report: Report) ->
         try:
             thread.join(0.2)
         except KeyboardInterrupt:
+            interrupted = True
             report("stopping after what is under way (Ctrl-C again to stop at once)")
             command.interrupt()
-    return failure[0] if failure else None
+    return (failure[0] if failure else None), interrupted
 
 
 def _plain(error: Exception) -> str:

@@ -111,8 +111,8 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
         have = own.get(_identity(taint))
         if have is not None and have != taint.get("value", ""):
             problems.append(
-                f'node {name}: it has a taint {taint["key"]}="{have}":{taint["effect"]} of its own and the pool '
-                f'wants the value "{taint.get("value", "")}"; remove it or choose another taint'
+                f'node {name}: it has a taint {taint["key"]}="{have}":{taint["effect"]} of its own and the '
+                f'pool wants the value "{taint.get("value", "")}"; remove it or choose another taint'
             )
     return problems
 
@@ -134,7 +134,8 @@ def restore(api: KubeApi, name: str) -> None:
         if node is None or OURS not in (node["metadata"].get("annotations") or {}):
             return
         try:
-            return _give_back(api, node)
+            _give_back(api, node)
+            return
         except ApiError as error:
             if error.status != 409 or attempt == _ATTEMPTS - 1:
                 raise

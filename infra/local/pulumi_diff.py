@@ -100,7 +100,7 @@ def drifted_inputs(inputs: Any, before: Any, now: Any) -> Any:
         return result
     if before is MISSING or before == now:
         return inputs
-    if isinstance(inputs, list) and isinstance(now, list) and isinstance(before, list):
-        if len(inputs) == len(before) == len(now):
-            return [drifted_inputs(*parts) for parts in zip(inputs, before, now, strict=True)]
+    lists = isinstance(inputs, list) and isinstance(now, list) and isinstance(before, list)
+    if lists and len(inputs) == len(before) == len(now):
+        return [drifted_inputs(*parts) for parts in zip(inputs, before, now, strict=True)]
     return now

@@ -17,12 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from infra.local.binaries import PROJECT_ROOT
 
-_BAIL = "program failed; the message is above"
+_FAILED, _BAILED = 1, 32
+"""Exit codes of a run: it wrote a message to stdout, or the engine knows already."""
 
 
 class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
@@ -73,13 +74,14 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
             cwd=PROJECT_ROOT,
             env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
             text=True,
-            stdout=sys.stderr,
+            stdout=subprocess.PIPE,
             check=False,
         )
-        if done.returncode == 32:
-            # The engine was told already; "bail" keeps it from telling it twice.
+        if done.returncode == _BAILED:
             return language_pb2.RunResponse(bail=True)
-        return language_pb2.RunResponse(error="" if done.returncode == 0 else f"exit code {done.returncode}")
+        # What the program has to say comes last; anything else is the program's own business.
+        message = done.stdout.strip() or f"the program ended with exit code {done.returncode}"
+        return language_pb2.RunResponse(error=message if done.returncode else "")
 
 
 def serve(port: int = 0) -> tuple[grpc.Server, int]:
@@ -108,17 +110,21 @@ def run_program(settings: dict[str, Any]) -> int:
     if settings["config"]:
         set_all_config(settings["config"], settings["secrets"] or None)
     entry = os.path.join(settings["folder"], settings["entry"])
+
+    def program() -> None:
+        runpy.run_path(entry, run_name="__main__")
+
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.set_default_executor(ThreadPoolExecutor(settings["parallel"] * 4))
     try:
-        loop.run_until_complete(run_in_stack(lambda: runpy.run_path(entry, run_name="__main__") and None))
+        loop.run_until_complete(run_in_stack(program))
     except pulumi.RunError as error:
-        pulumi.log.error(str(error))
-        return 32
+        print(error)
+        return _FAILED
     except grpc.RpcError as error:
         if error.code() is grpc.StatusCode.UNAVAILABLE:  # the engine has stopped and told why
-            return 32
+            return _BAILED
         raise
     finally:
         sys.stdout.flush()

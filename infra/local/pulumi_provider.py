@@ -8,29 +8,20 @@ rendering to files, pulumi.com/waitFor. Used only where `pulumi_env` finds no pl
 
 from __future__ import annotations
 
-import threading
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2, empty_pb2
-from google.rpc import status_pb2
-from pulumi.runtime.proto import (
-    engine_pb2,
-    engine_pb2_grpc,
-    plugin_pb2,
-    provider_pb2,
-    provider_pb2_grpc,
-)
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from gpupool.findings import GpupoolError
-from infra.kube_api import ApiError, KubeApi, UnreachableError
+from infra.kube_api import UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.local.pulumi_diff import Change, changes, drifted_inputs, replaces
-from infra.local.pulumi_objects import FIELD_MANAGER, NotReadyError, Objects, annotation
+from infra.local.pulumi_objects import FIELD_MANAGER, annotation
+from infra.local.pulumi_session import Reported, Session, checkpoint, object_id
 from infra.local.pulumi_values import from_struct, has_unknowns, mark_secrets, to_struct
 
 VERSION = "4.34.2"
@@ -53,43 +44,6 @@ _HELM_MESSAGE = (
     "`pulumi plugin install resource kubernetes` where plugins can be downloaded, or install the "
     "chart by GitOps (`gpupool render`)"
 )
-
-
-@dataclass
-class Session:
-    """What one engine connection has told us; an engine opens one per provider instance."""
-
-    engine: str = ""
-    options: dict[str, str] = field(default_factory=dict)
-    warned: bool = False
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    _objects: Objects | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def objects(self) -> Objects:
-        """The cluster this provider is configured for. Raises KubeconfigError."""
-        with self._lock:
-            if self._objects is None:
-                path = Path(self.options["kubeconfig"]) if self.options.get("kubeconfig") else None
-                self._objects = Objects(
-                    KubeApi.connect(path, self.options.get("context") or None),
-                    force=self.flag("enablePatchForce"),
-                    upsert=self.flag("upsertExistingObjects"),
-                    cancelled=self.cancelled,
-                )
-            return self._objects
-
-    def flag(self, name: str) -> bool:
-        return self.options.get(name) == "true"
-
-    def warn(self, urn: str, message: str) -> None:
-        """Show a warning once per run; a missing engine is no reason to fail."""
-        if self.warned or not self.engine:
-            return
-        self.warned = True
-        with grpc.insecure_channel(self.engine) as channel:
-            request = engine_pb2.LogRequest(severity=engine_pb2.WARNING, message=message, urn=urn)
-            engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
@@ -117,7 +71,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: Any, context: Any) -> Any:
-        return provider_pb2.GetSchemaResponse(schema='{"name": "kubernetes", "version": "%s"}' % VERSION)
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "kubernetes", "version": VERSION}))
 
     def Cancel(self, request: Any, context: Any) -> Any:
         self._session(context).cancelled.set()
@@ -176,7 +130,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         inputs = from_struct(request.properties)
         session, manager = self._session(context), _manager(inputs, {})
         patch = _is_patch(request.urn, inputs)
-        with _Reported(context, secret, inputs, manager):
+        with Reported(context, secret, inputs, manager):
             live = self._previewable(
                 session,
                 request,
@@ -196,7 +150,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         secret = from_struct(request.news, keep_secrets=True)
         inputs = from_struct(request.news)
         session, manager = self._session(context), _manager(inputs, from_struct(request.olds))
-        with _Reported(context, secret, inputs, manager):
+        with Reported(context, secret, inputs, manager):
             live = self._previewable(
                 session,
                 request,
@@ -216,7 +170,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             )
         api_version, kind = _kind_of(request.urn, inputs or before)
         namespace, _, name = request.id.rpartition("/")
-        with _Reported(context, secret, inputs, FIELD_MANAGER):
+        with Reported(context, secret, inputs, FIELD_MANAGER):
             live = self._session(context).objects().read(api_version, kind, namespace or None, name)
         if live is None:
             return provider_pb2.ReadResponse(id="")
@@ -236,7 +190,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         if namespace:
             target["metadata"]["namespace"] = namespace
         objects, manager = self._session(context).objects, _manager(inputs, state)
-        with _Reported(context, state, inputs, manager):
+        with Reported(context, state, inputs, manager):
             if _is_patch(request.urn, inputs):
                 objects().relinquish(target, manager)
             else:
@@ -263,70 +217,6 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         except (UnreachableError, KubeconfigError) as error:
             session.warn(request.urn, f"previewed without asking the cluster: {error}")
             return inputs
-
-
-class _Reported:
-    """Turns what went wrong into the engine's errors: plain text, and the state where there is some."""
-
-    def __init__(self, context: Any, secret: Any, inputs: Any, manager: str) -> None:
-        self._context, self._secret, self._inputs, self._manager = context, secret, inputs, manager
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, NotReadyError):
-            self._init_failed(error)
-        elif isinstance(error, GpupoolError):
-            code = (
-                grpc.StatusCode.UNAVAILABLE
-                if isinstance(error, UnreachableError)
-                else grpc.StatusCode.UNKNOWN
-            )
-            # The engine takes UNAVAILABLE for "the provider is shutting down" and hides the text.
-            code = grpc.StatusCode.UNKNOWN if code is grpc.StatusCode.UNAVAILABLE else code
-            self._context.abort(code, explain(error))
-
-    def _init_failed(self, error: NotReadyError) -> None:
-        state = checkpoint(error.live, self._secret, self._inputs, self._manager)
-        detail = provider_pb2.ErrorResourceInitFailed(
-            id=object_id(error.live), properties=to_struct(state), reasons=[str(error)]
-        )
-        packed = any_pb2.Any()
-        packed.Pack(detail)
-        status = status_pb2.Status(
-            code=grpc.StatusCode.UNKNOWN.value[0], message=str(error), details=[packed]
-        )
-        self._context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-        self._context.abort(grpc.StatusCode.UNKNOWN, str(error))
-
-
-def explain(error: GpupoolError) -> str:
-    """What the server said and, where the reason tells, what to do about it."""
-    if not isinstance(error, ApiError):
-        return str(error)
-    if error.reason == "Conflict" and error.causes:
-        return f"{error}; somebody else owns these fields: undo their change, or take the field out of ours"
-    if error.reason == "Forbidden" and "exceeded quota" not in str(error):
-        return f"{error}; check the rights of the kubeconfig's user, and the cluster's admission policies"
-    return str(error)
-
-
-def checkpoint(live: dict[str, Any], secret: Any, inputs: Any, manager: str) -> dict[str, Any]:
-    """The state as pulumi-kubernetes keeps it: the live object, what we asked for, who owns our fields."""
-    state: dict[str, Any] = mark_secrets(live, secret)
-    if live.get("kind") == "Secret" and "data" in live and "stringData" in inputs:
-        state["data"] = mark_secrets(live["data"], secret.get("stringData"))
-    state["__inputs"] = mark_secrets(inputs, secret)
-    state["__initialApiVersion"] = inputs.get("apiVersion", "")
-    state["__fieldManager"] = manager
-    return state
-
-
-def object_id(live: dict[str, Any]) -> str:
-    """namespace/name, or name: the id that pulumi-kubernetes uses."""
-    namespace = live["metadata"].get("namespace")
-    return f"{namespace}/{live['metadata']['name']}" if namespace else str(live["metadata"]["name"])
 
 
 def _diff_response(found: list[tuple[Change, bool]], same_name: bool) -> Any:

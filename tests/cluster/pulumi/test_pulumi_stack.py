@@ -104,7 +104,7 @@ def test_a_tenant_goes_only_with_consent(world: Any) -> None:
 def test_an_object_of_somebody_else_is_not_taken(world: Any) -> None:
     theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trial-vision"}}
     world.kube.apply(theirs)
-    with pytest.raises(StackError, match="Namespace.trial-vision.*already exists and was not made by"):
+    with pytest.raises(StackError, match=r"Namespace.trial-vision.*already exists and was not made by"):
         world.up()
     assert "labels" not in world.kube.get("v1", "Namespace", "trial-vision")["metadata"] or (
         "gpupool.dev/environment"

@@ -1,0 +1,145 @@
+"""Failure on the way: the API server stops answering, processes are killed, locks are left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from infra import kube_api
+from infra.recovery import LockedError
+from infra.stack import StackError
+
+ROOT = Path(kube_api.__file__).parents[1]
+
+
+def many_tenants(world: Any, count: int = 25) -> None:
+    """Enough objects that a run can be hit in its middle."""
+    world.spec["tenants"] = [
+        {"name": f"team-{n}", "namespace": f"trial-{n}", "pools": {"notebooks": {"gpus": 1}}}
+        for n in range(count)
+    ]
+
+
+def wait_for_namespace(world: Any, name: str = "trial-3") -> None:
+    until = time.monotonic() + 30
+    while world.kube.api.get("v1", "Namespace", name) is None:
+        assert time.monotonic() < until, f"namespace {name} did not appear"
+        time.sleep(0.005)
+
+
+def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "cli.main", "up", world.file, "--yes"]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**variables, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def assert_whole(world: Any) -> None:
+    """The next `up` completes, the one after changes nothing, and state and cluster agree."""
+    world.up()
+    assert world.up().objects == []
+    assert world.refresh().objects == []
+    state = next(path for path in world.state.rglob("trial.json") if path.parent.name == "gpupool")
+    checkpoint = json.loads(state.read_text())["checkpoint"]["latest"]
+    assert not checkpoint.get("pending_operations")
+    for tenant in world.spec["tenants"]:
+        assert world.kube.api.get("v1", "ResourceQuota", "gpupool", tenant["namespace"]) is not None
+
+
+def test_the_next_up_completes_after_the_api_server_stopped(
+    world: Any, control_plane: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube_api, "REQUEST_SECONDS", 3.0)
+    many_tenants(world)
+    pids = {part.name: part.pid for part in control_plane.status().components}
+    failure: list[StackError] = []
+
+    def run() -> None:
+        try:
+            world.up()
+        except StackError as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_for_namespace(world)
+    os.kill(pids["kube-apiserver"], signal.SIGSTOP)
+    try:
+        thread.join(120)
+        assert not thread.is_alive(), "up hangs while the API server does not answer"
+    finally:
+        os.kill(pids["kube-apiserver"], signal.SIGCONT)
+    assert failure, "up was through before the API server stopped: make the environment larger"
+    assert "does not answer" in str(failure[0])
+    assert "Traceback" not in str(failure[0])
+    assert_whole(world)
+
+
+@pytest.mark.parametrize("who", ["everything", "gpupool alone", "the engine alone"])
+def test_the_next_up_completes_after_a_kill(
+    world: Any, environment_variables: dict[str, str], who: str
+) -> None:
+    many_tenants(world)
+    process = start_up(world, environment_variables)
+    wait_for_namespace(world)
+    ours = psutil.Process(process.pid)
+    victims = {
+        "everything": lambda: [ours, *ours.children(recursive=True)],
+        "gpupool alone": lambda: [ours],
+        "the engine alone": lambda: ours.children(recursive=True),
+    }
+    chosen: Callable[[], list[psutil.Process]] = victims[who]
+    for victim in chosen():
+        victim.kill()
+    output = process.communicate(timeout=60)[0].decode()
+    assert process.returncode != 0, output
+    assert "Traceback" not in output
+    assert_whole(world)
+
+
+def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str]) -> None:
+    many_tenants(world)
+    process = start_up(world, environment_variables)
+    wait_for_namespace(world)
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=60)[0].decode()
+    assert process.returncode != 0, output
+    assert "Traceback" not in output
+    assert "stopping after what is under way" in output
+    assert_whole(world)
+
+
+def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.up()
+    folder = world.state / ".pulumi" / "locks" / "organization" / "gpupool" / "trial"
+    folder.mkdir(parents=True, exist_ok=True)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    lock = folder / "00000000-0000-0000-0000-000000000000.json"
+    content = {"username": "someone", "hostname": os.uname().nodename, "timestamp": "2026-01-01T00:00:00Z"}
+    lock.write_text(json.dumps({**content, "pid": gone.pid}))
+    assert "removed the lock" in world.up().notes[0]
+    assert not lock.exists()
+
+    monkeypatch.setattr("infra.recovery.PATIENCE_SECONDS", 0.5)
+    lock.write_text(json.dumps({**content, "pid": os.getpid()}))
+    with pytest.raises(LockedError, match=f"in use by someone on .*process {os.getpid()}.*pulumi cancel"):
+        world.up()
+    lock.unlink()

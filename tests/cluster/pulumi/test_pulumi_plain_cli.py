@@ -1,0 +1,104 @@
+"""The plain Pulumi CLI on the same program, stack and state, through the stand-in language host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.local import binaries, pulumi_env
+
+
+@pytest.fixture
+def pulumi(world: Any) -> Iterator[Any]:
+    """Run `pulumi ARGS` in the project's root with what `gpupool local env` prints."""
+    engine = binaries.locate("pulumi")
+    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
+    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    variables = pulumi_env.environment("local", engine)
+
+    def run(*args: str, expect: int = 0) -> str:
+        done = subprocess.run(
+            [str(engine), "--non-interactive", *args, "--stack", "trial"],
+            cwd=binaries.PROJECT_ROOT,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        text = done.stdout + done.stderr
+        assert done.returncode == expect, text
+        return text
+
+    yield run
+    pulumi_env.stop()
+    named.unlink()
+
+
+def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: Any) -> None:
+    before = world.everything()
+    pulumi("stack", "init")
+    assert "to create" in pulumi("preview")
+    assert world.everything() == before
+    pulumi("up", "--yes", "--skip-preview")
+    assert world.kube.get("karpenter.sh/v1", "NodePool", "notebooks")
+    assert world.up().objects == [], "gpupool sees what pulumi made"
+
+    world.spec["pools"][0]["nodes"]["max"] = 3
+    world.up()
+    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
+    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    pulumi("preview", "--expect-no-changes")
+
+    world.kube.api.patch("karpenter.sh/v1", "NodePool", "notebooks", {"spec": {"limits": {"nodes": "9"}}})
+    assert "1 to update" in pulumi("preview", "--refresh")
+    pulumi("up", "--yes", "--skip-preview", "--refresh")
+    pool = world.kube.get("karpenter.sh/v1", "NodePool", "notebooks")
+    assert pool["spec"]["limits"]["nodes"] == "3"
+
+    assert "protected" in pulumi("destroy", "--yes", "--skip-preview", expect=1)
+    pulumi("state", "unprotect", "--all", "--yes")
+    pulumi("destroy", "--yes", "--skip-preview")
+    assert world.everything() == before
+
+
+def test_a_wrong_file_is_told_without_a_traceback(world: Any, pulumi: Any) -> None:
+    pulumi("stack", "init")
+    world.spec["pools"][0]["sharing"]["replicas"] = 1
+    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
+    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    text = pulumi("preview", expect=1)
+    assert "pools[0].sharing.replicas" in text
+    assert "Traceback" not in text
+
+
+def test_objects_are_imported(world: Any, pulumi: Any) -> None:
+    """`pulumi import` reads an object that exists, so that it can be taken over."""
+    pulumi("stack", "init")
+    world.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trial-old"}})
+    token = "kubernetes:core/v1:Namespace"
+    pulumi("import", token, "old", "trial-old", "--yes", "--generate-code=false", "--protect=false")
+    state = Path(world.state, ".pulumi", "stacks", "gpupool", "trial.json").read_text()
+    assert "trial-old" in state
+
+
+def test_an_ordinary_installation_needs_no_stand_in(
+    world: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins = tmp_path / "home" / "plugins" / "resource-kubernetes-v4.34.2"
+    plugins.mkdir(parents=True)
+    (plugins / pulumi_env.KUBERNETES_PLUGIN).touch(mode=0o755)
+    engine = tmp_path / "bin" / "pulumi"
+    engine.parent.mkdir()
+    engine.touch(mode=0o755)
+    engine.with_name(pulumi_env.LANGUAGE_HOST).touch(mode=0o755)
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    values = pulumi_env.environment("local", engine)
+    assert not {"PULUMI_DEBUG_PROVIDERS", "PULUMI_DEBUG_LANGUAGES"} & values.keys()
+    assert not (world.state / "stand-ins.json").exists()

@@ -1,0 +1,129 @@
+"""Nodes that exist already: ours beside their own while we are there, and exactly their own afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from infra.stack import StackError
+
+OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
+OWN_TAINTS = [
+    {"key": "dedicated", "value": "ml", "effect": "NoSchedule"},
+    {"key": "noisy", "effect": "PreferNoSchedule"},
+]
+STATIC_POOL = {
+    "name": "homelab",
+    "gpu": "rtx-4070-ti-super",
+    "sharing": {"mode": "time-slicing", "replicas": 4},
+    "labels": {"workload-type": "research"},
+}
+
+
+def taken_as_it_was(node: dict[str, Any]) -> tuple[Any, Any]:
+    """Labels and taints, without what the node's own controllers write."""
+    labels = {k: v for k, v in node["metadata"]["labels"].items() if "nvidia.com" not in k}
+    taints = [t for t in node["spec"].get("taints", []) if not t["key"].startswith("node.kubernetes.io/")]
+    return labels, sorted(taints, key=lambda taint: taint["key"])
+
+
+@pytest.fixture
+def homelab(world: Any, make_node: Callable[..., str]) -> Any:
+    """A static environment with one node that has labels and taints of its own."""
+    make_node("k3s-gpu-0", labels=OWN_LABELS, taints=OWN_TAINTS)
+    world.spec["metadata"]["name"] = "trial-home"
+    world.spec["cluster"] = {"platform": "static", "name": "trial-home"}
+    world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
+    world.spec["tenants"] = []
+    # The operator comes as a Helm chart there, which no test can install: leave it to others.
+    return world
+
+
+def run_without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU Operator's chart needs the real plugin and a registry; everything else is as it is."""
+    from infra import apply
+
+    register = apply.register
+    monkeypatch.setattr(
+        apply,
+        "register",
+        lambda manifests, _releases, provider, hooks: register(manifests, (), provider, hooks),
+    )
+
+
+def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_without_charts(monkeypatch)
+    before = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
+    everything = homelab.everything()
+    homelab.up()
+    labels, taints = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
+    assert labels["gpupool.dev/pool"] == "homelab"
+    assert labels["workload-type"] == "research"
+    assert labels.items() >= OWN_LABELS.items()
+    keys = [taint["key"] for taint in taints]
+    assert keys == ["dedicated", "gpupool.dev/pool", "noisy"]
+    assert homelab.up().objects == []
+
+    homelab.destroy()
+    node = homelab.kube.node("k3s-gpu-0")
+    assert taken_as_it_was(node) == before
+    assert not [key for key in node["metadata"].get("annotations", {}) if "gpupool.dev" in key]
+    assert homelab.everything() == everything
+
+
+def test_taints_that_come_and_go_meanwhile_are_kept_so(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_without_charts(monkeypatch)
+    homelab.up()
+    live = homelab.kube.node("k3s-gpu-0")["spec"]["taints"]
+    later = {"key": "broken-fan", "effect": "NoSchedule"}
+    kept = [taint for taint in live if taint["key"] != "noisy"]
+    homelab.kube.patch_node("k3s-gpu-0", {"spec": {"taints": [*kept, later]}})
+    homelab.up()
+    homelab.spec["pools"][0]["taints"] = [{"key": "gpu", "value": "true", "effect": "NoSchedule"}]
+    homelab.up()
+    keys = {taint["key"] for taint in homelab.kube.node("k3s-gpu-0")["spec"]["taints"]}
+    assert keys >= {"dedicated", "broken-fan", "gpu"}
+    assert not keys & {"noisy", "gpupool.dev/pool"}
+    homelab.destroy()
+    _, taints = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
+    assert taints == [later, OWN_TAINTS[0]]
+
+
+def test_a_node_that_leaves_its_pool_is_given_back(
+    homelab: Any, make_node: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_without_charts(monkeypatch)
+    make_node("k3s-gpu-1", labels={"gpu": "yes"})
+    homelab.kube.patch_node("k3s-gpu-0", {"metadata": {"labels": {"gpu": "yes"}}})
+    before = taken_as_it_was(homelab.kube.node("k3s-gpu-1"))
+    homelab.spec["pools"][0]["nodes"] = {"selector": {"gpu": "yes"}, "max": 2}
+    homelab.up()
+    assert taken_as_it_was(homelab.kube.node("k3s-gpu-1")) != before
+    homelab.spec["pools"][0]["nodes"] = {"names": ["k3s-gpu-0"]}
+    homelab.up()
+    assert taken_as_it_was(homelab.kube.node("k3s-gpu-1")) == before
+
+
+def test_a_label_of_somebody_else_is_a_conflict(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_without_charts(monkeypatch)
+    homelab.kube.label("k3s-gpu-0", workload_type="web")
+    with pytest.raises(StackError, match=r'label workload-type is "web".*the pool wants "research"'):
+        homelab.up()
+    assert homelab.kube.node("k3s-gpu-0")["metadata"]["labels"]["workload-type"] == "web"
+
+
+def test_a_node_that_is_not_there_is_named(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_without_charts(monkeypatch)
+    homelab.spec["pools"][0]["nodes"]["names"] = ["k3s-gpu-9"]
+    with pytest.raises(StackError, match="node k3s-gpu-9 is not in the cluster"):
+        homelab.preview()
+    assert homelab.kube.api.get("v1", "Node", "k3s-gpu-9") is None
+
+
+def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> None:
+    seen = homelab.preview()
+    assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
+    with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
+        homelab.up()

@@ -1,0 +1,83 @@
+"""Names, types and the order of resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generators import generate
+from generators.manifest import KIND_ORDER, HelmRelease, Manifest
+from gpupool.resolve import read_plan
+from infra.apply import NEEDS, logical_name, needs, properties, release_properties, type_token
+
+
+def manifest(
+    kind: str, name: str, namespace: str | None = None, version: str = "v1", **more: Any
+) -> Manifest:
+    metadata: dict[str, Any] = {"name": name}
+    if namespace:
+        metadata["namespace"] = namespace
+    if "pool" in more:
+        metadata["labels"] = {"gpupool.dev/pool": more.pop("pool")}
+    return Manifest({"apiVersion": version, "kind": kind, "metadata": metadata}, **more)
+
+
+def test_names_are_readable_and_keep_when_content_changes() -> None:
+    assert logical_name(manifest("NodePool", "a100")) == "NodePool/a100"
+    assert logical_name(manifest("ResourceQuota", "gpupool", "team-x")) == "ResourceQuota/team-x/gpupool"
+    first = manifest("ConfigMap", "gpupool-mig-0123456789", "gpu-operator")
+    second = manifest("ConfigMap", "gpupool-mig-abcdef0123", "gpu-operator")
+    assert logical_name(first) == logical_name(second) == "ConfigMap/gpu-operator/gpupool-mig"
+    assert logical_name(manifest("Namespace", "team-0123456789")) == "Namespace/team-0123456789"
+
+
+def test_types_are_those_of_pulumi_kubernetes() -> None:
+    assert type_token(manifest("Namespace", "x")) == "kubernetes:core/v1:Namespace"
+    assert (
+        type_token(manifest("NodePool", "x", version="karpenter.sh/v1"))
+        == "kubernetes:karpenter.sh/v1:NodePool"
+    )
+    assert type_token(manifest("Node", "x", patch=True)) == "kubernetes:core/v1:NodePatch"
+
+
+def test_the_field_manager_is_named_and_the_body_left_alone() -> None:
+    given = manifest("Namespace", "x")
+    assert properties(given)["metadata"]["annotations"] == {"pulumi.com/patchFieldManager": "gpupool"}
+    assert "annotations" not in given.body["metadata"]
+
+
+def test_charts_from_both_kinds_of_repository() -> None:
+    release = HelmRelease(
+        "karpenter", "kube-system", "karpenter", "oci://public.example/k", "1.14.1", {"a": 1}
+    )
+    made = release_properties(release)
+    assert made["chart"] == "oci://public.example/k/karpenter"
+    assert "repositoryOpts" not in made
+    made = release_properties(HelmRelease("g", "n", "gpu-operator", "https://charts.example", "v1", {}))
+    assert made["repositoryOpts"] == {"repo": "https://charts.example"}
+
+
+def test_a_pool_waits_for_its_own_overlays_only() -> None:
+    overlays = [manifest("NodeOverlay", "a", pool="a"), manifest("NodeOverlay", "b", pool="b")]
+    shared = manifest("KWOKNodeClass", "default")
+    found = needs(manifest("NodePool", "a-spot", pool="a"), [*overlays, shared, manifest("Namespace", "x")])
+    assert [other.name for other in found] == ["a", "default"]
+
+
+def test_everything_in_a_namespace_waits_for_it() -> None:
+    spaces = [manifest("Namespace", "x"), manifest("Namespace", "y")]
+    assert needs(manifest("LimitRange", "gpupool", "x"), spaces) == [spaces[0]]
+
+
+def test_nobody_waits_for_what_comes_later() -> None:
+    """Otherwise registration would look for a resource that is not registered yet, or go in a circle."""
+    rank = {kind: place for place, kind in enumerate(KIND_ORDER)}
+    for kind, wanted in NEEDS.items():
+        for other in wanted:
+            if kind != "Release" and other != "Release":
+                assert rank[other] < rank[kind], f"{kind} waits for {other}"
+
+
+def test_names_are_unique_in_every_shipped_environment() -> None:
+    for environment in ("local", "homelab", "dev", "staging", "prod"):
+        names = [logical_name(part) for part in generate(read_plan(environment))]
+        assert len(names) == len(set(names)), environment

@@ -1,0 +1,69 @@
+"""Engine events become one entry per object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulumi.automation.events import EngineEvent
+
+from infra.stack_events import Collector
+
+URN = "urn:pulumi:prod::gpupool::kubernetes:karpenter.sh/v1:NodePool::NodePool/a"
+
+
+def body(nodes: str, name: str = "a") -> dict[str, Any]:
+    labels = {"gpupool.dev/pool": "a"}
+    return {
+        "kind": "NodePool",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"limits": {"nodes": nodes}},
+    }
+
+
+def step(op: str, event: str = "resourcePreEvent", old: Any = None, new: Any = None) -> EngineEvent:
+    def state(inputs: Any) -> Any:
+        return (
+            {"type": "kubernetes:karpenter.sh/v1:NodePool", "urn": URN, "inputs": inputs} if inputs else None
+        )
+
+    metadata = {"op": op, "urn": URN, "type": "kubernetes:karpenter.sh/v1:NodePool", "provider": ""}
+    return EngineEvent.from_json({event: {"metadata": {**metadata, "old": state(old), "new": state(new)}}})
+
+
+def test_an_update_names_its_fields() -> None:
+    collector = Collector()
+    collector(step("update", old=body("2"), new=body("3")))
+    entry = collector.outcome.changed[0]
+    assert entry.as_dict() == {
+        "op": "update",
+        "kind": "NodePool",
+        "namespace": None,
+        "name": "a",
+        "pool": "a",
+        "fields": [{"path": "spec.limits.nodes", "old": "2", "new": "3"}],
+        "error": None,
+    }
+    assert collector.outcome.counts == {"update": 1}
+
+
+def test_the_steps_of_a_replacement_are_one_entry() -> None:
+    collector = Collector()
+    for op in ("create-replacement", "replace", "delete-replaced"):
+        collector(step(op, old=body("2"), new=None if op == "delete-replaced" else body("2", "b")))
+    assert collector.outcome.counts == {"replace": 1}
+    entry = collector.outcome.changed[0]
+    assert [str(field) for field in entry.fields] == ["metadata.name: a -> b"]
+
+
+def test_errors_name_the_object_not_the_urn() -> None:
+    collector = Collector()
+    message = {
+        "severity": "error",
+        "urn": URN,
+        "message": "<{%reset%}>no such class<{%reset%}>\n",
+        "color": "",
+    }
+    collector(EngineEvent.from_json({"diagnosticEvent": message}))
+    noise = {"severity": "error", "urn": "", "message": "update failed\n", "color": ""}
+    collector(EngineEvent.from_json({"diagnosticEvent": noise}))
+    assert collector.outcome.errors == ["NodePool/a: no such class"]
