@@ -38,8 +38,7 @@ down: setup ## stop the local control plane; nothing is left
 	@gpupool local down
 
 test: go ## all tests, the real control plane included
-	@pytest
-	@echo "passed; go on with: make lint, make bench"
+	@pytest $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster
 	@pytest --ignore tests/cluster

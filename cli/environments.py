@@ -34,7 +34,7 @@ def validate(
         print_json(finding_json(findings))
     else:
         for finding in findings:
-            print_error(str(finding))
+            print(finding)
         if not findings:
             names = ", ".join(path.stem for path in paths)
             print(f"{names}: fine" if names else "no environments here; add environments/<name>.yaml")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,10 +18,9 @@ from typing import Any
 
 import pytest
 
-from infra.local import binaries
 from infra.local.api import Api, ApiError
-from infra.local.components import PROGRAMS
 from infra.local.control_plane import ControlPlane
+from tests.programs import require
 
 Object = dict[str, Any]
 POLL_SECONDS = 0.1
@@ -32,13 +30,7 @@ _SYSTEM_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease"
 @pytest.fixture(scope="session", autouse=True)
 def programs() -> None:
     """Skip where the programs can't be had (a machine without Go); fail instead in CI, where they must be."""
-    missing = [name for name in PROGRAMS if binaries.find(name) is None]
-    if not missing or shutil.which("go"):
-        return
-    message = f"no {', '.join(missing)} and no Go to build them; see `gpupool local up`"
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)
+    require()
 
 
 @pytest.fixture

@@ -1,0 +1,10 @@
+"""What all tests share: how a run ends, and which tests need programs that a laptop may lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how to go on, above pytest's own closing line."""
+    terminalreporter.write_line("go on with: make lint, make bench; one test: pytest -k NAME")

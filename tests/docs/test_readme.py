@@ -1,0 +1,120 @@
+"""The README says nothing that is not so: its commands are run, its paths exist, its limits are met.
+
+A block of ```console holds commands after `$ ` and what they print; `...` stands for anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.local.control_plane import ControlPlane
+from tests.programs import require
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SELF = "make test"
+"""Runs this very test, so it is looked at and not run."""
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every (command, expected output) of the README, in order."""
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, expected = part.partition("\n")
+            found.append((command.strip(), expected))
+    return found
+
+
+def matches(expected: str, printed: str) -> bool:
+    pattern = re.escape(expected.strip()).replace(re.escape("..."), r"[\s\S]*?")
+    return re.fullmatch(pattern, printed.strip()) is not None
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the files that the commands name, and a control plane folder of its own."""
+    folder = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "environments", folder / "environments")
+    wrong = Path("tests/golden/wrong_environments")
+    shutil.copytree(ROOT / wrong, folder / wrong)
+    yield folder
+    ControlPlane(folder / "local").down()
+
+
+def run(command: str, place: Path) -> str:
+    """Run a command of the README; `make` in the checkout, the rest in `place`."""
+    environment = {
+        **os.environ,
+        "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "GPUPOOL_LOCAL_DIR": str(place / "local"),
+    }
+    cwd = ROOT if command.startswith("make") else place
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def test_every_command_prints_what_the_readme_shows(place: Path) -> None:
+    require()
+    for command, expected in commands():
+        if command == SELF:
+            assert "pytest" in run("make --dry-run test", place)
+            continue
+        printed = run(command, place)
+        assert matches(expected, printed), f"$ {command}\n{printed}\n--- the README shows:\n{expected}"
+
+
+def test_the_two_commands_and_enough_others_are_there() -> None:
+    shown = [command for command, _ in commands()]
+    assert {"make up", "make test", "make down"} <= set(shown)
+    assert len(shown) >= 10
+
+
+def test_paths_that_the_readme_names_exist() -> None:
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    folders = "gpupool|generators|infra|cli|tests|environments|tools|docs"
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", README)
+    missing = [path for path in linked + named if not (ROOT / path).exists()]
+    assert not missing
+
+
+def test_registration_points_that_the_table_names_exist() -> None:
+    for name, module in (("GENERATORS", "generators/__init__.py"), ("CHECKS", "gpupool/checks/__init__.py")):
+        assert f"`{name}`" in README
+        assert re.search(rf"^{name}:", (ROOT / module).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    from typer.main import get_command
+
+    from cli.main import app
+
+    def walk(command: object, path: str) -> Iterator[tuple[str, str]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield path, getattr(command, "help", "") or ""
+            return
+        for name, verb in inner.items():
+            yield from walk(verb, f"{path} {name}")
+
+    helps = dict(walk(get_command(app), "gpupool"))
+    assert len(helps) >= 14
+    without = [path for path, text in helps.items() if not re.search(r"Example:.*gpupool", text)]
+    assert not without
