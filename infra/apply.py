@@ -43,6 +43,10 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that the API server calls immutable and that pulumi-kubernetes may not know as such."""
 
+NOT_AWAITED = frozenset({"Deployment"})
+"""Kinds that `up` does not wait for: our Deployments keep nodes warm, and whether a cloud has such a machine
+today must not decide whether the environment is applied."""
+
 DELETE_TIMEOUT: Mapping[str, str] = {"NodePool": "30m", "Namespace": "15m"}
 """How long to wait for kinds whose deletion takes other things with it; 10 minutes for the rest."""
 
@@ -70,7 +74,10 @@ def type_token(manifest: Manifest) -> str:
 def properties(manifest: Manifest) -> dict[str, Any]:
     """What the provider gets: the body, with the name under which its fields are owned."""
     metadata = dict(manifest.body["metadata"])
-    metadata["annotations"] = {**metadata.get("annotations", {}), FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
+    notes = {FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
+    if manifest.kind in NOT_AWAITED:
+        notes["pulumi.com/skipAwait"] = "true"
+    metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
     return {**manifest.body, "metadata": metadata}
 
 

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 import psutil
 
 from gpupool.findings import GpupoolError
+from infra.kube_api import KubeApi
 
 PATIENCE_SECONDS = 10.0
 """How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
@@ -26,6 +27,10 @@ PATIENCE_SECONDS = 10.0
 
 class LockedError(GpupoolError):
     """Another run is at work on the stack."""
+
+
+class OtherClusterError(GpupoolError):
+    """The cluster at hand is not the one that the stack was applied to."""
 
 
 class ProtectedError(GpupoolError):
@@ -131,6 +136,30 @@ def refuse_losses(lost: Iterable[str], environment: str) -> None:
         raise ProtectedError(
             f"this would delete {', '.join(names)} and everything in it; put it back into the file, "
             f"or consent with: gpupool up {environment} {flags}"
+        )
+
+
+def require_same_cluster(deployment: Mapping[str, Any], api: KubeApi, environment: str) -> None:
+    """Raise OtherClusterError when none of the stack's namespaces is in the cluster that `api` reaches.
+
+    A kubeconfig's current context changes easily, and applying to another cluster would delete nothing
+    here and remember everything wrongly. Raises UnreachableError when the cluster does not answer.
+    """
+    known = {}
+    for row in deployment.get("resources") or ():
+        if row.get("type") == "kubernetes:core/v1:Namespace" and not row.get("delete"):
+            metadata = (row.get("outputs") or {}).get("metadata") or {}
+            known[str(metadata.get("name"))] = metadata.get("uid")
+    for name, uid in known.items():
+        live = api.get("v1", "Namespace", name)
+        if live is not None and live["metadata"]["uid"] == uid:
+            return
+    if known:
+        raise OtherClusterError(
+            f"{api.server} (context {api.context}) has none of the namespaces that {environment} was "
+            f"applied to ({', '.join(sorted(known))}): it is another cluster, or everything was deleted. Check the "
+            "context (cluster.kubeContext pins it); where all is really gone, run: "
+            f"gpupool refresh {environment}"
         )
 
 

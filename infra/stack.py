@@ -6,6 +6,7 @@ is found before anything is sent: a wrong file, a lock, protected things that wo
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -24,6 +25,8 @@ from gpupool.plan import Plan
 from gpupool.resolve import read_plan
 from infra import apply, program, readiness, recovery
 from infra.engine import PROJECT, Command, EngineError, EngineStack, opened
+from infra.kube_api import UnreachableError
+from infra.kubeconfig import KubeconfigError
 from infra.stack_events import Collector, ObjectChange, Outcome
 
 Report = Callable[[str], None]
@@ -177,6 +180,10 @@ class _Run:
         if recovery.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
         self.deployment = self._export()
+        if self._operation != "refresh":
+            # An unreachable cluster is told by what comes next, in its own words.
+            with contextlib.suppress(UnreachableError, KubeconfigError):
+                recovery.require_same_cluster(self.deployment, program.connect(self._plan), name)
         left = recovery.pending(self.deployment)
         if left and self._operation != "preview":
             self._note(f"going on after an interrupted run: {', '.join(left)}")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
-from infra.recovery import ProtectedError
+from infra.recovery import OtherClusterError, ProtectedError
 from infra.stack import StackError
 
 POOL = ("karpenter.sh/v1", "NodePool", "notebooks")
@@ -186,3 +186,63 @@ def test_no_credential_reaches_the_state(world: Any, control_plane: Any) -> None
     rows = json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
     provider = next(row for row in rows if row["type"] == "pulumi:providers:kubernetes")
     assert provider["inputs"]["kubeconfig"].endswith("/kubeconfig"), "a path, never the contents"
+
+
+def test_nodes_of_a_pool_go_before_what_they_need(world: Any, make_pods: Any) -> None:
+    """A pool with a running node: its deletion takes claim and node along, in that order."""
+    world.up()
+    selector = {"gpupool.dev/pool": "notebooks"}
+    make_pods("work", 1, {"nvidia.com/gpu": 1}, selector=selector, tolerate=["gpupool.dev/pool"])
+    world.kube.wait("the pod runs", lambda: len(world.kube.running()) == 1, timeout=60)
+    assert len(world.kube.nodes("gpupool.dev/pool=notebooks")) == 1
+    world.spec["pools"].pop(0)
+    world.spec["tenants"][0]["pools"] = {"models": {"profiles": {"3g.40gb": 1}}}
+    done = world.up()
+    assert ops(done)["NodePool/notebooks"] == "delete"
+    assert world.kube.api.get("karpenter.sh/v1", "NodePool", "notebooks") is None
+    assert world.kube.api.list("karpenter.sh/v1", "NodeClaim") == []
+    assert world.kube.nodes("gpupool.dev/pool=notebooks") == []
+
+
+def test_two_overlays_in_conflict_fail_loudly(world: Any) -> None:
+    """Karpenter says so in the status only, and then starts nodes on a wrong assumption."""
+    world.kube.apply(
+        {
+            "apiVersion": "karpenter.sh/v1alpha1",
+            "kind": "NodeOverlay",
+            "metadata": {"name": "zzz-theirs"},
+            "spec": {
+                "weight": 100,
+                "requirements": [
+                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["g4dn.xlarge"]}
+                ],
+                "capacity": {"nvidia.com/gpu": "7"},
+            },
+        }
+    )
+    told: list[str] = []
+
+    def refused() -> bool:
+        try:
+            world.up()
+        except StackError as error:
+            told.append(str(error))
+        return bool(told)
+
+    world.kube.wait("up says so", refused, timeout=30)
+    assert "NodeOverlay notebooks: ValidationSucceeded is False" in told[0]
+
+
+def test_another_cluster_is_noticed(world: Any) -> None:
+    world.up()
+    for name in ("gpu-operator", "gpupool-system", "trial-vision"):
+        world.kube.api.delete("v1", "Namespace", name)
+    world.kube.wait(
+        "they are gone", lambda: world.kube.api.get("v1", "Namespace", "trial-vision") is None, timeout=60
+    )
+    for command in (world.preview, world.up, world.destroy):
+        with pytest.raises(OtherClusterError, match="it is another cluster, or everything was deleted"):
+            command()
+    assert ops(world.refresh())["Namespace/trial-vision"] == "delete"
+    world.up()
+    assert world.up().objects == []

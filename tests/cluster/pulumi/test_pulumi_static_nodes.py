@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from infra.local import binaries, pulumi_env
 from infra.stack import StackError
 
 OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
@@ -127,3 +131,41 @@ def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> No
     assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
     with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
         homelab.up()
+
+
+def test_plain_destroy_asks_for_the_program_and_then_gives_back(
+    homelab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_without_charts(monkeypatch)
+    before = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", homelab.folder.as_uri())
+    homelab.up()
+    taken = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
+    engine = binaries.locate("pulumi")
+    named = binaries.PROJECT_ROOT / "environments" / "trial-home.yaml"
+    named.write_text(Path(homelab.file).read_text())
+    try:
+        variables = {**os.environ, **pulumi_env.environment("static", engine)}
+
+        def destroy(*more: str) -> subprocess.CompletedProcess[str]:
+            command = [str(engine), "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
+            return subprocess.run(
+                command,
+                cwd=binaries.PROJECT_ROOT,
+                env=variables,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+
+        refused = destroy()
+        assert refused.returncode != 0
+        assert "--run-program" in refused.stdout + refused.stderr
+        assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == taken, "refused, so nothing is touched"
+        done = destroy("--run-program")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == before
+    finally:
+        pulumi_env.stop()
+        named.unlink()

@@ -28,9 +28,8 @@ bodies: Any = st.dictionaries(
 def test_there_and_back(body: Any) -> None:
     again = from_struct(to_struct(body))
     assert again == body
-    assert json.dumps(again, sort_keys=True) == json.dumps(body, sort_keys=True), (
-        "an integer must not come back as a float, nor 1 as True"
-    )
+    # An integer must not come back as a float, nor 1 as True.
+    assert json.dumps(again, sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
 def test_secrets_are_wrapped_and_unwrapped() -> None:
