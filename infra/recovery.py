@@ -157,8 +157,8 @@ def require_same_cluster(deployment: Mapping[str, Any], api: KubeApi, environmen
     if known:
         raise OtherClusterError(
             f"{api.server} (context {api.context}) has none of the namespaces that {environment} was "
-            f"applied to ({', '.join(sorted(known))}): it is another cluster, or everything was deleted. Check the "
-            "context (cluster.kubeContext pins it); where all is really gone, run: "
+            f"applied to ({', '.join(sorted(known))}): it is another cluster, or everything was deleted. "
+            "Check the context (cluster.kubeContext pins it); where all is really gone, run: "
             f"gpupool refresh {environment}"
         )
 

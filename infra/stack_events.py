@@ -42,7 +42,10 @@ class FieldChange:
     new: Any
 
     def __str__(self) -> str:
-        return f"{self.path}: {_short(self.old)} -> {_short(self.new)}"
+        old, new = self.old, self.new
+        if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+            old, new = _differing_lines(old, new)
+        return f"{self.path}: {_short(old)} -> {_short(new)}"
 
 
 @dataclass(slots=True)
@@ -130,8 +133,6 @@ class Collector:
         if op is None:
             return
         known = self.outcome.objects.get(step.urn)
-        if known is not None and known.op == "replace":
-            op = "replace"
         entry = _object(op, step)
         if known is not None and op == "replace" and known.fields:
             entry.fields = known.fields
@@ -194,6 +195,14 @@ def _at(value: Any, path: tuple[str | int, ...]) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return value
+
+
+def _differing_lines(old: str, new: str) -> tuple[str, str]:
+    """The lines of two texts that are not in the other one: what a reader looks for in a file's change."""
+    before, after = old.splitlines(), new.splitlines()
+    gone = [line.strip() for line in before if line not in after]
+    come = [line.strip() for line in after if line not in before]
+    return "; ".join(gone) or "(nothing)", "; ".join(come) or "(nothing)"
 
 
 def _short(value: Any) -> str:
