@@ -29,7 +29,9 @@ class Finding:
 
     def __str__(self) -> str:
         where = f" {self.path}:" if self.path else ""
-        return f"{self.file}:{self.line}:{self.column}:{where} {self.message}; {self.hint}"
+        text = f"{self.file}:{self.line}:{self.column}:{where} {self.message}; {self.hint}"
+        # One line, whatever the file has in its keys: no line feed, no escape sequence for a terminal.
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
     def as_dict(self) -> dict[str, str | int]:
         """The finding with the keys that `validate --format json` promises."""

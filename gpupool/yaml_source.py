@@ -127,19 +127,28 @@ def parse_source(name: str, raw: bytes) -> Source:
     try:
         root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        mark = error.problem_mark
+        if mark is None or mark.index >= len(text):
+            # Something is never closed: where it opens helps more than the end of the file.
+            mark = error.context_mark or mark
+        line, column = _position(text, mark.index if mark else 0)
         problem = error.problem or error.context or "malformed"
         raise refuse(line, column, f"not YAML: {problem}", "correct the YAML") from error
     except yaml.reader.ReaderError as error:
         offset = error.position if isinstance(error.position, int) else 0
-        above = text.encode()[:offset].decode(errors="replace")
-        line, column = above.count("\n") + 1, len(above) - (above.rfind("\n") + 1) + 1
+        line, column = _position(text, len(text.encode()[:offset].decode(errors="replace")))
         shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
         raise refuse(line, column, f"character {shown} is not allowed in YAML", "remove it") from error
     if builder.findings:
         raise SpecError(builder.findings)
     return Source(name, root.value, root)
+
+
+def _position(text: str, index: int) -> tuple[int, int]:
+    """Line and column of the character at `index`, or of the last line's end where there is none. Lines end
+    where the parser ends them (YAML 1.1)."""
+    above = re.split("\r\n|[\r\n\x85\u2028\u2029]", text[:index])
+    return len(above), len(above[-1]) + 1
 
 
 class _Stop(Exception):
