@@ -45,25 +45,28 @@ def write(bundle: Bundle, folder: Path) -> Differences:
     wanted = files(bundle)
     differences = compare(wanted, folder)
     stale = {*differences.missing, *differences.changed}
+    for parent in sorted({os.path.dirname(path) for path in stale}):
+        os.makedirs(folder / parent, exist_ok=True)
     for path in sorted(stale - {INDEX}):
-        _replace(folder / path, wanted[path])
+        _replace(folder, path, wanted[path])
     for path in differences.extra:
         (folder / path).unlink()
-        for parent in (folder / path).parents:
-            if parent == folder or any(parent.iterdir()):
+        for above in (folder / path).parents:
+            if above == folder or any(above.iterdir()):
                 break
-            parent.rmdir()
+            above.rmdir()
     if INDEX in stale:
-        _replace(folder / INDEX, wanted[INDEX])
+        _replace(folder, INDEX, wanted[INDEX])
     return differences
 
 
-def _replace(target: Path, content: str) -> None:
+def _replace(folder: Path, path: str, content: str) -> None:
     """Written aside and renamed, so that a killed run leaves no half file for Git to pick up."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.part")
-    aside.write_bytes(content.encode())
-    os.replace(aside, target)
+    parent, name = os.path.split(os.path.join(folder, path))
+    aside = os.path.join(parent, f".{name}.part")
+    with open(aside, "wb", buffering=0) as file:
+        file.write(content.encode())
+    os.replace(aside, os.path.join(parent, name))
 
 
 def check(bundle: Bundle, folder: Path) -> Differences:
@@ -74,40 +77,50 @@ def check(bundle: Bundle, folder: Path) -> Differences:
 def compare(wanted: dict[str, str], folder: Path) -> Differences:
     """How `folder` differs from `wanted`; extra are files that the folder's own index lists."""
     missing, changed = [], []
+    # Asked once for each folder: a file that can't be there is not worth an attempt to open it.
+    there = {parent: os.path.isdir(folder / parent) for parent in {os.path.dirname(path) for path in wanted}}
     for path, content in wanted.items():
         try:
-            found = (folder / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+            found = _read(os.path.join(folder, path)) if there[os.path.dirname(path)] else None
+        except FileNotFoundError:
+            found = None
+        if found is None:
             missing.append(path)
-            continue
-        if found != content.encode():
+        elif found != content.encode():
             changed.append(path)
-    extra = [path for path in _listed(folder) if path not in wanted and os.path.isfile(folder / path)]
+    extra = [path for path in _listed(folder) if path not in wanted and _is_rendered(path, folder)]
     return Differences(tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(extra)))
 
 
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
 def _listed(folder: Path) -> list[str]:
-    """Paths in the index of an earlier rendering, without those that no rendering can have written: outside
-    of `folder`, by name or through a link, or not an object's file."""
+    """Paths in the index of an earlier rendering; none where it is no index."""
     try:
         entries = json.loads((folder / INDEX).read_text(encoding="utf-8"))["objects"]
-        paths = [str(entry["path"]) for entry in entries]
+        return [str(entry["path"]) for entry in entries]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
-    return [path for path in paths if path.endswith(".yaml") and _below(path, folder)]
 
 
-def _below(path: str, folder: Path) -> bool:
+def _is_rendered(path: str, folder: Path) -> bool:
+    """Whether a path that an index lists is a file that a rendering can have written: an object's, and not
+    outside of `folder`, by name or through a link."""
     parts = PurePosixPath(path)
     if parts.is_absolute() or ".." in parts.parts or len(parts.parts) < 2 or "\0" in path:
         return False
-    return (folder / parts).parent.resolve().is_relative_to(folder.resolve())
+    inside = (folder / parts).parent.resolve().is_relative_to(folder.resolve())
+    return inside and parts.suffix == ".yaml" and os.path.isfile(folder / parts)
 
 
 def _manifest_path(manifest: Manifest) -> str:
-    """`<scope>/<kind>/<name>.yaml`: the namespace, `cluster`, or `patches` for objects of somebody else."""
+    """`<scope>/<kind>-<name>.yaml`: the namespace, `cluster`, or `patches` for objects of somebody else. No
+    kind has a dash, so two objects never meet; a folder for each kind would cost more than its one file."""
     scope = "patches" if manifest.patch else manifest.namespace or "cluster"
-    return f"{scope}/{manifest.kind.lower()}/{manifest.name}.yaml"
+    return f"{scope}/{manifest.kind.lower()}-{manifest.name}.yaml"
 
 
 def _release(release: HelmRelease) -> dict[str, object]:

@@ -53,7 +53,13 @@ class Model(BaseModel):
     """What all parts of the file have in common: camelCase, no unknown field, no coercion, frozen."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        # Else each model is built once by itself and again in all that contain it, at every start.
+        defer_build=True,
     )
 
 

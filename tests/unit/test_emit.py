@@ -11,7 +11,11 @@ from generators.emit import documents, yaml_text
 
 characters = st.characters(exclude_categories=("Cs",))
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(characters),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(characters),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(characters), inner, max_size=3),
     max_leaves=10,
 )
@@ -55,6 +59,12 @@ def test_nothing_is_folded_shared_or_sorted() -> None:
     assert text.startswith("z:")
     assert text.count("\n") == 4
     assert "&" not in text
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: "a"}])
+def test_what_has_no_place_in_a_manifest(value: object) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        yaml_text({"k": value})
 
 
 def test_documents() -> None:

@@ -39,7 +39,7 @@ def test_a_second_time_nothing_is_written(tmp_path: Path) -> None:
 def test_what_is_no_longer_wanted_goes_with_its_folder(tmp_path: Path) -> None:
     write(LOCAL, tmp_path)
     differences = write(DEV, tmp_path)
-    assert "team-vision/resourcequota/gpupool.yaml" in differences.extra
+    assert "team-vision/resourcequota-gpupool.yaml" in differences.extra
     assert set(content(tmp_path)) == set(files(DEV))
     assert not (tmp_path / "team-vision").exists()
 
@@ -60,12 +60,12 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
 def test_check_tells_what_differs_and_writes_nothing(tmp_path: Path) -> None:
     write(LOCAL, tmp_path)
     assert not check(LOCAL, tmp_path)
-    (tmp_path / "cluster/namespace/team-vision.yaml").unlink()
-    (tmp_path / "cluster/namespace/team-serving.yaml").write_text("a: 1\n")
+    (tmp_path / "cluster/namespace-team-vision.yaml").unlink()
+    (tmp_path / "cluster/namespace-team-serving.yaml").write_text("a: 1\n")
     before = content(tmp_path)
     differences = check(LOCAL, tmp_path)
-    assert differences.missing == ("cluster/namespace/team-vision.yaml",)
-    assert differences.changed == ("cluster/namespace/team-serving.yaml",)
+    assert differences.missing == ("cluster/namespace-team-vision.yaml",)
+    assert differences.changed == ("cluster/namespace-team-serving.yaml",)
     assert differences.extra == ()
     assert check(DEV, tmp_path).extra
     assert content(tmp_path) == before
@@ -73,9 +73,9 @@ def test_check_tells_what_differs_and_writes_nothing(tmp_path: Path) -> None:
 
 def test_other_line_ends_are_a_difference(tmp_path: Path) -> None:
     write(LOCAL, tmp_path)
-    path = tmp_path / "cluster/namespace/team-vision.yaml"
+    path = tmp_path / "cluster/namespace-team-vision.yaml"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert check(LOCAL, tmp_path).changed == ("cluster/namespace/team-vision.yaml",)
+    assert check(LOCAL, tmp_path).changed == ("cluster/namespace-team-vision.yaml",)
 
 
 @pytest.mark.parametrize(

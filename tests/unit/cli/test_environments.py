@@ -33,8 +33,10 @@ def test_validate_all() -> None:
 
 def test_validate_tells_findings_and_exits_1() -> None:
     done = gpupool("validate", "prod", WRONG)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert all(line.startswith(f"{WRONG}:") for line in done.stderr.splitlines())
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith(f"{WRONG}:") for line in lines)
 
 
 def test_validate_json() -> None:
