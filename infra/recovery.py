@@ -100,6 +100,30 @@ def clear_locks(backend_url: str, project: str, stack: str) -> int:
     return removed
 
 
+def clear_sidecars(backend_url: str, project: str, stack: str) -> int:
+    """Remove unreadable .attrs files beside the stack's state; how many there were.
+
+    They hold a content type and a checksum that nobody needs; one that was being written when its engine
+    was killed keeps the sound state beside it from being loaded. With metadata=skip there are none.
+    """
+    parts = urlsplit(backend_url)
+    if parts.scheme != "file":
+        return 0
+    folder = Path(unquote(parts.path)) / ".pulumi" / "stacks" / project
+    broken = [path for path in folder.glob(f"{stack}.json*.attrs") if not _is_json(path)]
+    for path in broken:
+        path.unlink(missing_ok=True)
+    return len(broken)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text())
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def pending(deployment: Mapping[str, Any]) -> list[str]:
     """Operations that were begun and never ended, as `creating NodePool/a100`."""
     rows = deployment.get("pending_operations") or ()

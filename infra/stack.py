@@ -179,6 +179,8 @@ class _Run:
         url = variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")
         if recovery.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
+        if recovery.clear_sidecars(url, PROJECT, name):
+            self._note("removed what a killed run had half written beside the state")
         self.deployment = self._export()
         if self._operation != "refresh":
             # An unreachable cluster is told by what comes next, in its own words.

@@ -85,12 +85,21 @@ def backend(platform: str = "local") -> dict[str, str]:
     if platform == "local":
         folder = Layout(default_folder()).pulumi
         folder.mkdir(parents=True, exist_ok=True)
-        values["PULUMI_BACKEND_URL"] = folder.as_uri()
+        values["PULUMI_BACKEND_URL"] = file_backend(folder)
     elif not os.environ.get("PULUMI_BACKEND_URL"):
-        values["PULUMI_BACKEND_URL"] = PROJECT_ROOT.as_uri()
+        values["PULUMI_BACKEND_URL"] = file_backend(PROJECT_ROOT)
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & os.environ.keys():
         values["PULUMI_CONFIG_PASSPHRASE"] = ""
     return values
+
+
+def file_backend(folder: Path) -> str:
+    """The URL of state files under `folder`, written without sidecars.
+
+    By default a .attrs file goes with each one, and unlike the state itself it is not written in one
+    step: an engine killed at that moment leaves a state that can't be loaded (gocloud.dev fileblob).
+    """
+    return f"{folder.as_uri()}?metadata=skip"
 
 
 def environment(platform: str = "local", pulumi: Path | None = None) -> dict[str, str]:

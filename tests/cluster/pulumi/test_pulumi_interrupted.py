@@ -143,3 +143,14 @@ def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
     with pytest.raises(LockedError, match=f"in use by someone on .*process {os.getpid()}.*pulumi cancel"):
         world.up()
     lock.unlink()
+
+
+def test_a_half_written_sidecar_does_not_hide_the_state(world: Any) -> None:
+    """An engine killed while it writes state with the default file backend leaves this behind."""
+    world.up()
+    state = next(path for path in world.state.rglob("trial.json") if path.parent.name == "gpupool")
+    assert not list(state.parent.glob("*.attrs")), "our own backend has none"
+    state.with_name("trial.json.attrs").touch()
+    done = world.up()
+    assert done.objects == []
+    assert "half written" in done.notes[0]
