@@ -152,6 +152,14 @@ def test_a_reference_to_a_broken_pool_is_no_second_finding() -> None:
     assert paths(text) == ["pools[0].nodes", "pools[0].gpu", "tenants[0].pools.b"]
 
 
+@pytest.mark.parametrize("sharing", ["{mode: mps, replicas: many}", "{mode: mpss, replicas: 4}", "4", "{}"])
+def test_nothing_is_held_against_a_pool_whose_sharing_is_broken(sharing: str) -> None:
+    """As a pool of whole GPUs, the default, it would have too few for the grant."""
+    text = HEAD + "pools:\n" + POOL.replace("}}\n", f"}}, sharing: {sharing}}}\n")
+    text += "tenants: [{name: t, namespace: t, pools: {a: {slices: 8}}}]\n"
+    assert {path.partition(".")[0] for path in paths(text)} == {"pools[0]"}
+
+
 @pytest.mark.parametrize(
     ("value", "path"),
     [
