@@ -92,8 +92,8 @@ class Driver(Model):
 
 class GpuOperator(Model):
     install: bool = True
-    """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at the
-    pools' configurations, and its daemonsets must tolerate the pools' taints already."""
+    """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at
+    the pools' configurations, and its daemonsets must tolerate the pools' taints already."""
     version: Version = "v26.7.0"
     """Release of the NVIDIA GPU Operator; default: the release that gpupool is tested with."""
     driver: Driver = Driver()
