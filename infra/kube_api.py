@@ -1,14 +1,15 @@
-"""A small client for any Kubernetes API server: plain dictionaries in and out, safe for many threads.
+"""Any Kubernetes API server with plain dictionaries in and out, safe for many threads.
 
-The stand-in provider, the reading of static nodes and the readiness report share it. It knows no kind
-in particular: which kinds there are and where they live is asked of the server. Nothing is retried
-here, because only the caller knows whether a request may be sent twice.
+The one client of `infra` and of the tests, but for the simulated operator, which watches. The connection,
+its trust and its credentials are the Kubernetes client library's; its typed models are passed over, since
+manifests are plain values and most kinds here are custom. No kind is known in particular: which there are
+and where they live is asked of the server. Nothing is retried, because only the caller knows whether a
+request may be sent twice.
 """
 
 from __future__ import annotations
 
 import json
-import ssl
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ MERGE = "application/merge-patch+json"
 REQUEST_SECONDS = 30.0
 """How long an answer may take. Not a watch anywhere, so a silent server is a broken one."""
 _CONNECT_SECONDS = 10.0
-_CONNECTIONS = 32
 
 
 class ApiError(GpupoolError):
@@ -59,37 +59,38 @@ class ApiResource:
     namespaced: bool
 
     def path(self, namespace: str | None, name: str | None = None) -> str:
-        """The URL path of the collection, or of one object."""
+        """The URL path of the collection in one namespace (default: `default`), or of one object."""
+        return self.collection(namespace or "default") + (f"/{quote(name)}" if name else "")
+
+    def collection(self, namespace: str | None) -> str:
+        """The URL path of the collection in one namespace, or of all namespaces."""
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
-        scope = f"/namespaces/{quote(namespace or 'default')}" if self.namespaced else ""
-        return f"{root}{scope}/{self.plural}" + (f"/{quote(name)}" if name else "")
+        scope = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
+        return f"{root}{scope}/{self.plural}"
 
 
 class KubeApi:
     """One API server as one user."""
 
-    def __init__(self, access: kubeconfig.Access) -> None:
+    def __init__(self, access: kubeconfig.Access, seconds: float = REQUEST_SECONDS) -> None:
+        """`seconds` is how long one answer may take."""
         self.server = access.server
         self.context = access.context
-        self._headers = {"Accept": "application/json", **access.headers}
-        options: dict[str, Any] = {"ssl_context": access.ssl_context} if access.ssl_context else {}
-        if access.ssl_context is not None and access.ssl_context.verify_mode == ssl.CERT_NONE:
-            # The kubeconfig asked for it in so many words; one warning per request helps nobody.
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        self._pool = urllib3.PoolManager(
-            maxsize=_CONNECTIONS,
-            block=True,
-            retries=False,
-            timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=REQUEST_SECONDS),
-            **options,
-        )
+        self._client = access.client
+        self._timeout = urllib3.Timeout(connect=min(seconds, _CONNECT_SECONDS), read=seconds)
         self._kinds: dict[tuple[str, str], ApiResource] = {}
         self._lock = threading.Lock()
 
     @classmethod
-    def connect(cls, path: Path | None = None, context: str | None = None) -> KubeApi:
+    def connect(
+        cls, path: Path | None = None, context: str | None = None, seconds: float = REQUEST_SECONDS
+    ) -> KubeApi:
         """A client for a context of a kubeconfig; nothing is sent yet. Raises KubeconfigError."""
-        return cls(kubeconfig.load(path, context))
+        return cls(kubeconfig.load(path, context), seconds)
+
+    def close(self) -> None:
+        """Close the connections; the next request opens them again."""
+        self._client.rest_client.pool_manager.clear()
 
     def request(
         self,
@@ -99,15 +100,20 @@ class KubeApi:
         body: Any = None,
         content_type: str = "application/json",
     ) -> tuple[int, Any]:
-        """Send one request; the HTTP code and the parsed answer.
+        """Send one request; the HTTP code and the parsed answer (text where it is no JSON object).
 
         Raises ApiError for an answer from 400 on, UnreachableError when there is none.
         """
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = self._headers if body is None else {**self._headers, "Content-Type": content_type}
+        headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": content_type})
+        # The library refreshes tokens of exec plugins here.
+        self._client.update_params_for_auth(headers, [], ["BearerToken", "BasicAuth"], path, method, body)
         data = None if body is None else json.dumps(body).encode()
+        pool = self._client.rest_client.pool_manager
         try:
-            answer = self._pool.request(method, url, body=data, headers=headers)
+            answer = pool.request(
+                method, url, body=data, headers=headers, timeout=self._timeout, retries=False
+            )
         except urllib3.exceptions.HTTPError as error:
             raise UnreachableError(
                 f"the cluster at {self.server} (context {self.context}) does not answer: {_plain(error)}; "
@@ -166,15 +172,61 @@ class KubeApi:
                 return None
             raise
 
-    def list(self, api_version: str, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        """All objects of a kind in all namespaces that match a label selector; empty for an unknown kind."""
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, selector: str = ""
+    ) -> list[dict[str, Any]]:
+        """All objects of a kind, of one namespace or of all, that match a label selector.
+
+        Empty for a kind that the server does not know.
+        """
         where = self.resource(api_version, kind)
         if where is None:
             return []
-        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
         query = {"labelSelector": selector} if selector else None
-        items: list[dict[str, Any]] = self.request("GET", f"{root}/{where.plural}", query)[1]["items"]
+        items: list[dict[str, Any]] = self.request("GET", where.collection(namespace), query)[1]["items"]
         return [{"apiVersion": api_version, "kind": kind, **item} for item in items]
+
+    def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create the object as it is. Raises ApiError 409 if it is there."""
+        where = self.require(body["apiVersion"], body["kind"])
+        path = where.path(body["metadata"].get("namespace"))
+        value: dict[str, Any] = self.request("POST", path, None, body)[1]
+        return value
+
+    def patch(
+        self,
+        api_version: str,
+        kind: str,
+        name: str,
+        body: Any,
+        namespace: str | None = None,
+        subresource: str = "",
+        content_type: str = MERGE,
+    ) -> dict[str, Any]:
+        """Patch an object or its subresource (`status`); merge patch unless told otherwise."""
+        path = self.require(api_version, kind).path(namespace, name) + (
+            f"/{subresource}" if subresource else ""
+        )
+        value: dict[str, Any] = self.request("PATCH", path, None, body, content_type)[1]
+        return value
+
+    def delete(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None, grace: int | None = None
+    ) -> bool:
+        """Delete the object, its dependents in the background; False when there was none.
+
+        `grace` is gracePeriodSeconds.
+        """
+        query = {"propagationPolicy": "Background"}
+        if grace is not None:
+            query["gracePeriodSeconds"] = str(grace)
+        try:
+            self.request("DELETE", self.require(api_version, kind).path(namespace, name), query)
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
     def apply(
         self, body: Mapping[str, Any], manager: str, force: bool = False, dry_run: bool = False

@@ -76,7 +76,7 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolSta
 
 def look(plan: Plan, api: KubeApi) -> list[PoolState]:
     """What every pool has now; nothing is changed."""
-    nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", _LABEL)
+    nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=_LABEL)
     return [_state(plan, pool, nodes, pods) for pool in plan.pools]
 
 

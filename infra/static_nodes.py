@@ -57,7 +57,7 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
     for pool in plan.pools:
         if pool.node_selector:
             selector = ",".join(f"{key}={value}" for key, value in pool.node_selector.items())
-            found = api.list("v1", "Node", selector)
+            found = api.list("v1", "Node", selector=selector)
             if not found:
                 problems.append(f"pool {pool.name}: no node has the labels {selector}; label one or name it")
             patches += [node_patch(pool, node["metadata"]["name"]) for node in found]

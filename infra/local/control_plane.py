@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpupool.findings import GpupoolError
+from infra.kube_api import REQUEST_SECONDS, KubeApi
 from infra.local import binaries, components, crds, processes
-from infra.local.api import Api, ApiError
 from infra.local.components import Ports
 from infra.local.failures import LocalError
 from infra.local.instance import Instance
@@ -92,9 +93,9 @@ class ControlPlane:
         """Where Pulumi state that belongs to this control plane lies; `down` removes it with the rest."""
         return self.layout.pulumi
 
-    def api(self, timeout: float = 30.0) -> Api:
-        """A client with the administrator's rights. Raises OSError when there is no kubeconfig."""
-        return Api.from_kubeconfig(self.kubeconfig, timeout)
+    def api(self, seconds: float = REQUEST_SECONDS) -> KubeApi:
+        """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
+        return KubeApi.connect(self.kubeconfig, seconds=seconds)
 
     def up(self, report: Report = lambda _: None) -> Status:
         """Bring it up, or back up, and return its status once everything is ready.
@@ -170,8 +171,8 @@ class ControlPlane:
 
     def _api_ready(self) -> bool:
         try:
-            return bool(self.api(timeout=_PROBE_SECONDS).request("GET", "/readyz") == "ok")
-        except (ApiError, OSError, ValueError):
+            return bool(self.api(_PROBE_SECONDS).request("GET", "/readyz")[1] == "ok")
+        except GpupoolError:
             return False
 
     def _start(
@@ -221,6 +222,6 @@ def _http_ok(url: str) -> bool:
         return False
 
 
-def _has_default_account(api: Api) -> bool:
+def _has_default_account(api: KubeApi) -> bool:
     """Without this account no pod can be made; the controller manager makes it."""
     return api.get("v1", "ServiceAccount", "default", "default") is not None

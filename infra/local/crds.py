@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 
+from infra.kube_api import ApiError, KubeApi
 from infra.local import gobuild
-from infra.local.api import Api, ApiError
 from infra.local.binaries import TOOLS, Report, cache_folder, pinned_version
 from infra.local.failures import LocalError
 
 _HERE = Path(__file__).parent
 _ESTABLISH_SECONDS = 15.0
+_MANAGER = "gpupool-local"
 
 
 def definitions(report: Report = lambda _: None) -> list[dict[str, Any]]:
@@ -73,10 +74,10 @@ def _download(tool: str, module: str) -> Path:
     return Path(done.stdout.strip())
 
 
-def serve(api: Api, wanted: list[dict[str, Any]]) -> None:
+def serve(api: KubeApi, wanted: list[dict[str, Any]]) -> None:
     """Apply the definitions and wait until the server answers for each; LocalError if it never does."""
     for definition in wanted:
-        api.apply(definition)
+        api.apply(definition, _MANAGER, force=True)
     deadline = time.monotonic() + _ESTABLISH_SECONDS
     for definition in wanted:
         group, names = definition["spec"]["group"], definition["spec"]["names"]
@@ -87,7 +88,7 @@ def serve(api: Api, wanted: list[dict[str, Any]]) -> None:
             time.sleep(0.05)
 
 
-def _answers(api: Api, path: str) -> bool:
+def _answers(api: KubeApi, path: str) -> bool:
     try:
         api.request("GET", path)
     except ApiError as error:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.api import Api, ApiError
+from infra.kube_api import ApiError, KubeApi
 from infra.local.control_plane import ControlPlane
 from tests.programs import require
 
@@ -74,13 +74,13 @@ def cluster(kube: Kube) -> Iterator[Kube]:
 class Kube:
     """Get, apply, delete and wait, with messages that say what was there instead."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: KubeApi) -> None:
         self.api = api
 
     def apply(self, *things: Object) -> None:
         """Server-side apply of each; one without a namespace goes to `default` if its kind wants one."""
         for thing in things:
-            self.api.apply(thing, manager="tests")
+            self.api.apply(thing, "tests", force=True)
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
         """The object; fails the test when there is none."""

@@ -18,9 +18,10 @@ from typing import Any
 
 import psutil
 import pytest
+import yaml
 
+from infra.kube_api import ApiError, KubeApi
 from infra.local import components, processes
-from infra.local.api import Api
 from infra.local.binaries import PROJECT_ROOT
 from infra.local.components import NAMES
 from infra.local.control_plane import ControlPlane
@@ -161,13 +162,17 @@ def test_secrets_are_in_private_files_and_nowhere_else(plane: ControlPlane) -> N
         assert not any(token in log.read_text(errors="replace") for token in tokens), log
 
 
-def test_the_api_is_reachable_from_this_machine_only_and_with_a_token_only(plane: ControlPlane) -> None:
+def test_the_api_is_reachable_from_this_machine_only_and_with_a_token_only(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
     api = plane.api()
-    assert api.request("GET", "/version")["gitVersion"].startswith("v1.")
-    api._token = "wrong"
-    with pytest.raises(Exception, match="Unauthorized"):
-        api.request("GET", "/api/v1/nodes")
+    assert api.request("GET", "/version")[1]["gitVersion"].startswith("v1.")
     api.close()
+    token = yaml.safe_load(plane.kubeconfig.read_text())["users"][0]["user"]["token"]
+    guessed = tmp_path / "kubeconfig"
+    guessed.write_text(plane.kubeconfig.read_text().replace(token, "wrong"))
+    with pytest.raises(ApiError, match="Unauthorized"):
+        KubeApi.connect(guessed).request("GET", "/api/v1/nodes")
     listening = [
         connection.laddr
         for pid in (pids(plane)["kube-apiserver"], pids(plane)["etcd"])
@@ -272,7 +277,7 @@ def test_a_job_takes_the_time_that_its_annotation_says(plane: ControlPlane) -> N
     api.close()
 
 
-def _done(api: Api, name: str) -> bool:
+def _done(api: KubeApi, name: str) -> bool:
     found = api.get("batch/v1", "Job", name, "default")
     assert found is not None
     return bool(found["status"].get("succeeded") == 1)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from infra.kube_api import ApiError
 from infra.local import binaries
-from infra.local.api import ApiError
 from infra.local.control_plane import ControlPlane
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods

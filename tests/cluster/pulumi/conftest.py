@@ -84,16 +84,16 @@ class World:
         found = set()
         for version in self._versions():
             root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            for row in self.kube.api.request("GET", root)["resources"]:
+            for row in self.kube.api.request("GET", root)[1]["resources"]:
                 if "list" not in row["verbs"] or "/" in row["name"] or row["kind"] in _LIVELY:
                     continue
-                for item in self.kube.api.request("GET", f"{root}/{row['name']}")["items"]:
+                for item in self.kube.api.request("GET", f"{root}/{row['name']}")[1]["items"]:
                     meta = item["metadata"]
                     found.add((row["kind"], meta.get("namespace"), meta["name"]))
         return found
 
     def _versions(self) -> list[str]:
-        groups = self.kube.api.request("GET", "/apis")["groups"]
+        groups = self.kube.api.request("GET", "/apis")[1]["groups"]
         return ["v1", *(group["preferredVersion"]["groupVersion"] for group in groups)]
 
 
