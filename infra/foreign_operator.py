@@ -29,7 +29,7 @@ def check(manifests: Iterable[Manifest], api: KubeApi) -> None:
         for operand in manifest.body["spec"]:
             name = live["spec"].get(operand, {}).get("config", {}).get("name", "")
             if name and not name.startswith(_OURS):
+                where = f"the ClusterPolicy's spec.{operand}.config.name"
                 raise GpupoolError(
-                    f"the ClusterPolicy's spec.{operand}.config.name is {name}, set by somebody else; clear it "
-                    "so that the pools' configurations can be used"
+                    f"{where} is {name}, set by somebody else; clear it for the pools' configurations"
                 )

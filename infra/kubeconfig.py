@@ -6,6 +6,7 @@ the library's business; here its errors get a file's name and advice. Credential
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ def load(path: Path | None = None, context: str | None = None) -> Access:
     import yaml
     from kubernetes import client, config
 
-    where = str(path) if path else config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION
+    where = str(path) if path else os.environ.get("KUBECONFIG") or "~/.kube/config"
     if path is not None and not path.is_file():
         raise KubeconfigError(f"{path}: no such file; {_ADVICE}")
     configuration = client.Configuration()

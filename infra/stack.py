@@ -7,6 +7,7 @@ is found before anything is sent: a wrong file, a lock, protected things that wo
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import threading
@@ -110,7 +111,9 @@ def destroy(environment: str, report: Report = lambda _: None) -> Result:
     The caller has asked for consent. Nodes that existed before get their labels and taints back.
     """
     plan, bundle = _read(environment)
-    with _Run(plan, bundle, "destroy", report) as run:
+    # Where the program runs for its hooks it must not protect anew what the consent covers.
+    freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
+    with _Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:
         if recovery.protected(run.deployment):
             run.unprotect("--all")
         hooks = recovery.has_hooks(run.deployment)

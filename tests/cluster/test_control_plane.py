@@ -60,7 +60,7 @@ def put_marker(plane: ControlPlane, name: str) -> None:
         "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": "default"},
     }
-    api.apply(thing)
+    api.apply(thing, "tests")
     api.close()
 
 

@@ -59,7 +59,8 @@ def state(kube: Any) -> Any:
     """What of the node and the policy is not the operator's or the kubelet's to change."""
     node, policy = kube.node("k3s-gpu-0"), kube.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
     labels = {key: value for key, value in node["metadata"]["labels"].items() if "nvidia.com" not in key}
-    return labels, node["spec"].get("taints"), policy["spec"], _annotations(node)
+    taints = [t for t in node["spec"].get("taints", []) if not t["key"].startswith("node.kubernetes.io/")]
+    return labels, taints, policy["spec"], _annotations(node)
 
 
 def _annotations(node: Any) -> Any:
