@@ -71,7 +71,7 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
         done = subprocess.run(
             [sys.executable, "-m", "infra.local.pulumi_language"],
             input=json.dumps(settings),
-            cwd=PROJECT_ROOT,
+            cwd=settings["folder"],
             env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
             text=True,
             stdout=subprocess.PIPE,

@@ -9,27 +9,10 @@ import pytest
 import yaml
 
 from infra.local.control_plane import ControlPlane
+from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
 
 OWN_TAINT = {"key": "dedicated", "value": "lab", "effect": "PreferNoSchedule"}
-POLICY = {
-    "apiVersion": "nvidia.com/v1",
-    "kind": "ClusterPolicy",
-    "metadata": {"name": "cluster-policy"},
-    "spec": {
-        "operator": {"defaultRuntime": "containerd"},
-        "daemonsets": {"updateStrategy": "RollingUpdate"},
-        "driver": {"enabled": False},
-        "toolkit": {"enabled": True},
-        "devicePlugin": {"enabled": True},
-        "dcgm": {"enabled": False},
-        "dcgmExporter": {},
-        "gfd": {"enabled": True},
-        "nodeStatusExporter": {"enabled": False},
-        "mig": {},
-        "migManager": {"enabled": True},
-    },
-}
 
 
 @pytest.fixture
@@ -47,7 +30,7 @@ def homelab(
         taints=[OWN_TAINT],
     )
     cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
-    cluster.apply(POLICY)
+    cluster.apply(hand_made_policy())
     monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
     monkeypatch.setenv("PULUMI_BACKEND_URL", tmp_path.as_uri())
     commands = CommandLine(tmp_path / "homelab.yaml", control_plane)

@@ -62,6 +62,16 @@ class World:
         path.write_text(yaml.safe_dump(self.spec, sort_keys=False))
         return str(path)
 
+    def project(self) -> Path:
+        """A project like ours, whose only environment is this one, for the plain Pulumi CLI."""
+        root, project = Path(stack.__file__).parents[1], self.folder / "project"
+        if not project.exists():
+            shutil.copytree(root / "infra", project / "infra", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copy(root / "Pulumi.yaml", project)
+            (project / "environments").mkdir()
+        shutil.copy(self.file, project / "environments")
+        return project
+
     @property
     def state(self) -> Path:
         """The folder that holds the stack's state."""

@@ -9,23 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from infra.local import binaries, pulumi_env
 
 
 @pytest.fixture
 def pulumi(world: Any) -> Iterator[Any]:
-    """Run `pulumi ARGS` in the project's root with what `gpupool local env` prints."""
+    """Run `pulumi ARGS` in a project like ours, with what `gpupool local env` prints."""
     engine = binaries.locate("pulumi")
-    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
-    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    project = world.project()
     variables = pulumi_env.environment("local", engine)
 
     def run(*args: str, expect: int = 0) -> str:
         done = subprocess.run(
             [str(engine), "--non-interactive", *args, "--stack", "trial"],
-            cwd=binaries.PROJECT_ROOT,
+            cwd=project,
             env={**os.environ, **variables},
             capture_output=True,
             text=True,
@@ -38,7 +36,6 @@ def pulumi(world: Any) -> Iterator[Any]:
 
     yield run
     pulumi_env.stop()
-    named.unlink()
 
 
 def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: Any) -> None:
@@ -52,8 +49,7 @@ def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: An
 
     world.spec["pools"][0]["nodes"]["max"] = 3
     world.up()
-    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
-    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    world.project()
     pulumi("preview", "--expect-no-changes")
 
     world.kube.api.patch("karpenter.sh/v1", "NodePool", "notebooks", {"spec": {"limits": {"nodes": "9"}}})
@@ -71,8 +67,7 @@ def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: An
 def test_a_wrong_file_is_told_without_a_traceback(world: Any, pulumi: Any) -> None:
     pulumi("stack", "init")
     world.spec["pools"][0]["sharing"]["replicas"] = 1
-    named = binaries.PROJECT_ROOT / "environments" / "trial.yaml"
-    named.write_text(yaml.safe_dump(world.spec, sort_keys=False))
+    world.project()
     text = pulumi("preview", expect=1)
     assert "pools[0].sharing.replicas" in text
     assert "Traceback" not in text

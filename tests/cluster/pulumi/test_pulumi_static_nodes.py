@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.local import binaries, pulumi_env
 from infra.stack import StackError
+from tests.cluster.operator_policy import hand_made_policy
 
 OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
 OWN_TAINTS = [
@@ -41,24 +41,15 @@ def homelab(world: Any, make_node: Callable[..., str]) -> Any:
     world.spec["cluster"] = {"platform": "static", "name": "trial-home"}
     world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
     world.spec["tenants"] = []
-    # The operator comes as a Helm chart there, which no test can install: leave it to others.
+    # Somebody else runs the operator there: a Helm chart can't be installed without the real plugin.
+    world.spec["gpuOperator"] = {"install": False}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
+    world.kube.api.create(namespace)
+    world.kube.apply(hand_made_policy())
     return world
 
 
-def run_without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPU Operator's chart needs the real plugin and a registry; everything else is as it is."""
-    from infra import apply
-
-    register = apply.register
-    monkeypatch.setattr(
-        apply,
-        "register",
-        lambda manifests, _releases, provider, hooks: register(manifests, (), provider, hooks),
-    )
-
-
-def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_without_charts(monkeypatch)
+def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any) -> None:
     before = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
     everything = homelab.everything()
     homelab.up()
@@ -77,8 +68,7 @@ def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any, monkeypatch: pytest
     assert homelab.everything() == everything
 
 
-def test_taints_that_come_and_go_meanwhile_are_kept_so(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_without_charts(monkeypatch)
+def test_taints_that_come_and_go_meanwhile_are_kept_so(homelab: Any) -> None:
     homelab.up()
     live = homelab.kube.node("k3s-gpu-0")["spec"]["taints"]
     later = {"key": "broken-fan", "effect": "NoSchedule"}
@@ -95,10 +85,7 @@ def test_taints_that_come_and_go_meanwhile_are_kept_so(homelab: Any, monkeypatch
     assert taints == [later, OWN_TAINTS[0]]
 
 
-def test_a_node_that_leaves_its_pool_is_given_back(
-    homelab: Any, make_node: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_without_charts(monkeypatch)
+def test_a_node_that_leaves_its_pool_is_given_back(homelab: Any, make_node: Callable[..., str]) -> None:
     make_node("k3s-gpu-1", labels={"gpu": "yes"})
     homelab.kube.patch_node("k3s-gpu-0", {"metadata": {"labels": {"gpu": "yes"}}})
     before = taken_as_it_was(homelab.kube.node("k3s-gpu-1"))
@@ -110,16 +97,14 @@ def test_a_node_that_leaves_its_pool_is_given_back(
     assert taken_as_it_was(homelab.kube.node("k3s-gpu-1")) == before
 
 
-def test_a_label_of_somebody_else_is_a_conflict(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_without_charts(monkeypatch)
+def test_a_label_of_somebody_else_is_a_conflict(homelab: Any) -> None:
     homelab.kube.label("k3s-gpu-0", workload_type="web")
     with pytest.raises(StackError, match=r'label workload-type is "web".*the pool wants "research"'):
         homelab.up()
     assert homelab.kube.node("k3s-gpu-0")["metadata"]["labels"]["workload-type"] == "web"
 
 
-def test_a_node_that_is_not_there_is_named(homelab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_without_charts(monkeypatch)
+def test_a_node_that_is_not_there_is_named(homelab: Any) -> None:
     homelab.spec["pools"][0]["nodes"]["names"] = ["k3s-gpu-9"]
     with pytest.raises(StackError, match="node k3s-gpu-9 is not in the cluster"):
         homelab.preview()
@@ -127,6 +112,8 @@ def test_a_node_that_is_not_there_is_named(homelab: Any, monkeypatch: pytest.Mon
 
 
 def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> None:
+    homelab.spec["gpuOperator"] = {"install": True}
+    homelab.kube.api.delete("v1", "Namespace", "gpu-operator")
     seen = homelab.preview()
     assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
     with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
@@ -136,27 +123,19 @@ def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> No
 def test_plain_destroy_asks_for_the_program_and_then_gives_back(
     homelab: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_without_charts(monkeypatch)
     before = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
     monkeypatch.setenv("PULUMI_BACKEND_URL", homelab.folder.as_uri())
     homelab.up()
     taken = taken_as_it_was(homelab.kube.node("k3s-gpu-0"))
     engine = binaries.locate("pulumi")
-    named = binaries.PROJECT_ROOT / "environments" / "trial-home.yaml"
-    named.write_text(Path(homelab.file).read_text())
+    project = homelab.project()
     try:
         variables = {**os.environ, **pulumi_env.environment("static", engine)}
 
         def destroy(*more: str) -> subprocess.CompletedProcess[str]:
             command = [str(engine), "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
             return subprocess.run(
-                command,
-                cwd=binaries.PROJECT_ROOT,
-                env=variables,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
+                command, cwd=project, env=variables, capture_output=True, text=True, timeout=120, check=False
             )
 
         refused = destroy()
@@ -168,4 +147,3 @@ def test_plain_destroy_asks_for_the_program_and_then_gives_back(
         assert taken_as_it_was(homelab.kube.node("k3s-gpu-0")) == before
     finally:
         pulumi_env.stop()
-        named.unlink()
