@@ -6,6 +6,7 @@ A thin layer over the Automation API. What is run is decided in `infra.stack`; w
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -28,6 +29,11 @@ from infra.local.failures import LocalError
 
 PROJECT = "gpupool"
 Report = Callable[[str], None]
+
+# When a run fails the engine may be gone before the library's server has said its last word to it. That
+# is logged with a traceback that means nothing to anybody; what failed is told by the engine's events.
+logging.getLogger("grpc._server").addHandler(logging.NullHandler())
+logging.getLogger("grpc._server").propagate = False
 
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 

@@ -114,6 +114,8 @@ def test_a_node_that_is_not_there_is_named(homelab: Any) -> None:
 def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> None:
     homelab.spec["gpuOperator"] = {"install": True}
     homelab.kube.api.delete("v1", "Namespace", "gpu-operator")
+    gone = lambda: homelab.kube.api.get("v1", "Namespace", "gpu-operator") is None  # noqa: E731
+    homelab.kube.wait("the namespace is gone", gone)
     seen = homelab.preview()
     assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
     with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
