@@ -1,4 +1,4 @@
-"""`python -m infra.local`: get everything the local control plane, the tests and the benchmark need, start nothing.
+"""`python -m infra.local`: get all that the control plane, the tests and the benchmark need; start nothing.
 
 What CI runs before its tests, so that minutes of building are not taken for a slow test.
 """
