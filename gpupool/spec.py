@@ -9,58 +9,27 @@ No cross-checks live here: whatever needs a second field or the catalog is in `g
 
 from __future__ import annotations
 
-import re
-from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue, StringConstraints
 
-from gpupool.yaml_scalars import Unclear
+from gpupool.spec_services import Delivery, Monitoring, Policies, Queue
+from gpupool.spec_types import (
+    AccountName,
+    Count,
+    DurationOrNever,
+    LabelKey,
+    LabelValue,
+    Model,
+    Name,
+    NodeName,
+    Positive,
+    Share,
+    Usd,
+    Version,
+)
 
 API_VERSION = "gpupool.dev/v1alpha1"
-
-_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_LABEL_KEY = rf"^({_DNS_NAME}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
-_LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
-
-Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63)]
-NodeName = Annotated[str, StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253)]
-LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
-LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
-Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$")]
-DurationOrNever = Annotated[str, StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
-Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
-Positive = Annotated[int, Field(ge=1, le=1_000_000)]
-Count = Annotated[int, Field(ge=0, le=1_000_000)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
-
-
-def _as_date(value: Any) -> Any:
-    """A date as the file has it, with or without quotes: here alone is a plain 2027-03-31 clear."""
-    text = value.text if isinstance(value, Unclear) else value
-    if isinstance(text, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            return text
-    return value
-
-
-class Model(BaseModel):
-    """What all parts of the file have in common: camelCase, no unknown field, no coercion, frozen."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        use_attribute_docstrings=True,
-        # Else each model is built once by itself and again in all that contain it, at every start.
-        defer_build=True,
-    )
 
 
 class Metadata(Model):
@@ -260,11 +229,7 @@ class Budget(Model):
 class Access(Model):
     oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
     """Groups of the identity provider whose members act for the tenant."""
-    service_accounts: list[
-        Annotated[
-            str, StringConstraints(pattern=rf"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/{_DNS_NAME}$", max_length=317)
-        ]
-    ] = []
+    service_accounts: list[AccountName] = []
     """Service accounts, as namespace/name, that act for the tenant."""
 
 
@@ -287,95 +252,6 @@ class Tenant(Model):
     """Money; absent: unlimited."""
     access: Access = Access()
     """Who acts for the tenant."""
-
-
-class SecretRef(Model):
-    name: Name
-    """Name of the Secret."""
-    key: str
-    """Key in the Secret."""
-
-
-class Database(Model):
-    secret_ref: SecretRef
-    """Where the connection URL is."""
-
-
-class Nats(Model):
-    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
-    """Server address."""
-
-
-class Alerts(Model):
-    webhook_secret_ref: SecretRef | None = None
-    """Where the Slack-compatible webhook's URL is."""
-
-
-class Queue(Model):
-    enabled: bool = True
-    """Whether the job queue is installed."""
-    engine: Literal["builtin", "kueue"] = "builtin"
-    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
-    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
-    """Who goes first."""
-    aging: Duration = "30m"
-    """Waiting time that lifts a job by one level."""
-    reserve_after: Duration = "10m"
-    """Waiting time after which capacity is held for a job."""
-    retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """Attempts after the first."""
-    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
-        "mlops.gpu.jobs"
-    )
-    """Prefix of event subjects."""
-    database: Database | None = None
-    """PostgreSQL; absent: SQLite."""
-    nats: Nats | None = None
-    """Event broker; absent: none."""
-    alerts: Alerts = Alerts()
-    """Where alerts go."""
-
-
-class Waiver(Model):
-    policy: Name
-    """The policy that is waived."""
-    namespace: Name | None = None
-    """Namespace that it holds in; default: everywhere."""
-    owner: Annotated[str, StringConstraints(min_length=1)]
-    """Who answers for the exception."""
-    reason: Annotated[str, StringConstraints(min_length=1)]
-    """Why the policy can't be kept here."""
-    until: Annotated[date, BeforeValidator(_as_date)]
-    """Last day on which it holds."""
-
-
-class Policies(Model):
-    default: Literal["deny", "warn", "audit"] = "deny"
-    """What happens on a violation."""
-    overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
-    """Other actions, by policy."""
-    waivers: list[Waiver] = []
-    """Exceptions that end."""
-
-
-class Delivery(Model):
-    engine: Literal["pulumi", "argocd", "flux"] = "pulumi"
-    """Who brings the objects to the cluster."""
-    repo: str | None = None
-    """Repository with the rendered files (argocd, flux)."""
-    path: str | None = None
-    """Folder of this environment's files in it."""
-    revision: str = "main"
-    """Branch, tag or commit."""
-
-
-class Monitoring(Model):
-    prometheus_operator: bool = False
-    """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
-    grafana: bool = False
-    """Whether dashboards are generated."""
-    dcgm_interval: Duration = "15s"
-    """Scrape interval of GPU metrics."""
 
 
 class Environment(Model):

@@ -1,0 +1,101 @@
+"""What runs beside the pools, as sections of the environment file: queue, policies, delivery, monitoring.
+
+As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from gpupool.spec_types import Day, Duration, Model, Name
+
+
+class SecretRef(Model):
+    name: Name
+    """Name of the Secret."""
+    key: str
+    """Key in the Secret."""
+
+
+class Database(Model):
+    secret_ref: SecretRef
+    """Where the connection URL is."""
+
+
+class Nats(Model):
+    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
+    """Server address."""
+
+
+class Alerts(Model):
+    webhook_secret_ref: SecretRef | None = None
+    """Where the Slack-compatible webhook's URL is."""
+
+
+class Queue(Model):
+    enabled: bool = True
+    """Whether the job queue is installed."""
+    engine: Literal["builtin", "kueue"] = "builtin"
+    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
+    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
+    """Who goes first."""
+    aging: Duration = "30m"
+    """Waiting time that lifts a job by one level."""
+    reserve_after: Duration = "10m"
+    """Waiting time after which capacity is held for a job."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """Attempts after the first."""
+    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
+        "mlops.gpu.jobs"
+    )
+    """Prefix of event subjects."""
+    database: Database | None = None
+    """PostgreSQL; absent: SQLite."""
+    nats: Nats | None = None
+    """Event broker; absent: none."""
+    alerts: Alerts = Alerts()
+    """Where alerts go."""
+
+
+class Waiver(Model):
+    policy: Name
+    """The policy that is waived."""
+    namespace: Name | None = None
+    """Namespace that it holds in; default: everywhere."""
+    owner: Annotated[str, StringConstraints(min_length=1)]
+    """Who answers for the exception."""
+    reason: Annotated[str, StringConstraints(min_length=1)]
+    """Why the policy can't be kept here."""
+    until: Day
+    """Last day on which it holds."""
+
+
+class Policies(Model):
+    default: Literal["deny", "warn", "audit"] = "deny"
+    """What happens on a violation."""
+    overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
+    """Other actions, by policy."""
+    waivers: list[Waiver] = []
+    """Exceptions that end."""
+
+
+class Delivery(Model):
+    engine: Literal["pulumi", "argocd", "flux"] = "pulumi"
+    """Who brings the objects to the cluster."""
+    repo: str | None = None
+    """Repository with the rendered files (argocd, flux)."""
+    path: str | None = None
+    """Folder of this environment's files in it."""
+    revision: str = "main"
+    """Branch, tag or commit."""
+
+
+class Monitoring(Model):
+    prometheus_operator: bool = False
+    """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
+    grafana: bool = False
+    """Whether dashboards are generated."""
+    dcgm_interval: Duration = "15s"
+    """Scrape interval of GPU metrics."""

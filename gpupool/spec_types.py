@@ -1,0 +1,63 @@
+"""The words that the environment file is made of: names, labels, durations, money, and what a section is.
+
+Shared by the modules that describe the file's sections; knows none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from gpupool.yaml_scalars import Unclear
+
+_DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_DNS_NAME = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LABEL_KEY = rf"^({_DNS_NAME}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?$"
+_LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+
+Name = Annotated[str, StringConstraints(pattern=_DNS_LABEL, max_length=63)]
+NodeName = Annotated[str, StringConstraints(pattern=rf"^{_DNS_NAME}$", max_length=253)]
+AccountName = Annotated[
+    str, StringConstraints(pattern=rf"^[a-z0-9]([-a-z0-9]*[a-z0-9])?/{_DNS_NAME}$", max_length=317)
+]
+LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
+LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
+Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$")]
+DurationOrNever = Annotated[str, StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
+Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Usd = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+def _as_date(value: Any) -> Any:
+    """A date as the file has it, with or without quotes: here alone is a plain 2027-03-31 clear."""
+    text = value.text if isinstance(value, Unclear) else value
+    if isinstance(text, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            return text
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_as_date)]
+
+
+class Model(BaseModel):
+    """What all parts of the file have in common: camelCase, no unknown field, no coercion, frozen."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        use_attribute_docstrings=True,
+        # Else each model is built once by itself and again in all that contain it, at every start.
+        defer_build=True,
+    )
