@@ -57,6 +57,7 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
     with progress("local control plane") as step:
         if folder is None:
             pulumi_env.stop()
+            pulumi_env.forget_settings()
         stopped = plane.down(step)
     if format is Format.json:
         print_json({"folder": str(plane.layout.data), "stopped": stopped})

@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,13 +130,6 @@ def provider_variables(port: int) -> dict[str, str]:
     }
 
 
-def shell_lines(values: Mapping[str, str]) -> str:
-    """`values` as export lines for a POSIX shell."""
-    import shlex
-
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
-
-
 def start() -> StandIns:
     """The running background process, started if need be. Its ports stay the same while they are free."""
     known = _read()
@@ -178,6 +170,16 @@ def stop() -> bool:
     except psutil.TimeoutExpired:
         process.kill()
     return True
+
+
+def forget_settings() -> None:
+    """Remove the settings (encryption salts) of the stacks whose state goes with the local control plane."""
+    settings = PROJECT_ROOT / ".gpupool" / "stacks"
+    for state in (_folder() / ".pulumi" / "stacks").rglob("*.json"):
+        (settings / f"Pulumi.{state.stem}.yaml").unlink(missing_ok=True)
+    for folder in (settings, settings.parent):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def write(file: Path, provider_port: int, language_port: int) -> None:
