@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from generators import restricted_pod
 from generators.manifest import Manifest
 from generators.metadata import metadata
 from generators.priorities import WARM_PRIORITY
 from gpupool.plan import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 
-_IMAGE = "registry.k8s.io/pause:3.10"
 _SELECTOR = "gpupool.dev/warm"
 
 
@@ -36,24 +36,14 @@ def _deployment(plan: Plan, pool: Pool) -> dict[str, Any]:
             "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
             "priorityClassName": WARM_PRIORITY,
             "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65535,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            **restricted_pod.POD,
             "containers": [
                 {
                     "name": "keep",
-                    "image": _IMAGE,
+                    **restricted_pod.CONTAINER,
                     "resources": {
                         "requests": {"cpu": "10m", "memory": "16Mi"},
                         "limits": {"memory": "16Mi"},
-                    },
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                        "readOnlyRootFilesystem": True,
                     },
                 }
             ],

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from generators import restricted_pod
 from gpupool.findings import GpupoolError
 from gpupool.plan import POOL_LABEL, Plan, Pool, Tenant
 from infra.kube_api import KubeApi
 
 _MANAGER = "gpupool-sample"
 _LABEL = "gpupool.dev/sample"
-_IMAGE = "registry.k8s.io/pause:3.10"
 _RUNS = "24h"
 """How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
 _TIMEOUT_S = 120.0
@@ -92,21 +92,15 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
         "restartPolicy": "Never",
         "nodeSelector": {POOL_LABEL: pool.name},
         "tolerations": [taint.toleration() for taint in pool.taints],
-        "automountServiceAccountToken": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65535,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        **restricted_pod.POD,
         "containers": [
             {
                 "name": "sample",
-                "image": _IMAGE,
+                **restricted_pod.CONTAINER,
                 "resources": {
                     "requests": {"cpu": "100m", "memory": "64Mi"},
                     "limits": {"memory": "64Mi", resource: "1"},
                 },
-                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             }
         ],
     }

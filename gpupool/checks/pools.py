@@ -8,7 +8,7 @@ from gpupool import spec
 from gpupool.capacity import parse_window, sharing_of
 from gpupool.catalog import CatalogError, GpuModel
 from gpupool.checks.context import Context, Problem, closest
-from gpupool.sharing.time_slicing import too_few_replicas
+from gpupool.sharing.replicated import too_few_replicas
 from gpupool.yaml_source import Loc
 
 _CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones")

@@ -1,0 +1,47 @@
+"""What time-slicing and MPS have in common: a GPU advertised several times under its usual name.
+
+How the pods on one GPU get along is the modes' own; here is only the counting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gpupool.catalog import GpuModel
+from gpupool.sharing.mode import GPU_RESOURCE, Problem
+
+MIN_REPLICAS = 2
+"""The device plugin's parser refuses fewer (k8s-device-plugin v0.20.0, api/config/v1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """Each GPU advertised `replicas` times as `nvidia.com/gpu` (`renameByDefault: false`)."""
+
+    replicas: int
+
+    @property
+    def product_suffix(self) -> str:
+        return "-SHARED"
+
+    def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
+        return {GPU_RESOURCE: self.replicas}
+
+    def equivalents(self, _gpu: GpuModel, /) -> dict[str, Fraction]:
+        return {GPU_RESOURCE: Fraction(1, self.replicas)}
+
+    def problems(self, _gpu: GpuModel, /) -> list[Problem]:
+        return too_few_replicas(self.replicas)
+
+
+def too_few_replicas(replicas: int) -> list[Problem]:
+    """The problem of a replica count that the device plugin refuses, if it is one."""
+    if replicas >= MIN_REPLICAS:
+        return []
+    return [
+        Problem(
+            f"{replicas} {'replica' if replicas == 1 else 'replicas'} per GPU",
+            f"the device plugin wants {MIN_REPLICAS} or more; for whole GPUs use mode: exclusive",
+        )
+    ]
