@@ -35,8 +35,9 @@ def up(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
 
     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
     processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
-    are built once from their pinned Go modules (about ten minutes on two cores). When everything runs
-    already, nothing is done.
+    are built once from their pinned Go modules (about 12 minutes on two cores). When everything runs
+    already, nothing is done. A part that has died is started alone; when it was etcd or kube-apiserver,
+    all are started anew, on the same data.
 
     Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
     """
@@ -55,14 +56,18 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
 
     plane = _plane(folder)
     with progress("local control plane") as step:
-        if folder is None:
+        if folder is None and plane.layout.owned:
             pulumi_env.stop()
             pulumi_env.forget_settings()
         stopped = plane.down(step)
     if format is Format.json:
         print_json({"folder": str(plane.layout.data), "stopped": stopped})
+    elif stopped:
+        print("stopped; its data is removed")
+    elif plane.layout.data.exists():
+        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left as it is")
     else:
-        print("stopped; its data is removed" if stopped else f"nothing to stop in {plane.layout.data}")
+        print(f"nothing to stop in {plane.layout.data}")
 
 
 @app.command()
@@ -158,7 +163,7 @@ def _show(status: Status, format: Format) -> None:
         print_json(status.as_dict())
         return
     if not status.exists:
-        print(f"{status.folder}: nothing runs; start it with `gpupool local up`")
+        print(f"{status.folder}: no control plane runs here; start one with `gpupool local up`")
         return
     rows = [
         (

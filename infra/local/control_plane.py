@@ -21,7 +21,7 @@ from infra.kube_api import REQUEST_SECONDS, KubeApi
 from infra.local import binaries, components, crds, processes
 from infra.local.components import Ports
 from infra.local.failures import LocalError
-from infra.local.instance import Instance
+from infra.local.instance import Instance, require_own, unusable
 from infra.local.layout import Layout, default_folder
 
 Report = Callable[[str], None]
@@ -103,33 +103,58 @@ class ControlPlane:
         Raises LocalError with the end of the guilty log when a part does not start; what was started is
         stopped again and the logs are kept.
         """
+        require_own(self.layout)  # before minutes are spent on building
         programs = binaries.locate_all(components.PROGRAMS, report)
         definitions = crds.definitions(report)
-        with Instance.locked(self.layout) as instance:
+        with Instance.locked(self.layout, make=True) as instance:
             if self._healthy(instance, programs):
                 return self.status()
             try:
                 self._start(instance, programs, definitions, report)
-            except BaseException:
+            except BaseException as error:
                 instance.stop_all()
                 instance.forget()
+                if isinstance(error, OSError):
+                    raise LocalError(unusable(self.layout, error)) from error
                 raise
         return self.status()
 
     def down(self, report: Report = lambda _: None) -> bool:
-        """Stop everything and remove the data folder; False when there was nothing to stop or remove."""
-        if not self.layout.data.exists():
+        """Stop everything and remove the data folder; False when there was nothing to stop or remove.
+
+        A folder without the marker that `up` leaves is not ours: nothing in it is touched. Raises
+        LocalError when something of ours can't be removed.
+        """
+        if not self.layout.owned:
             strays = processes.marked(self.layout.data)
             processes.stop(strays, 3.0)
             return bool(strays)
-        with Instance.locked(self.layout) as instance:
+        with Instance.locked(self.layout, make=False) as instance:
             instance.stop_all(report)
-            shutil.rmtree(self.layout.data, ignore_errors=True)
-            shutil.rmtree(self.layout.data, ignore_errors=True)  # a log line may have come in between
+            self._remove()
         with contextlib.suppress(OSError):
             if self.layout.data.parent.name == ".gpupool":
                 self.layout.data.parent.rmdir()
         return True
+
+    def _remove(self) -> None:
+        """Remove the folder, its marker last, so that a `down` that was killed can be run again."""
+        try:
+            for _ in range(2):  # a log line may come in between
+                for path in self.layout.data.iterdir():
+                    if path.is_dir() and not path.is_symlink():
+                        shutil.rmtree(path, ignore_errors=True)
+                    elif path != self.layout.marker:
+                        path.unlink(missing_ok=True)
+            left = [path.name for path in self.layout.data.iterdir() if path != self.layout.marker]
+            if left:
+                raise LocalError(
+                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; do it by hand"
+                )
+            self.layout.marker.unlink()
+            self.layout.data.rmdir()
+        except OSError as error:
+            raise LocalError(f"{self.layout.data}: can't be removed: {error}") from error
 
     def status(self) -> Status:
         """What runs right now; changes nothing."""

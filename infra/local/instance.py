@@ -39,6 +39,8 @@ class Instance:
     @classmethod
     def read(cls, layout: Layout) -> Instance:
         """The recorded state; an absent or damaged state file is an instance of which nothing is known."""
+        if not layout.owned:
+            return cls(layout, None, {})
         try:
             state = json.loads(layout.state.read_text())
             ports = Ports(**state["ports"])
@@ -49,15 +51,19 @@ class Instance:
 
     @classmethod
     @contextlib.contextmanager
-    def locked(cls, layout: Layout) -> Iterator[Instance]:
+    def locked(cls, layout: Layout, make: bool) -> Iterator[Instance]:
         """The recorded state, with every other `up` and `down` of the folder kept out.
 
-        The lock is on the folder itself, so that nothing of it remains when the folder goes. Raises
-        LocalError when another process holds it for two minutes.
+        The lock is on the folder itself, so that nothing of it remains when the folder goes. `make` makes
+        a folder that is not there and claims an empty one. Raises LocalError when another process holds
+        it for two minutes, or when the folder is somebody else's or can't be written.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:
-            descriptor = _try_lock(layout.data)
+            try:
+                descriptor = _try_lock(layout, make)
+            except OSError as error:
+                raise LocalError(unusable(layout, error)) from error
             if descriptor is not None:
                 break
             if time.monotonic() > deadline:
@@ -178,17 +184,50 @@ class Instance:
         return running is not None and processes.alive(running)
 
 
-def _try_lock(folder: Path) -> int | None:
-    """The descriptor that holds the lock on `folder`, made if need be; None while another process has it."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(folder, os.O_RDONLY)
+def require_own(layout: Layout) -> None:
+    """Raise LocalError when the folder holds things and is not a control plane's. Changes nothing."""
+    try:
+        foreign = not layout.owned and layout.data.exists() and any(layout.data.iterdir())
+    except OSError as error:
+        raise LocalError(unusable(layout, error)) from error
+    if foreign:
+        raise LocalError(
+            f"{layout.data}: holds files and no {layout.marker.name}, so it is not a control plane's folder, "
+            "and `gpupool local down` would delete what is in it; name an empty or a new one "
+            "(--dir or GPUPOOL_LOCAL_DIR)"
+        )
+
+
+def unusable(layout: Layout, error: OSError) -> str:
+    """What to say when the system refuses the folder."""
+    where = error.filename or layout.data
+    return (
+        f"{layout.data}: can't be the data folder ({where}: {error.strerror or error}); "
+        "name a folder that you can write (--dir or GPUPOOL_LOCAL_DIR)"
+    )
+
+
+def _try_lock(layout: Layout, make: bool) -> int | None:
+    """The descriptor that holds the lock on the folder; None while another process has it.
+
+    Raises LocalError for somebody else's folder, OSError where there is none or it can't be entered.
+    """
+    if make:
+        layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(layout.data, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _same_folder(descriptor, folder):
-            os.chmod(folder, 0o700)  # somebody else may have made it first
+        if _same_folder(descriptor, layout.data):
+            require_own(layout)
+            if make and not layout.owned:
+                layout.marker.write_text("A local control plane's folder: `gpupool local down` removes it.\n")
+            os.chmod(layout.data, 0o700)  # it may have been there before, open to others
             return descriptor
     except BlockingIOError:
         pass
+    except BaseException:
+        os.close(descriptor)
+        raise
     os.close(descriptor)
     return None
 

@@ -29,6 +29,19 @@ class Layout:
     data: Path
 
     @property
+    def marker(self) -> Path:
+        """Says that the folder is a control plane's own: the first thing in it, and the last to go.
+
+        Where it is missing nothing may be changed or removed, whatever the folder's name.
+        """
+        return self.data / "gpupool-local"
+
+    @property
+    def owned(self) -> bool:
+        """Whether the folder exists and is a control plane's own."""
+        return os.path.isfile(self.marker)  # unlike Path.is_file, False where it can't be looked at
+
+    @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig, mode 0600, for people and tests."""
         return self.data / "kubeconfig"

@@ -78,12 +78,18 @@ def backend(platform: str = "local") -> dict[str, str]:
 
     The state of a local stack lies in the control plane's folder and goes when that goes. For all
     others a PULUMI_BACKEND_URL of the user's wins over the project's folder. There are no secrets in
-    our state, so the passphrase is empty unless the user has one.
+    our state, so the passphrase is empty unless the user has one. Raises LocalError where there is no
+    local control plane to keep the state with.
     """
     values = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
     if platform == "local":
         folder = Layout(default_folder()).pulumi
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise LocalError(
+                f"{folder.parent}: no local control plane here; start it with `gpupool local up`"
+            ) from error
         values["PULUMI_BACKEND_URL"] = file_backend(folder)
     elif not os.environ.get("PULUMI_BACKEND_URL"):
         values["PULUMI_BACKEND_URL"] = file_backend(PROJECT_ROOT)
