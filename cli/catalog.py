@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import Format, FormatOption, print_error, print_json, print_table
+from cli.output import Format, FormatOption, print_json, print_table
 from gpupool.catalog import CatalogError, GpuModel, InstanceType, Mig, load_catalog
+from gpupool.findings import UsageError
 
 
 def catalog(
@@ -36,8 +37,7 @@ def catalog(
     try:
         model = known[gpu]
     except CatalogError as error:
-        print_error(str(error))
-        raise typer.Exit(2) from None
+        raise UsageError(str(error)) from None
     if format is Format.json:
         print_json(_details(model))
     else:

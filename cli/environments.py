@@ -25,10 +25,15 @@ def validate(
 
     Example: gpupool validate prod staging
     """
-    from gpupool.load import environment_names, find_environment
+    from gpupool.findings import UsageError
+    from gpupool.load import environment_names, environments_folder, find_environment
     from gpupool.resolve import findings_of
 
-    paths = [find_environment(name) for name in env or environment_names()]
+    names = env or environment_names()
+    if not names:
+        folder = environments_folder()
+        raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
+    paths = [find_environment(name) for name in names]
     findings = [finding for path in paths for finding in findings_of(path)]
     if format is Format.json:
         print_json(finding_json(findings))
@@ -36,8 +41,7 @@ def validate(
         for finding in findings:
             print(finding)
         if not findings:
-            names = ", ".join(path.stem for path in paths)
-            print(f"{names}: fine" if names else "no environments here; add environments/<name>.yaml")
+            print(f"{', '.join(path.stem for path in paths)}: fine")
     if findings:
         raise typer.Exit(1)
 

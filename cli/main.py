@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from cli import catalog, environments, local, mig, stack
-from cli.output import print_error
+from cli.output import print_failure
 
 app = typer.Typer(
     name="gpupool",
@@ -62,22 +62,13 @@ app.add_typer(local.app, name="local")
 
 def run() -> None:
     """Entry point of the `gpupool` command."""
-    from gpupool.findings import GpupoolError, SpecError, UsageError
+    from gpupool.findings import GpupoolError, UsageError
 
     try:
         app(prog_name="gpupool")
-    except UsageError as error:
-        print_error(str(error))
-        sys.exit(2)
-    except SpecError as error:
-        print_error(str(error))
-        print_error(
-            f"{len(error.findings)} finding{'s' if len(error.findings) != 1 else ''}; nothing was changed"
-        )
-        sys.exit(1)
     except GpupoolError as error:
-        print_error(str(error))
-        sys.exit(1)
+        print_failure(error, as_json="--format json" in " ".join(sys.argv).replace("=", " "))
+        sys.exit(2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         # The reader of a pipe (head, a pager) has seen enough; the interpreter must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

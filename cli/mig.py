@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from cli.output import Format, FormatOption, print_error, print_json, print_table
+from cli.output import Format, FormatOption, print_json, print_table
 from gpupool.catalog import CatalogError, GpuModel, Mig, load_catalog, mig_resource
+from gpupool.findings import UsageError
 from gpupool.sharing import Placed, Verdict, maximal_layouts, verdict
 
 
@@ -39,8 +40,7 @@ def mig(
         model = load_catalog()[gpu]
         layout = parse_layout(profiles or [])
     except (CatalogError, ValueError) as error:
-        print_error(str(error))
-        raise typer.Exit(2) from None
+        raise UsageError(str(error)) from None
     if not profiles:
         _print_maximal(model, format, variants)
         raise typer.Exit(0 if model.mig else 1)
@@ -59,8 +59,8 @@ def parse_layout(pairs: list[str]) -> dict[str, int]:
     layout: dict[str, int] = {}
     for pair in pairs:
         name, equals, count = pair.partition("=")
-        if not (name and equals) or not count.lstrip("-").isdecimal() or not count.isascii():
-            raise ValueError(f"{pair!r} is not PROFILE=COUNT; write for example 3g.40gb=1")
+        if not (name and equals) or not count.isdecimal() or not count.isascii() or int(count[:9]) < 1:
+            raise ValueError(f"{pair!r} is not PROFILE=COUNT with a count of 1 or more; write 3g.40gb=1")
         if len(count) > 9:
             raise ValueError(f"{pair!r} is not a number of instances; a GPU has a handful at most")
         if name in layout:
@@ -118,7 +118,7 @@ def _has_variant(mig: Mig, layout: Mapping[str, int]) -> bool:
 
 def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -> None:
     if model.mig is None or not found.fits:
-        print(f"{spell(layout)} does not fit on the {model.title}.\n{found.reason}.")
+        print(f"{spell(layout)} does not fit on the {model.title}.\n{found.reason.rstrip('.?')}.")
         if found.nearest:
             print("\nNearest layouts that fit:")
             for nearest in found.nearest:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpupool.findings import GpupoolError, SpecError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -77,6 +79,19 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
     else:
         sys.stderr.write(f"{title} ...\n")
         yield lambda step: print(f"  {step}", file=sys.stderr, flush=True)
+
+
+def print_failure(error: GpupoolError, as_json: bool) -> None:
+    """Say what went wrong: to stderr for people, and as {errors, findings} to stdout for machines.
+
+    An error that carries a result has been printed by its verb, which knows more than the error says.
+    """
+    findings = error.findings if isinstance(error, SpecError) else ()
+    print_error(str(error))
+    if findings:
+        print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
+    if as_json and getattr(error, "result", None) is None:
+        print_json({"errors": str(error).splitlines(), **finding_json(findings)})
 
 
 def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.output import Format, FormatOption, print_error, print_json, print_table, progress
-from gpupool.findings import GpupoolError, SpecError
 
 if TYPE_CHECKING:
     from infra.stack import Result
@@ -98,13 +97,6 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
     except StackError as error:
         if error.result is not None:
             _show_failed(error.result, output)
-        raise
-    except GpupoolError as error:
-        if output is Format.json:
-            findings = (
-                [finding.as_dict() for finding in error.findings] if isinstance(error, SpecError) else []
-            )
-            print_json({"errors": str(error).splitlines(), "findings": findings})
         raise
 
 

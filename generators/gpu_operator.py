@@ -12,12 +12,17 @@ from typing import Any
 from generators.device_plugin import DEFAULT_KEY
 from generators.device_plugin import config_map_name as device_plugin_config_map
 from generators.manifest import HelmRelease, Manifest
-from generators.metadata import metadata
+from generators.metadata import merged, metadata
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.plan import OPERATOR_NAMESPACE, Plan
 
 _POLICY_API, _POLICY = "nvidia.com/v1", "cluster-policy"
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+_CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Exists",
+    "effect": "NoSchedule",
+}
 _NEEDS_REBOOT = ("ampere",)
 """Architectures that enter MIG mode only by a reboot when the GPU is passed through to a virtual machine
 (gpu-operator issues 668 and 1606, MIG user guide)."""
@@ -57,12 +62,13 @@ def values(plan: Plan) -> dict[str, Any]:
         },
         "migManager": _mig_manager(plan, mig_configs),
         "daemonsets": {"tolerations": tolerations},
-        "node-feature-discovery": {"worker": {"tolerations": tolerations}},
+        # The chart's own list lets the worker onto control-plane nodes, as a single-node cluster needs.
+        "node-feature-discovery": {"worker": {"tolerations": [_CONTROL_PLANE, *tolerations]}},
         "dcgmExporter": {
             "serviceMonitor": {"enabled": plan.prometheus_operator, "interval": plan.dcgm_interval},
         },
     }
-    return _merged(ours, plan.gpu_operator.values)
+    return merged(ours, plan.gpu_operator.values)
 
 
 def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
@@ -120,14 +126,3 @@ def _cluster_policy(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
         "metadata": metadata(plan, _POLICY),
     }
     return {**body, "spec": spec}
-
-
-def _merged(ours: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` merged into `ours`, mapping by mapping; anything else replaces."""
-    merged = dict(ours)
-    for key, value in over.items():
-        inner = merged.get(key)
-        merged[key] = (
-            _merged(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged

@@ -7,8 +7,10 @@ Karpenter starts one node per physical GPU that it believes is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from generators.manifest import HelmRelease
+from generators.metadata import merged
 from gpupool.plan import Plan
 
 
@@ -16,18 +18,15 @@ def generate(plan: Plan) -> Iterator[HelmRelease]:
     karpenter = plan.karpenter
     if karpenter is None or not karpenter.install or plan.cluster.platform != "eks":
         return
+    settings: dict[str, Any] = {"clusterName": plan.cluster.name, "featureGates": {"nodeOverlay": True}}
+    if karpenter.interruption_queue:
+        # The controller does not start when the queue is not there, so there is no default.
+        settings["interruptionQueue"] = karpenter.interruption_queue
     yield HelmRelease(
         name="karpenter",
         namespace="kube-system",
         chart="karpenter",
         repository="oci://public.ecr.aws/karpenter",
         version=karpenter.version,
-        values={
-            "settings": {
-                "clusterName": plan.cluster.name,
-                # Spot interruption notices come by this queue, named as Karpenter's CloudFormation does.
-                "interruptionQueue": plan.cluster.name,
-                "featureGates": {"nodeOverlay": True},
-            }
-        },
+        values=merged({"settings": settings}, karpenter.values),
     )

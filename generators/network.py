@@ -9,8 +9,9 @@ from generators.manifest import Manifest
 from generators.metadata import metadata
 from gpupool.plan import SYSTEM_NAMESPACE, Plan, Tenant
 
-_METADATA_SERVICE = "169.254.169.254/32"
-"""Address of the instance metadata service of EC2 (and GCE, Azure): hands out the node's IAM role."""
+_METADATA_SERVICE = ("169.254.169.254/32", "fd00:ec2::254/128")
+"""Addresses of the instance metadata service of EC2 (the first also of GCE, Azure): it hands out the node's
+IAM role."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -18,13 +19,15 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     for tenant in plan.tenants:
         spec = {
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"from": [{"podSelector": {}}, {"namespaceSelector": _named(SYSTEM_NAMESPACE)}]}],
+            "ingress": [
+                {"from": [{"podSelector": {}}, *_namespaces(SYSTEM_NAMESPACE, *tenant.ingress_from)]}
+            ],
             "egress": [
                 {"to": [{"podSelector": {}}, {"namespaceSelector": {}}]},
                 {
                     "to": [
-                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE]}},
-                        {"ipBlock": {"cidr": "::/0"}},
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA_SERVICE[0]]}},
+                        {"ipBlock": {"cidr": "::/0", "except": [_METADATA_SERVICE[1]]}},
                     ]
                 },
             ],
@@ -32,8 +35,8 @@ def generate(plan: Plan) -> Iterator[Manifest]:
         yield _policy(plan, tenant.namespace, spec, tenant)
 
 
-def _named(namespace: str) -> dict[str, Any]:
-    return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+def _namespaces(*names: str) -> list[dict[str, Any]]:
+    return [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}} for name in names]
 
 
 def _policy(plan: Plan, namespace: str, spec: dict[str, Any], tenant: Tenant | None = None) -> Manifest:

@@ -33,6 +33,13 @@ def reference(plan: Plan, pool: Pool) -> dict[str, str]:
     return {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": pool.name}
 
 
+def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
+    if pool.image is None:
+        return {"amiSelectorTerms": [{"alias": karpenter.ami_alias}]}
+    terms = {"amiFamily": pool.image.family, "amiSelectorTerms": [dict(t) for t in pool.image.selector_terms]}
+    return terms | ({"userData": pool.image.user_data} if pool.image.user_data else {})
+
+
 def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
     found_by: list[dict[str, Any]] = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
     return Manifest(
@@ -42,10 +49,12 @@ def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
             "metadata": metadata(plan, pool.name, pool=pool),
             "spec": {
                 "role": karpenter.node_role,
-                "amiSelectorTerms": [{"alias": karpenter.ami_alias}],
+                **_image(karpenter, pool),
                 "subnetSelectorTerms": found_by,
                 "securityGroupSelectorTerms": found_by,
                 "blockDeviceMappings": [_ROOT_VOLUME],
+                # The local disks of large machines, striped, for images and scratch files.
+                "instanceStorePolicy": "RAID0",
                 "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
                 # Tags that cost reports can be split by.
                 "tags": {ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},

@@ -1,4 +1,4 @@
-"""ResourceQuota and LimitRange per tenant namespace.
+"""ResourceQuotas and LimitRange per tenant namespace.
 
 The quota names every GPU resource of the environment, zero for those the tenant has no grant on. It
 says `requests.<resource>`: a bare extended resource is accepted by the API server and never enforced.
@@ -19,6 +19,7 @@ NAME = "gpupool"
 def generate(plan: Plan) -> Iterator[Manifest]:
     for tenant in plan.tenants:
         yield _quota(plan, tenant)
+        yield from _priorities(plan, tenant)
         yield _limits(plan, tenant)
 
 
@@ -32,6 +33,22 @@ def _quota(plan: Plan, tenant: Tenant) -> Manifest:
             "spec": {"hard": quantities(counts)},
         }
     )
+
+
+def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
+    """No pod with a priority above the tenant's highest: whoever may use any could push the others out."""
+    names = [priority.name for priority in plan.priorities]
+    above = names[: names.index(tenant.max_priority)] if tenant.max_priority in names else []
+    if above:
+        scope = {"scopeName": "PriorityClass", "operator": "In", "values": above}
+        yield Manifest(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": metadata(plan, f"{NAME}-priorities", tenant.namespace, tenant=tenant),
+                "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}},
+            }
+        )
 
 
 def _limits(plan: Plan, tenant: Tenant) -> Manifest:

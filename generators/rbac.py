@@ -24,11 +24,13 @@ _LAUNCHER_RULES = [
 ]
 _TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": [*_READ, *_WRITE]},
+    {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": [*_READ, *_WRITE]},
     {
         "apiGroups": [""],
-        "resources": ["pods", "configmaps", "persistentvolumeclaims"],
+        "resources": ["pods", "services", "configmaps", "secrets", "persistentvolumeclaims"],
         "verbs": [*_READ, *_WRITE],
     },
+    {"apiGroups": [""], "resources": ["pods/exec", "pods/portforward"], "verbs": ["create", "get"]},
     {"apiGroups": [""], "resources": ["pods/log", "events", "resourcequotas", "limitranges"], "verbs": _READ},
 ]
 

@@ -83,6 +83,15 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineImage:
+    """The image of a pool's machines where it is not the environment's own."""
+
+    family: str
+    selector_terms: tuple[Mapping[str, Any], ...]
+    user_data: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Pool:
     name: str
     description: str
@@ -96,6 +105,7 @@ class Pool:
     warm: int
     """Nodes kept ready whatever the demand."""
     spot_share: float
+    image: MachineImage | None
     zones: tuple[str, ...]
     consolidate_after: str
     expire_after: str
@@ -213,6 +223,8 @@ class Tenant:
     queued: int | None
     gpus_per_job: int | None
     budget: Budget | None
+    ingress_from: tuple[str, ...]
+    """Namespaces whose pods may reach the tenant's."""
     oidc_groups: tuple[str, ...]
     service_accounts: tuple[str, ...]
     """As namespace/name."""
@@ -266,6 +278,8 @@ class Karpenter:
     node_role: str | None
     discovery_tag: str
     ami_alias: str
+    interruption_queue: str | None
+    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

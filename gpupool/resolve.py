@@ -81,17 +81,7 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
     if not kinds or not nodes_max:
         return None
     mig = mig_config_name(sharing)
-    labels = {
-        **pool.labels,
-        plan.POOL_LABEL: pool.name,
-        # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
-        # by the new ConfigMap's name, and no node is replaced.
-        "nvidia.com/device-plugin.config": pool.name,
-        **({"nvidia.com/mig.config": mig} if mig else {}),
-    }
-    taints = [plan.Taint(t.key, t.value, t.effect) for t in pool.taints or ()]
-    if pool.taints is None:
-        taints = [plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule")]
+    image = nodes.image
     return plan.Pool(
         name=pool.name,
         description=pool.description,
@@ -102,19 +92,40 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         nodes_max=nodes_max,
         warm=nodes.warm,
         spot_share=nodes.spot_share,
+        image=plan.MachineImage(image.family, tuple(image.selector_terms), image.user_data)
+        if image
+        else None,
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
         node_names=tuple(nodes.names),
         node_selector=nodes.selector,
-        labels=labels,
+        labels=_node_labels(pool, mig),
         own_labels=pool.labels,
-        taints=tuple(taints),
+        taints=_taints(pool),
         fallback_to=tuple(pool.fallback_to),
         max_unavailable=pool.maintenance.max_unavailable,
         window=window,
         mig_config=mig,
     )
+
+
+def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:
+    """The user's labels, and those that steer device plugin and MIG manager."""
+    return {
+        **pool.labels,
+        plan.POOL_LABEL: pool.name,
+        # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
+        # by the new ConfigMap's name, and no node is replaced.
+        "nvidia.com/device-plugin.config": pool.name,
+        **({"nvidia.com/mig.config": mig} if mig else {}),
+    }
+
+
+def _taints(pool: spec.Pool) -> tuple[plan.Taint, ...]:
+    if pool.taints is None:
+        return (plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule"),)
+    return tuple(plan.Taint(taint.key, taint.value, taint.effect) for taint in pool.taints)
 
 
 def mig_config_name(sharing: Sharing) -> str | None:
@@ -161,7 +172,15 @@ def _plan(context: Context) -> plan.Plan:
 def _karpenter(environment: spec.Environment) -> plan.Karpenter:
     given = environment.karpenter
     tag = given.discovery_tag or environment.cluster.name
-    return plan.Karpenter(given.install, given.version, given.node_role, tag, given.ami_alias)
+    return plan.Karpenter(
+        install=given.install,
+        version=given.version,
+        node_role=given.node_role,
+        discovery_tag=tag,
+        ami_alias=given.ami_alias,
+        interruption_queue=given.interruption_queue,
+        values=given.values,
+    )
 
 
 def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
@@ -180,6 +199,7 @@ def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
         budget=plan.Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
         if budget
         else None,
+        ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
     )

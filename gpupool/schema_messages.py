@@ -21,6 +21,7 @@ _PATTERNS = {
     "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
     "^v?[0-9]+": "a version such as v26.7.0",
+    "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or bottlerocket@v1.54.0",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
     "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",

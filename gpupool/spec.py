@@ -16,6 +16,7 @@ from pydantic import Field, JsonValue, StringConstraints
 from gpupool.spec_services import Delivery, Monitoring, Policies, Queue
 from gpupool.spec_types import (
     AccountName,
+    AmiAlias,
     Count,
     DurationOrNever,
     LabelKey,
@@ -80,8 +81,12 @@ class Karpenter(Model):
     """IAM role of the nodes (EC2NodeClass `role`); needed on eks."""
     discovery_tag: str | None = None
     """Value of the tag karpenter.sh/discovery on subnets and security groups; default: the cluster's name."""
-    ami_alias: str = "al2023@latest"
-    """EC2NodeClass AMI alias, family@version."""
+    ami_alias: AmiAlias = "al2023@latest"
+    """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` goes before it."""
+    interruption_queue: str | None = None
+    """Name of the SQS queue with spot interruption notices; it must exist. Default: none is listened to."""
+    values: dict[str, JsonValue] = {}
+    """Helm values for the controller, deep-merged last, e.g. its service account's role."""
 
 
 class Exclusive(Model):
@@ -120,6 +125,15 @@ class UsdPerHour(Model):
     """Spot price of one node, USD per hour."""
 
 
+class MachineImage(Model):
+    family: Literal["AL2023", "Bottlerocket", "Custom"]
+    """How the node is bootstrapped; Custom: by `userData` alone."""
+    selector_terms: Annotated[list[dict[str, JsonValue]], Field(min_length=1)]
+    """EC2NodeClass amiSelectorTerms: by id, name and owner, tags or ssmParameter."""
+    user_data: str | None = None
+    """What the machine runs at its first start."""
+
+
 class Nodes(Model):
     instance_types: list[str] = []
     """Cloud instance types that carry the pool's GPU (eks, local)."""
@@ -129,6 +143,8 @@ class Nodes(Model):
     """Nodes kept ready, whatever the demand."""
     spot_share: Share = 0.0
     """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    image: MachineImage | None = None
+    """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
     zones: list[str] = []
     """Availability zones; default: any."""
     consolidate_after: DurationOrNever = "10m"
@@ -227,6 +243,8 @@ class Budget(Model):
 
 
 class Access(Model):
+    ingress_from: list[Name] = []
+    """Namespaces whose pods may reach the tenant's, such as an ingress controller's or Prometheus'."""
     oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
     """Groups of the identity provider whose members act for the tenant."""
     service_accounts: list[AccountName] = []

@@ -23,6 +23,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     pools.instance_types,
     pools.sharing,
     pools.sizes,
+    pools.zones,
     pools.fallbacks,
     pools.maintenance,
     labels.labels,
@@ -34,6 +35,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.grants,
     tenants.budgets,
     tenants.projects,
+    tenants.access,
 )
 
 __all__ = ["CHECKS", "Context", "Problem"]

@@ -11,7 +11,7 @@ from gpupool.yaml_source import Loc
 POOL_NAME_MAX = 52
 """A pool's longest derived name is `<pool>-spot-xxxxx`, the node claim of its spot NodePool, which is a
 label value and host name of at most 63 characters (Karpenter 1.14 appends 6)."""
-_RESERVED = ("default", OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
+RESERVED = ("default", OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
 
 
 def file_name(context: Context) -> Iterator[Problem]:
@@ -45,7 +45,7 @@ def tenant_names(context: Context) -> Iterator[Problem]:
     yield from _twice(context, "tenants", "name", [tenant.name for tenant in tenants])
     yield from _twice(context, "tenants", "namespace", [tenant.namespace for tenant in tenants])
     for index, tenant in enumerate(tenants):
-        if tenant.namespace in _RESERVED or tenant.namespace.startswith("kube-"):
+        if tenant.namespace in RESERVED or tenant.namespace.startswith("kube-"):
             message = f"namespace {tenant.namespace!r} belongs to the cluster"
             yield Problem(
                 ("tenants", index, "namespace"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpupool.catalog import CatalogError
 from gpupool.checks.context import Context, Problem
@@ -29,6 +29,10 @@ _DERIVED = {
     ("driver", "enabled"): "gpuOperator.driver.enabled says it",
     ("driver", "version"): "gpuOperator.driver.version says it",
     ("node-feature-discovery", "worker", "tolerations"): "they are made from the pools' taints",
+    ("nfd", "enabled"): "without node features no operand finds the nodes",
+    ("gfd", "enabled"): "without GPU features no MIG manager runs",
+    ("clusterPolicy", "deployCR"): "the pools' settings reach the nodes through it",
+    ("gpuCluster", "deployCR"): "it excludes the ClusterPolicy",
 }
 """Values that gpupool derives; a second value for one of them could only disagree."""
 
@@ -77,24 +81,37 @@ def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[P
             yield Problem(("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint)
 
 
+_KARPENTER_DERIVED = {
+    ("settings", "clusterName"): "cluster.name says it",
+    ("settings", "interruptionQueue"): "karpenter.interruptionQueue says it",
+    ("settings", "featureGates", "nodeOverlay"): "without it Karpenter counts physical GPUs",
+}
+
+
 def values(context: Context) -> Iterator[Problem]:
-    reported: set[tuple[str, ...]] = set()
-    for path, reason in _DERIVED.items():
-        inner: object = context.environment.gpu_operator.values
-        for depth, part in enumerate(path, start=1):
-            if not isinstance(inner, dict) or part not in inner:
-                break
-            inner, loc = inner[part], ("gpuOperator", "values", *path[:depth])
-            if depth == len(path):
-                yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
-            elif not isinstance(inner, dict) and loc not in reported:
-                reported.add(loc)
-                message = (
-                    f"Helm value {'.'.join(path[:depth])} is a mapping in the chart; this would replace it"
-                )
-                yield Problem(loc, message, "write a mapping with the values to change")
+    environment = context.environment
+    yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
+    yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
     partitioned = [pool.name for pool in context.pools.values() if pool.mig_config]
-    manager = context.environment.gpu_operator.values.get("migManager")
+    manager = environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
         message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"
         yield Problem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")
+
+
+def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]) -> Iterator[Problem]:
+    """Values of `given` that are derived, or that replace a mapping on the way to one."""
+    reported: set[tuple[str, ...]] = set()
+    for path, reason in derived.items():
+        inner = given
+        for depth, part in enumerate(path, start=1):
+            if not isinstance(inner, dict) or part not in inner:
+                break
+            inner, loc = inner[part], (*section, *path[:depth])
+            if depth == len(path):
+                yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+            elif not isinstance(inner, dict) and path[:depth] not in reported:
+                reported.add(path[:depth])
+                name = ".".join(path[:depth])
+                message = f"Helm value {name} is a mapping in the chart; this would replace it"
+                yield Problem(loc, message, "write a mapping with the values to change")

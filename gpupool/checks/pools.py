@@ -131,6 +131,20 @@ def sizes(context: Context) -> Iterator[Problem]:
             yield Problem((*loc, "spotShare"), message, "use 0 or 1, or raise max to 2 or more")
 
 
+def zones(context: Context) -> Iterator[Problem]:
+    """Zones lie in the cluster's region; elsewhere no node could ever start."""
+    region = context.environment.cluster.region
+    for index, pool in enumerate(context.environment.pools):
+        for position, zone in enumerate(pool.nodes.zones):
+            loc: Loc = ("pools", index, "nodes", "zones", position)
+            if pool.nodes.zones.index(zone) < position:
+                yield Problem(loc, f"zone {zone!r} is listed twice", "list it once")
+            elif context.environment.cluster.platform == "eks" and region and not zone.startswith(region):
+                yield Problem(
+                    loc, f"zone {zone!r} is not in region {region}", f"name a zone such as {region}a"
+                )
+
+
 def fallbacks(context: Context) -> Iterator[Problem]:
     pools = {pool.name: pool for pool in context.environment.pools}
     for index, pool in enumerate(context.environment.pools):

@@ -9,6 +9,7 @@ from gpupool import spec
 from gpupool.capacity import grant_slices
 from gpupool.catalog import CatalogError
 from gpupool.checks.context import Context, Problem, closest
+from gpupool.checks.names import RESERVED
 from gpupool.plan import HOURS_PER_MONTH, Pool
 from gpupool.yaml_source import Loc
 
@@ -133,3 +134,19 @@ def projects(context: Context) -> Iterator[Problem]:
             yield Problem(
                 ("tenants", index, "budget", "alertAt"), message, "list the shares from low to high"
             )
+
+
+def access(context: Context) -> Iterator[Problem]:
+    """Nobody is given a tenant's rights by being anybody, or by being the cluster itself."""
+    for index, tenant in enumerate(context.environment.tenants):
+        for position, group in enumerate(tenant.access.oidc_groups):
+            if group.startswith("system:"):
+                message = f"group {group!r} is Kubernetes' own"
+                hint = "name a group of the identity provider"
+                yield Problem(("tenants", index, "access", "oidcGroups", position), message, hint)
+        for position, account in enumerate(tenant.access.service_accounts):
+            namespace = account.partition("/")[0]
+            if namespace in RESERVED or namespace.startswith("kube-"):
+                message = f"service account {account!r} belongs to the cluster"
+                hint = f"name an account of the tenant's, e.g. {tenant.namespace}/default"
+                yield Problem(("tenants", index, "access", "serviceAccounts", position), message, hint)

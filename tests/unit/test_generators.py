@@ -190,7 +190,8 @@ def test_nobody_is_bound_to_the_whole_cluster(name: str) -> None:
         touched = {
             r for rule in role.body["rules"] if set(rule["verbs"]) & written for r in rule["resources"]
         }
-        assert not touched & {"resourcequotas", "limitranges", "rolebindings", "nodes", "secrets"}
+        assert not touched & {"resourcequotas", "limitranges", "rolebindings", "nodes"}
+        assert "secrets" not in touched or role.name == "gpupool-tenant"
     for binding in of_kind(given, "RoleBinding"):
         assert binding.namespace
         assert all(
@@ -243,3 +244,15 @@ def test_two_objects_of_one_identity_are_refused() -> None:
 def test_every_generator_adds_something_somewhere() -> None:
     for generator in GENERATORS:
         assert any(list(generator(read_plan(name))) for name in environment_names()), generator.__module__
+
+
+def test_nobody_uses_a_priority_above_their_own() -> None:
+    given = generate(read_plan("prod"))
+    above = {
+        quota.namespace: quota.body["spec"]["scopeSelector"]["matchExpressions"][0]["values"]
+        for quota in of_kind(given, "ResourceQuota")
+        if quota.name == "gpupool-priorities"
+    }
+    assert above["team-vision"] == ["production-inference"]
+    assert above["team-analytics"] == ["production-inference", "training"]
+    assert "team-search" not in above, "whose highest is the highest there is"

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from cli.catalog import catalog
 from gpupool.catalog import load_catalog
+from gpupool.findings import UsageError
 
 app = typer.Typer()
 app.command()(catalog)
@@ -57,9 +58,9 @@ def test_list_and_one_have_the_same_shape_for_machines() -> None:
 
 
 def test_an_unknown_gpu_is_wrong_use() -> None:
-    result = run("a100")
-    assert result.exit_code == 2
-    assert "a100-40gb or a100-80gb" in result.stderr
+    error = run("a100").exception
+    assert isinstance(error, UsageError), "which leaves with code 2"
+    assert "a100-40gb or a100-80gb" in str(error)
 
 
 def test_help_shows_an_example() -> None:

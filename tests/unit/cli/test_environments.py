@@ -55,8 +55,8 @@ def test_validate_json() -> None:
 
 def test_validate_where_there_are_no_environments(tmp_path: Path) -> None:
     done = gpupool("validate", folder=tmp_path)
-    assert done.returncode == 0
-    assert "environments/<name>.yaml" in done.stdout
+    assert done.returncode == 2, "a check in the wrong folder must not pass"
+    assert "no environments" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,10 @@ def test_plan_json_has_what_is_promised() -> None:
 
 def test_plan_of_a_wrong_file_tells_findings_and_exits_1() -> None:
     done = gpupool("plan", WRONG, "--format", "json")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert said["findings"]
+    assert len(said["errors"]) == len(said["findings"])
     assert "findings; nothing was changed" in done.stderr
 
 
