@@ -86,20 +86,17 @@ def render(
             f"{error.filename}: {error.strerror}; choose a folder that can be written"
         ) from error
     stale = {"missing": differences.missing, "changed": differences.changed, "extra": differences.extra}
+    objects = len(bundle.manifests) + len(bundle.releases)
     if format is Format.json:
-        objects = len(bundle.manifests) + len(bundle.releases)
         listed: dict[str, Any] = {what: list(paths) for what, paths in stale.items()}
         print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **listed})
     elif check:
         for what, paths in stale.items():
             for path in paths:
                 print_error(f"{output / path}: {what}")
-        if differences:
-            print_error(f"stale; run: gpupool render {env} -o {output}")
-        else:
-            print(f"{output}: up to date, {len(bundle.manifests) + len(bundle.releases)} objects")
+        again = f"stale; run: gpupool render {env} -o {output}"
+        print_error(again) if differences else print(f"{output}: up to date, {objects} objects")
     else:
-        objects = len(bundle.manifests) + len(bundle.releases)
         written = len(differences.missing) + len(differences.changed)
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
@@ -109,7 +106,8 @@ def render(
 
 def _print_plan(plan: Plan) -> None:
     cost = _usd(plan.monthly_usd())
-    print(f"{plan.environment}: {len(plan.pools)} pools on {plan.cluster.platform}, {cost} a month\n")
+    pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
+    print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
     columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "slices/node", "slices", "usd/month")
     print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
     if plan.tenants:
@@ -153,4 +151,6 @@ def _counts(counts: Any) -> str:
 
 
 def _usd(cost: tuple[float, float] | None) -> str:
-    return "price unknown" if cost is None else f"${cost[0]:,.0f} to ${cost[1]:,.0f}"
+    if cost is None:
+        return "price unknown"
+    return f"${cost[0]:,.0f} to ${cost[1]:,.0f}" if cost[1] else "$0"

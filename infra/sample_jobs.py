@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from generators import restricted_pod
+from generators.metadata import content_name
 from gpupool.findings import GpupoolError
 from gpupool.plan import POOL_LABEL, Plan, Pool, Tenant
 from infra.kube_api import KubeApi
@@ -63,7 +64,7 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolSta
             raise GpupoolError(
                 f"namespace {tenant.namespace} is not there; apply first: gpupool up {plan.environment}"
             )
-        api.apply(_job(pool, tenant), _MANAGER, force=True)
+        _ensure(api, _job(pool, tenant))
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         states = look(plan, api)
@@ -72,6 +73,20 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolSta
             return states
         report(f"waiting for pods on {', '.join(waiting)}")
         time.sleep(_POLL_S)
+
+
+def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
+    """Have this job and no other sample on the pool.
+
+    A job can't be changed, so its name is made of its content, and one of an earlier shape of the pool
+    (another resource, taint or tenant) makes room.
+    """
+    wanted = (job["metadata"]["namespace"], job["metadata"]["name"])
+    for other in api.list("batch/v1", "Job", selector=f"{_LABEL}={job['metadata']['labels'][_LABEL]}"):
+        namespace, name = other["metadata"]["namespace"], other["metadata"]["name"]
+        if (namespace, name) != wanted:
+            api.delete("batch/v1", "Job", name, namespace)
+    api.apply(job, _MANAGER, force=True)
 
 
 def look(plan: Plan, api: KubeApi) -> list[PoolState]:
@@ -108,7 +123,11 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": f"sample-{pool.name}", "namespace": tenant.namespace, "labels": labels},
+        "metadata": {
+            "name": content_name("sample", [pool.name, pod]),
+            "namespace": tenant.namespace,
+            "labels": labels,
+        },
         "spec": {
             "backoffLimit": 1,
             "ttlSecondsAfterFinished": 60,
@@ -121,7 +140,11 @@ def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[
     ours = [node for node in nodes if node["metadata"].get("labels", {}).get(POOL_LABEL) == pool.name]
     offered = [node.get("status", {}).get("allocatable", {}) for node in ours]
     slices = {name: sum(int(each.get(name, 0)) for each in offered) for name in pool.slices_per_node}
-    found = [pod for pod in pods if pod["metadata"]["labels"][_LABEL] == pool.name]
+    found = [
+        pod
+        for pod in pods
+        if pod["metadata"]["labels"][_LABEL] == pool.name and "deletionTimestamp" not in pod["metadata"]
+    ]
     alive = next((pod for pod in found if pod["status"].get("phase") == "Running"), None)
     if alive is not None:
         said = f"Running on {alive['spec']['nodeName']}"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpupool.plan import POOL_LABEL, Pool
+from infra import sample_jobs
 from tests.cluster.pools.command_line import CommandLine, Object
 from tests.cluster.pools.pods import make_pods, nodes_of, running_on
 
@@ -190,3 +191,31 @@ def test_a_lowered_quota_touches_the_quota_alone(small: CommandLine, cluster: An
     assert small.touched(small.up()) == {("ResourceQuota", "gpupool")}
     quota = cluster.get("v1", "ResourceQuota", "gpupool", "team-vision")
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "3"
+
+
+def test_samples_follow_a_pool_that_changes_its_shape(small: CommandLine, cluster: Any) -> None:
+    """What `make up` runs again after the file has changed."""
+
+    def pods() -> dict[str, str]:
+        found = cluster.pods("team-vision", "gpupool.dev/sample")
+        return {
+            pod["metadata"]["labels"]["gpupool.dev/sample"]: pod["metadata"]["name"]
+            for pod in found
+            if "deletionTimestamp" not in pod["metadata"]
+        }
+
+    assert all(state.running for state in sample_jobs.run(small.plan, cluster.api, lambda _: None))
+    first = pods()
+    assert all(state.running for state in sample_jobs.run(small.plan, cluster.api, lambda _: None))
+    assert pods() == first, "again changes nothing"
+
+    def edit(data: Object) -> None:
+        data["pools"][1]["sharing"]["layout"] = {"2g.20gb": 3}
+        data["tenants"][0]["pools"]["parted"] = {"profiles": {"2g.20gb": 8}}
+
+    small.change(edit)
+    small.up()
+    assert all(state.running for state in sample_jobs.run(small.plan, cluster.api, lambda _: None))
+    after = pods()
+    assert after["sliced"] == first["sliced"]
+    assert after["parted"] != first["parted"]
