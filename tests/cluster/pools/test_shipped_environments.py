@@ -1,0 +1,32 @@
+"""Every object of every shipped environment is one that an API server with all CRDs takes, field by field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from generators import generate
+from gpupool.load import environment_names
+from gpupool.resolve import read_plan
+from infra.kube_api import ApiError
+
+
+@pytest.mark.parametrize("name", environment_names())
+def test_the_server_takes_every_object(name: str, cluster: Any) -> None:
+    manifests = [manifest for manifest in generate(read_plan(name)) if not manifest.patch]
+    for manifest in manifests:
+        if manifest.kind == "Namespace":
+            cluster.api.apply(dict(manifest.body), "tests")
+    for manifest in manifests:
+        # Unknown fields are refused and CRDs' own rules run, though nothing is stored.
+        _, seen = cluster.api.apply(dict(manifest.body), "tests", force=True, dry_run=True)
+        assert seen["metadata"]["name"] == manifest.name
+
+
+def test_a_field_that_does_not_exist_is_refused(cluster: Any) -> None:
+    """So that the test above can fail."""
+    pool = next(manifest for manifest in generate(read_plan("prod")) if manifest.kind == "EC2NodeClass")
+    wrong = {**pool.body, "spec": {**pool.body["spec"], "instanceStoragePolicy": "RAID0"}}
+    with pytest.raises(ApiError, match="instanceStoragePolicy"):
+        cluster.api.apply(wrong, "tests", dry_run=True)
