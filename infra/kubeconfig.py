@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 _CONNECTIONS = 32
-_ADVICE = "set KUBECONFIG, or start the local control plane (gpupool local up)"
+_ADVICE = "set KUBECONFIG to the kubeconfig of the cluster that is meant"
 
 
 class KubeconfigError(GpupoolError):

@@ -1,7 +1,7 @@
 """What the engine's events amount to: one entry per object, with the fields that change.
 
-Folds the stream into an Outcome; the fields are worked out here from old and new inputs, so they read
-alike whichever provider serves. Prints nothing.
+Folds the stream into an Outcome; the fields are worked out from old and new inputs (`field_changes`), so
+they read alike whichever provider serves. Prints nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
-from infra.apply import FIELD_MANAGER_ANNOTATION
-from infra.local.pulumi_diff import changes
+from infra.field_changes import FieldChange, field_changes
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _OPERATIONS = {
@@ -29,23 +29,6 @@ _OPERATIONS = {
     "refresh": "same",
     "import": "create",
 }
-_HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
-_SHORTEN = 60
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """One field that differs; None stands for a field that is not there."""
-
-    path: str
-    old: Any
-    new: Any
-
-    def __str__(self) -> str:
-        old, new = self.old, self.new
-        if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
-            old, new = _differing_lines(old, new)
-        return f"{self.path}: {_short(old)} -> {_short(new)}"
 
 
 @dataclass(slots=True)
@@ -138,7 +121,8 @@ class Collector:
             entry.fields = known.fields
         entry.done = done
         self.outcome.objects[step.urn] = entry
-        if not done and op != "same":
+        # A replacement comes in several steps, which are one to the reader.
+        if not done and op != "same" and not (op == "replace" and known is not None and known.op == op):
             self._tell(f"{op} {entry}")
 
     def _failed(self, step: Any) -> None:
@@ -179,38 +163,10 @@ def _object(op: str, step: Any) -> ObjectChange:
     )
 
 
-def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-    """The fields that differ between two versions of an object's inputs."""
-    return tuple(
-        FieldChange(change.text, _at(old, change.path), _at(new, change.path))
-        for change in changes(old, new)
-        if not any(change.path[: len(hidden)] == hidden for hidden in _HIDDEN)
-    )
-
-
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
-    for step in path:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _differing_lines(old: str, new: str) -> tuple[str, str]:
-    """The lines of two texts that are not in the other one: what a reader looks for in a file's change."""
-    before, after = old.splitlines(), new.splitlines()
-    gone = [line.strip() for line in before if line not in after]
-    come = [line.strip() for line in after if line not in before]
-    return "; ".join(gone) or "(nothing)", "; ".join(come) or "(nothing)"
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "(none)"
-    text = value if isinstance(value, str) else repr(value)
-    text = text.replace("\n", "\\n")
-    return text if len(text) <= _SHORTEN else f"{text[: _SHORTEN - 3]}..."
+def deletion(row: Mapping[str, Any]) -> ObjectChange:
+    """The deletion of a resource as the state has it (a row of the deployment)."""
+    old = SimpleNamespace(inputs=row.get("inputs"))
+    return _object("delete", SimpleNamespace(urn=row["urn"], type=row["type"], old=old, new=None))
 
 
 def _value(op: Any) -> str:

@@ -107,7 +107,6 @@ def _gpu_labels(
     if strategy == "mixed" and partitioned and all(layout is not None for layout in layouts):
         replicas = 0
     major, minor = model.compute_capability.split(".")
-    driver_parts = driver.split(".")
     labels = {
         "gpu.present": "true",
         "gpu.product": product,
@@ -124,15 +123,22 @@ def _gpu_labels(
         "mig.strategy": strategy,
         "mps.capable": str(config.sharing == "mps" and shared).lower(),
         "vgpu.present": "false",
+    }
+    return {f"nvidia.com/{key}": value for key, value in (labels | _version_labels(driver)).items()}
+
+
+def _version_labels(driver: str) -> dict[str, str]:
+    """The versions of driver and CUDA; parts that a version does not have read as 0 or nothing."""
+    parts = driver.split(".")
+    return {
         "cuda.driver-version.full": driver,
-        "cuda.driver-version.major": driver_parts[0],
-        "cuda.driver-version.minor": driver_parts[1] if len(driver_parts) > 1 else "0",
-        "cuda.driver-version.revision": driver_parts[2] if len(driver_parts) > 2 else "",
+        "cuda.driver-version.major": parts[0],
+        "cuda.driver-version.minor": parts[1] if len(parts) > 1 else "0",
+        "cuda.driver-version.revision": parts[2] if len(parts) > 2 else "",
         "cuda.runtime-version.full": _CUDA,
         "cuda.runtime-version.major": _CUDA.split(".")[0],
         "cuda.runtime-version.minor": _CUDA.split(".")[1],
     }
-    return {f"nvidia.com/{key}": value for key, value in labels.items()}
 
 
 def _profile_labels(

@@ -66,7 +66,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, context: str | None, server: str
 def test_what_is_no_kubeconfig_says_so(tmp_path: Path, text: str) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text(text)
-    with pytest.raises(KubeconfigError, match=r"kubeconfig.*gpupool local up"):
+    with pytest.raises(KubeconfigError, match=r"kubeconfig.*set KUBECONFIG to"):
         load(file)
     with pytest.raises(KubeconfigError, match="no such file"):
         load(tmp_path / "other")

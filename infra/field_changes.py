@@ -1,0 +1,122 @@
+"""Which fields differ between two versions of an object, as a reader wants to see it.
+
+Unlike the engine's own comparison (`pulumi_diff`), which goes place by place, items of a list are matched
+by what they are: by name or key, else as a whole. So a toleration more is one line, not one for each that
+moved. For display only; what takes a new object is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.apply import FIELD_MANAGER_ANNOTATION
+from infra.local.pulumi_diff import MISSING, Step, changes, format_path
+
+_HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
+_IDENTITIES = ("name", "key")
+_SHORTEN = 60
+_SHORTEN_ITEM = 100
+_Path = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field that differs; None stands for a field that is not there."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        old, new = self.old, self.new
+        if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+            old, new = _differing_lines(old, new)
+        return f"{self.path}: {_short(old)} -> {_short(new)}"
+
+
+def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[FieldChange, ...]:
+    """The fields that differ between two versions of an object's inputs."""
+    return tuple(
+        FieldChange(format_path(path), *(None if value is MISSING else value for value in pair))
+        for path, *pair in _differences(old, new, ())
+        if not any(path[: len(hidden)] == hidden for hidden in _HIDDEN)
+    )
+
+
+def _differences(old: Any, new: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+    """Path, old and new value of every difference; MISSING for what is not there."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from _differences(old.get(key, MISSING), new.get(key, MISSING), (*path, key))
+    elif _are_items(old) and _are_items(new):
+        yield from list(_of_items(old, new, path)) or _by_place(old, new, path)
+    else:
+        yield from _by_place(old, new, path)
+
+
+def _by_place(old: Any, new: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+    for change in changes(old, new, path):
+        below = change.path[len(path) :]
+        yield change.path, _at(old, below), _at(new, below)
+
+
+def _are_items(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
+
+
+def _of_items(old: list[Any], new: list[Any], path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+    """Items removed, changed and added. Nothing where the lists differ in their order alone."""
+    identity = next(
+        (name for name in _IDENTITIES if _tells_apart(name, old) and _tells_apart(name, new)), None
+    )
+    if identity is None:
+        yield from (((*path, place), item, MISSING) for place, item in enumerate(old) if item not in new)
+        yield from (((*path, place), MISSING, item) for place, item in enumerate(new) if item not in old)
+        return
+    before = {item[identity]: item for item in old}
+    after = {item[identity] for item in new}
+    for place, item in enumerate(old):
+        if item[identity] not in after:
+            yield (*path, place), item, MISSING
+    for place, item in enumerate(new):
+        known = before.get(item[identity])
+        if known is None:
+            yield (*path, place), MISSING, item
+        else:
+            yield from _differences(known, item, (*path, place))
+
+
+def _tells_apart(name: str, items: list[Any]) -> bool:
+    """Whether every item has a text of its own under `name`."""
+    values = [item.get(name) for item in items]
+    return all(isinstance(value, str) for value in values) and len(set(values)) == len(values)
+
+
+def _at(value: Any, path: _Path) -> Any:
+    for step in path:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return MISSING
+    return value
+
+
+def _differing_lines(old: str, new: str) -> tuple[str, str]:
+    """The lines of two texts that are not in the other one: what a reader looks for in a file's change."""
+    before, after = old.splitlines(), new.splitlines()
+    gone = [line.strip() for line in before if line not in after]
+    come = [line.strip() for line in after if line not in before]
+    return "; ".join(gone) or "(nothing)", "; ".join(come) or "(nothing)"
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, Mapping):
+        text, limit = ", ".join(f"{key}: {part}" for key, part in value.items()), _SHORTEN_ITEM
+    else:
+        text, limit = value if isinstance(value, str) else repr(value), _SHORTEN
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

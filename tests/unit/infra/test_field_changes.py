@@ -1,0 +1,55 @@
+"""Changes read as what was done to an object, not as what the places of a list hold now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.field_changes import field_changes
+
+
+def toleration(pool: str) -> dict[str, str]:
+    return {"key": "gpupool.dev/pool", "value": pool}
+
+
+def told(old: Any, new: Any) -> list[str]:
+    return [str(change) for change in field_changes({"spec": old}, {"spec": new})]
+
+
+def test_an_item_more_or_less_is_one_line() -> None:
+    few = [toleration("a"), toleration("c")]
+    many = [toleration("a"), toleration("b"), toleration("c")]
+    assert told(few, many) == ["spec[1]: (none) -> key: gpupool.dev/pool, value: b"]
+    assert told(many, few) == ["spec[1]: key: gpupool.dev/pool, value: b -> (none)"]
+
+
+def test_items_with_names_of_their_own_are_compared_by_name() -> None:
+    old = [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}]
+    new = [{"name": "c", "image": "z:1"}, {"name": "b", "image": "y:2"}]
+    assert told(old, new) == [
+        "spec[0]: name: a, image: x:1 -> (none)",
+        "spec[0]: (none) -> name: c, image: z:1",
+        "spec[1].image: y:1 -> y:2",
+    ]
+
+
+def test_plain_lists_are_compared_place_by_place() -> None:
+    assert told(["a", "b"], ["a", "c"]) == ["spec[1]: b -> c"]
+
+
+leaves = st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2)
+items: Any = st.lists(
+    st.dictionaries(st.sampled_from(["name", "key", "value"]), leaves, max_size=3), max_size=4
+)
+
+
+@given(items, items)
+def test_what_differs_is_told_and_nothing_else(old: Any, new: Any) -> None:
+    """Also where only the order differs: the engine calls that an update, and it must not look empty."""
+    assert bool(told(old, new)) == (repr(_canonical(old)) != repr(_canonical(new)))
+
+
+def _canonical(rows: Any) -> Any:
+    return [sorted(row.items()) for row in rows]
