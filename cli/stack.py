@@ -5,6 +5,7 @@ Thin: the work is in `infra.stack`, which is imported inside the verbs so that t
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -28,14 +29,15 @@ _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
 _PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
 
 
-def preview(env: EnvArgument, output: FormatOption = Format.text) -> None:
+def preview(env: EnvArgument, output: FormatOption = Format.text, allow_delete: AllowOption = None) -> None:
     """Show what `up` would change, tried by the API server; change nothing.
 
     Example: gpupool preview prod
     """
     from infra import stack
 
-    _show(_run(f"preview {env}", lambda tell: stack.preview(env, tell), output), output)
+    allowed = allow_delete or ()
+    _show(_run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output), output)
 
 
 def up(
@@ -46,18 +48,40 @@ def up(
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
-    On a terminal, changes that delete or replace something are shown and asked about first.
+    Without --yes, changes that delete or replace something are shown and asked about first; where nobody
+    can be asked they are refused.
 
     Example: gpupool up local
     """
     from infra import stack
 
-    if not yes and output is Format.text and sys.stdin.isatty() and sys.stdout.isatty():
-        planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell), output)
-        if any(entry.op in ("delete", "replace") for entry in planned.objects):
-            _show(planned, output)
-            typer.confirm("Do it?", abort=True)
-    _show(_run(f"up {env}", lambda tell: stack.up(env, allow_delete or (), tell), output), output)
+    allowed = allow_delete or ()
+    if not yes:
+        planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output)
+        _consent(planned, output)
+    _show(_run(f"up {env}", lambda tell: stack.up(env, allowed, tell), output), output)
+
+
+def _consent(planned: Result, output: Format) -> None:
+    """Ask about what would be deleted or replaced; refuse it where nobody can be asked."""
+    from infra.recovery import ProtectedError
+    from infra.stack import StackError
+
+    risky = [entry for entry in planned.objects if entry.op in ("delete", "replace")]
+    if not risky:
+        return
+    asked = output is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
+    if output is Format.text:
+        _show(dataclasses.replace(planned, refused=None), output)
+    if planned.refused:
+        raise ProtectedError(planned.refused)
+    if not asked:
+        raise StackError(
+            f"this deletes or replaces {len(risky)} object{'s' if len(risky) != 1 else ''} "
+            f"({', '.join(str(entry) for entry in risky[:5])}{', ...' if len(risky) > 5 else ''}), "
+            "and nobody can be asked here; nothing was changed. Say --yes if it is meant"
+        )
+    typer.confirm("Do it?", abort=True)
 
 
 def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
@@ -124,13 +148,16 @@ def _table(objects: Sequence[ObjectChange]) -> None:
     for entry in objects:
         where = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
         fields = [str(change) for change in entry.fields] or [""]
-        rows.append((f"{_MARKS[entry.op]} {entry.op}", entry.kind, where, fields[0]))
+        mark = f"! {entry.op} failed" if entry.error else f"{_MARKS[entry.op]} {entry.op}"
+        rows.append((mark, entry.kind, where, fields[0]))
         rows += [("", "", "", text) for text in fields[1:]]
     if rows:
         print_table(("", "kind", "name", "what changes"), rows)
 
 
 def _notes(result: Result) -> None:
+    if result.refused:
+        sys.stdout.write(f"refused: {result.refused}\n")
     for line in (*result.notes, *result.outcome.warnings):
         sys.stdout.write(f"note: {line}\n")
 

@@ -35,6 +35,9 @@ Report = Callable[[str], None]
 logging.getLogger("grpc._server").addHandler(logging.NullHandler())
 logging.getLogger("grpc._server").propagate = False
 
+_STOP_SECONDS = 10.0
+"""How long a short command (state export and the like) may take to end after Ctrl-C."""
+
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -52,6 +55,7 @@ class Command(automation.PulumiCommand):
         assert found is not None
         self.version = VersionInfo(*map(int, found.groups()))
         self._child: subprocess.Popen[str] | None = None
+        self._interrupted = False
 
     def run(
         self,
@@ -65,7 +69,7 @@ class Command(automation.PulumiCommand):
         env = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
         if "--non-interactive" not in args:
             args.insert(0, "--non-interactive")
-        with subprocess.Popen(
+        child = subprocess.Popen(
             [self.command, *args],
             cwd=cwd,
             env=env,
@@ -75,43 +79,94 @@ class Command(automation.PulumiCommand):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-        ) as child:
-            self._child = child
-            assert child.stdout is not None
-            assert child.stderr is not None
-            streams: list[tuple[IO[str], Callable[[str], Any] | None]] = [
-                (child.stdout, on_output),
-                (child.stderr, on_error),
-            ]
-            texts: list[list[str]] = [[], []]
-            readers = [
-                threading.Thread(target=_drain, args=(stream, text, tell))
-                for (stream, tell), text in zip(streams, texts, strict=True)
-            ]
-            for reader in readers:
-                reader.start()
-            for reader in readers:
-                reader.join()
-        self._child = None
-        result = automation_cmd.CommandResult(
-            stdout="\n".join(texts[0]), stderr="\n".join(texts[1]), code=child.returncode
         )
+        self._child = child
+        if self._interrupted:  # before there was anything to tell
+            self.interrupt()
+        try:
+            stdout, stderr = _read(child, on_output, on_error)
+        finally:
+            self._child = None
+        result = automation_cmd.CommandResult(stdout=stdout, stderr=stderr, code=child.returncode)
         if child.returncode != 0:
             raise automation.errors.create_command_error(result)
         return result
 
     def interrupt(self) -> None:
-        """Ask the running command to stop after what is under way; asked again it stops at once."""
+        """Ask the running command to stop after what is under way; asked again it stops at once.
+
+        Where none runs yet, the next one is stopped at its start.
+        """
+        self._interrupted = True
         child = self._child
         if child is not None and child.poll() is None:
             child.send_signal(signal.SIGINT)
 
 
+def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> tuple[str, str]:
+    """What the command writes to stdout and stderr until its end. Ctrl-C in this thread ends it first."""
+    assert child.stdout is not None
+    assert child.stderr is not None
+    streams = (child.stdout, child.stderr)
+    texts: tuple[list[str], list[str]] = ([], [])
+    readers = [
+        threading.Thread(target=_drain, args=part, daemon=True)
+        for part in zip(streams, texts, tell, strict=True)
+    ]
+    try:
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
+        child.wait()
+    except BaseException:
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(_STOP_SECONDS)
+        except BaseException:  # too slow, or Ctrl-C once more
+            child.kill()
+            child.wait()
+        raise
+    finally:
+        for reader in readers:
+            if reader.ident is not None:
+                reader.join(1.0)  # the pipes are closed at the other end: it is at its last lines
+    return "\n".join(texts[0]), "\n".join(texts[1])
+
+
 def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None) -> None:
-    for line in stream:
-        lines.append(line.rstrip())
-        if tell is not None:
-            tell(lines[-1])
+    with stream:
+        for line in stream:
+            lines.append(line.rstrip())
+            if tell is not None:
+                tell(lines[-1])
+
+
+def interruptible(
+    work: Callable[[], Any], command: Command, report: Report
+) -> tuple[BaseException | None, bool]:
+    """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped."""
+    failure: list[BaseException] = []
+    ended = threading.Event()
+    interrupted = False
+
+    def guarded() -> None:
+        try:
+            work()
+        except BaseException as error:  # handed to the caller's thread
+            failure.append(error)
+        finally:
+            ended.set()
+
+    threading.Thread(target=guarded, name="engine").start()
+    while not ended.is_set():
+        try:
+            ended.wait(0.2)
+        except KeyboardInterrupt:
+            interrupted = True
+            report("stopping after what is under way (Ctrl-C again to stop at once)")
+            command.interrupt()
+    return (failure[0] if failure else None), interrupted
 
 
 class EngineStack(automation.Stack):

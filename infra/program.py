@@ -6,6 +6,8 @@ Thin on purpose: what is made comes from `generators`, how it is made from `appl
 
 from __future__ import annotations
 
+import contextlib
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,12 @@ from generators.manifest import Bundle
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
 from infra import apply, foreign_operator, static_nodes
-from infra.kube_api import KubeApi
+from infra.kube_api import ApiError, KubeApi, UnreachableError
+from infra.kubeconfig import KubeconfigError
 from infra.local.layout import Layout, default_folder
+
+_SIGN_SECONDS = 10.0
+"""How long a cluster may take to say that it is there."""
 
 
 def run(environment: str) -> None:
@@ -47,6 +53,33 @@ def kubeconfig(plan: Plan) -> Path | None:
 def connect(plan: Plan) -> KubeApi:
     """A client for the plan's cluster. Raises KubeconfigError."""
     return KubeApi.connect(kubeconfig(plan), plan.cluster.kube_context)
+
+
+def require_cluster(plan: Plan) -> None:
+    """Ask the plan's cluster for a sign of life, so that a run fails once and not object by object.
+
+    Raises GpupoolError: KubeconfigError, UnreachableError, or ApiError for credentials that are refused.
+    """
+    file = kubeconfig(plan)
+    if file is not None and not os.path.isfile(file):
+        raise KubeconfigError(
+            f"{plan.environment} is for the local control plane, and none is at {file.parent}; "
+            "start it with: gpupool local up"
+        )
+    try:
+        with contextlib.closing(KubeApi.connect(file, plan.cluster.kube_context, _SIGN_SECONDS)) as api:
+            api.request("GET", "/version")
+    except UnreachableError as error:
+        if file is None:
+            raise
+        raise UnreachableError(
+            f"the local control plane at {file.parent} does not answer; "
+            "`gpupool local status` shows what runs, `gpupool local up` repairs it"
+        ) from error
+    except ApiError as error:
+        raise ApiError(
+            error.status, error.reason, f"{file or 'KUBECONFIG'}: the cluster refuses us: {error}"
+        ) from error
 
 
 def provider(plan: Plan) -> pulumi.ProviderResource:

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import psutil
 
-from gpupool.findings import GpupoolError
+from gpupool.findings import GpupoolError, UsageError
 from infra.kube_api import KubeApi
 
 PATIENCE_SECONDS = 10.0
@@ -89,15 +89,26 @@ def clear_locks(backend_url: str, project: str, stack: str) -> int:
                 removed += 1
         alive = [lock for lock in held if not lock.stale()]
         if alive and time.monotonic() > until:
-            first = alive[0]
-            raise LockedError(
-                f"stack {stack} is in use by {first.user} on {first.host} "
-                f"(process {first.pid}, since {first.since}); "
-                f"wait for it, or, when that process is certainly gone, run `pulumi cancel -s {stack}`"
-            )
+            raise _in_use(alive[0], stack)
         if alive:
             time.sleep(0.2)
     return removed
+
+
+def locked(backend_url: str, project: str, stack: str) -> LockedError:
+    """The error for a run that found the stack locked after all: two were started at once."""
+    held = locks(backend_url, project, stack)
+    if held:
+        return _in_use(held[0], stack)
+    return LockedError(f"another run was at work on {stack}; nothing was changed, run this again")
+
+
+def _in_use(lock: Lock, stack: str) -> LockedError:
+    return LockedError(
+        f"another run works on {stack}: process {lock.pid} of {lock.user} on {lock.host}, "
+        f"since {lock.since}; nothing was changed. Wait for it; when that process is certainly no run of "
+        f"gpupool or pulumi any more, remove {lock.path}"
+    )
 
 
 def clear_sidecars(backend_url: str, project: str, stack: str) -> int:
@@ -152,15 +163,32 @@ def losses(deployment: Mapping[str, Any], kept: Iterable[str]) -> dict[str, str]
     return {name: urn for name, urn in protected(deployment).items() if name not in names}
 
 
-def refuse_losses(lost: Iterable[str], environment: str) -> None:
-    """Raise ProtectedError when something protected would go."""
+def consent(lost: Iterable[str], environment: str) -> str | None:
+    """What to say when something protected would go: how to consent. None where nothing would."""
     names = sorted(lost)
-    if names:
-        flags = " ".join(f"--allow-delete {name}" for name in names)
-        raise ProtectedError(
-            f"this would delete {', '.join(names)} and everything in it; put it back into the file, "
-            f"or consent with: gpupool up {environment} {flags}"
-        )
+    if not names:
+        return None
+    flags = " ".join(f"--allow-delete {name}" for name in names)
+    return (
+        f"up would delete {', '.join(names)} and everything in it, so it refuses; put it back into the "
+        f"file, or consent with: gpupool up {environment} {flags}"
+    )
+
+
+def require_going(allowed: Iterable[str], deployment: Mapping[str, Any], kept: Iterable[str]) -> None:
+    """Raise UsageError when a name in `allowed` is of nothing that the next `up` would delete.
+
+    What goes and is protected no more counts as well: a run that was stopped after the consent is
+    repeated with the same words.
+    """
+    names = set(kept)
+    rows = deployment.get("resources") or ()
+    going = {name_of(row["urn"]) for row in rows} - names
+    wrong = sorted(set(allowed) - going)
+    if wrong:
+        lost = ", ".join(sorted(losses(deployment, names)))
+        able = f"what can be named now is {lost}" if lost else "nothing protected goes, so leave it out"
+        raise UsageError(f"--allow-delete {', '.join(wrong)}: up would not delete that; {able}")
 
 
 def require_same_cluster(deployment: Mapping[str, Any], api: KubeApi, environment: str) -> None:

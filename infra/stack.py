@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +23,19 @@ from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
 from infra import apply, program, readiness, recovery
-from infra.engine import PROJECT, Command, EngineError, EngineStack, opened
+from infra.engine import PROJECT, EngineError, EngineStack, interruptible, opened
 from infra.kube_api import UnreachableError
 from infra.kubeconfig import KubeconfigError
-from infra.stack_events import Collector, ObjectChange, Outcome
+from infra.recovery import ProtectedError
+from infra.stack_events import Collector, ObjectChange, Outcome, deletion
 
 Report = Callable[[str], None]
+_WITHOUT_FILE = (
+    "destroy reads the file to know the cluster, and which nodes to give back: mend it, or fetch it back "
+    "from version control. Where it is lost, everything but the labels of existing nodes goes with plain "
+    'Pulumi: eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
+    "pulumi destroy -s NAME"
+)
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 
 
@@ -54,6 +59,8 @@ class Result:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     """What else was done or found: a stale lock removed, objects that are not ready yet."""
+    refused: str | None = None
+    """Of a preview: why `up` will refuse this, and how to consent."""
 
     @property
     def objects(self) -> list[ObjectChange]:
@@ -68,30 +75,42 @@ class Result:
             "changes": self.outcome.counts,
             "objects": [entry.as_dict() for entry in self.objects],
             "outputs": dict(self.outputs),
-            "notes": [*self.notes, *self.outcome.warnings],
+            "notes": [*filter(None, [self.refused]), *self.notes, *self.outcome.warnings],
             "errors": self.outcome.errors,
             "seconds": round(self.seconds, 2),
         }
 
 
-def preview(environment: str, report: Report = lambda _: None) -> Result:
-    """What `up` would do, tried by the API server's dry run. Changes nothing. Raises GpupoolError."""
+def preview(environment: str, report: Report = lambda _: None, allow_delete: Iterable[str] = ()) -> Result:
+    """What `up` would do, tried by the API server's dry run. Changes nothing.
+
+    Protected things that would go are among the deletions; for those that `allow_delete` does not name
+    the result says how to consent. Raises GpupoolError, UsageError for a name that would not be deleted.
+    """
     plan, bundle = _read(environment)
     with _Run(plan, bundle, "preview", report) as run:
-        return run.do(run.stack.preview)
+        lost = run.losses(allow_delete)
+        rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
+        # The engine refuses to preview these, so they are kept from it and told by us.
+        run.withheld = {urn: deletion(rows[urn]) for urn in lost.values()}
+        exclude = list(lost.values()) or None
+        result = run.do(lambda **options: run.stack.preview(exclude=exclude, **options))
+    refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
+    return dataclasses.replace(result, refused=refused)
 
 
 def up(environment: str, allow_delete: Iterable[str] = (), report: Report = lambda _: None) -> Result:
     """Make the cluster what the file says.
 
-    `allow_delete` names protected things (`Namespace/team-x`) that may go. Raises SpecError before
-    anything is sent, ProtectedError, or StackError when objects could not be applied or do not work.
+    `allow_delete` names protected things (`Namespace/team-x`) that may go. Raises SpecError or UsageError
+    before anything is sent, ProtectedError, or StackError when objects could not be applied or do not work.
     """
     plan, bundle = _read(environment)
-    kept = [apply.logical_name(manifest) for manifest in bundle]
     with _Run(plan, bundle, "up", report) as run:
-        lost = recovery.losses(run.deployment, kept)
-        recovery.refuse_losses(lost.keys() - set(allow_delete), plan.environment)
+        lost = run.losses(allow_delete)
+        refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
+        if refused:
+            raise ProtectedError(refused)
         for urn in lost.values():
             run.unprotect(urn)
         result = run.do(run.stack.up)
@@ -110,7 +129,10 @@ def destroy(environment: str, report: Report = lambda _: None) -> Result:
 
     The caller has asked for consent. Nodes that existed before get their labels and taints back.
     """
-    plan, bundle = _read(environment)
+    try:
+        plan, bundle = _read(environment)
+    except GpupoolError as error:
+        raise StackError(f"{error}\n{_WITHOUT_FILE}") from error
     # Where the program runs for its hooks it must not protect anew what the consent covers.
     freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
     with _Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:
@@ -130,14 +152,7 @@ def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
     # After a change controllers get a moment to judge it; after none their verdict is there already.
     wait = readiness.WAIT_SECONDS if result.objects else 0.0
     report = readiness.look(program.connect(plan), bundle, wait)
-    whole = Result(
-        result.environment,
-        result.operation,
-        result.outcome,
-        result.seconds,
-        result.outputs,
-        (*result.notes, *report.waiting),
-    )
+    whole = dataclasses.replace(result, notes=(*result.notes, *report.waiting))
     if report.broken:
         whole.outcome.errors.extend(report.broken)
         raise StackError("\n".join(report.broken), whole)
@@ -148,13 +163,15 @@ class _Run:
     """One engine run on one stack, from locks and leftovers to its result."""
 
     def __init__(self, plan: Plan, bundle: Bundle, operation: str, report: Report) -> None:
-        self._plan, self._operation, self._report = plan, operation, report
+        self._plan, self._bundle, self._operation, self._report = plan, bundle, operation, report
         self._notes: list[str] = []
         self._program_error: list[GpupoolError] = []
         self._started = time.monotonic()
         self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
         self.stack: EngineStack
         self.deployment: dict[str, Any] = {}
+        self.withheld: dict[str, ObjectChange] = {}
+        """By URN: what will be done and the engine must not be told."""
 
     def _program(self, bundle: Bundle) -> None:
         import pulumi
@@ -166,6 +183,8 @@ class _Run:
             raise pulumi.RunError(str(error)) from None
 
     def __enter__(self) -> _Run:
+        if self._operation != "preview" or self._plan.cluster.platform == "local":
+            program.require_cluster(self._plan)
         self.stack, self._command = self._opened.__enter__()
         try:
             self._prepare()
@@ -178,8 +197,7 @@ class _Run:
         self._opened.__exit__(*error)
 
     def _prepare(self) -> None:
-        name, variables = self._plan.environment, self.stack.variables
-        url = variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")
+        name, variables, url = self._plan.environment, self.stack.variables, self._backend()
         if recovery.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
         if recovery.clear_sidecars(url, PROJECT, name):
@@ -193,36 +211,63 @@ class _Run:
         if left and self._operation != "preview":
             self._note(f"going on after an interrupted run: {', '.join(left)}")
             self.deployment = recovery.without_pending(self.deployment)
-            self.stack.import_stack(automation.Deployment(version=3, deployment=self.deployment))
+            with self._in_our_words():
+                self.stack.import_stack(automation.Deployment(version=3, deployment=self.deployment))
             # What the interrupted run made without noting it is ours: take it over.
             variables[_UPSERT] = "true"
 
-    def _export(self) -> dict[str, Any]:
+    def _backend(self) -> str:
+        return self.stack.variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")
+
+    @contextlib.contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """What the engine says about a command on the state, as errors of ours."""
         try:
-            found = self.stack.export_stack().deployment
+            yield
+        except automation_errors.ConcurrentUpdateError as error:
+            raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from error
         except automation_errors.CommandError as error:
-            if "no stack named" not in str(error):
-                raise EngineError(_plain(error)) from error
-            self.stack.workspace.create_stack(self.stack.name)
+            raise EngineError(_plain(error)) from error
+
+    def _export(self) -> dict[str, Any]:
+        with self._in_our_words():
+            try:
+                return dict(self.stack.export_stack().deployment or {})
+            except automation_errors.CommandError as error:
+                if "no stack named" not in str(error):
+                    raise
+            with contextlib.suppress(automation_errors.StackAlreadyExistsError):  # by another run just now
+                self.stack.workspace.create_stack(self.stack.name)
             return {}
-        return dict(found or {})
 
     def _note(self, text: str) -> None:
         self._notes.append(text)
         self._report(text)
 
+    def losses(self, allowed: Iterable[str]) -> dict[str, str]:
+        """Name -> URN of the protected things that the run would delete.
+
+        Raises UsageError for a name in `allowed` that does not go.
+        """
+        kept = [apply.logical_name(manifest) for manifest in self._bundle]
+        lost = recovery.losses(self.deployment, kept)
+        recovery.require_going(allowed, self.deployment, kept)
+        return lost
+
     def unprotect(self, what: str) -> None:
         """Allow one URN, or `--all`, to be deleted."""
         args = ["state", "unprotect", what, "--yes", "--stack", self.stack.name]
         workspace = self.stack.workspace
-        workspace.pulumi_command.run(args, workspace.work_dir, workspace.env_vars)
+        with self._in_our_words():
+            workspace.pulumi_command.run(args, workspace.work_dir, workspace.env_vars)
 
     def do(self, operation: Callable[..., Any]) -> Result:
         """Run `operation` to its end. Raises StackError with what was done so far."""
         collector = Collector(self._report)
-        failure, interrupted = _interruptible(
+        failure, interrupted = interruptible(
             lambda: operation(on_event=collector), self._command, self._report
         )
+        collector.outcome.objects |= self.withheld
         outputs = program.outputs(self._plan) if self._operation in ("up", "preview") else {}
         seconds = time.monotonic() - self._started
         result = Result(
@@ -230,41 +275,18 @@ class _Run:
         )
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
-        if failure is not None:
-            if not isinstance(failure, automation_errors.CommandError):
-                raise failure
-            collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
-            raise StackError("\n".join(collector.outcome.errors), result)
-        if interrupted:
+        if interrupted and not collector.outcome.errors:
             # The engine calls a run that was stopped in an orderly way a success.
             again = f"gpupool {self._operation} {self._plan.environment}"
             raise StackError(f"interrupted; what was under way is finished, go on with: {again}", result)
+        if failure is not None:
+            if not isinstance(failure, automation_errors.CommandError):
+                raise failure
+            if isinstance(failure, automation_errors.ConcurrentUpdateError):
+                raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from None
+            collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
+            raise StackError("\n".join(collector.outcome.errors), result)
         return result
-
-
-def _interruptible(
-    work: Callable[[], Any], command: Command, report: Report
-) -> tuple[BaseException | None, bool]:
-    """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped."""
-    failure: list[BaseException] = []
-    interrupted = False
-
-    def guarded() -> None:
-        try:
-            work()
-        except BaseException as error:  # handed to the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=guarded, name="engine")
-    thread.start()
-    while thread.is_alive():
-        try:
-            thread.join(0.2)
-        except KeyboardInterrupt:
-            interrupted = True
-            report("stopping after what is under way (Ctrl-C again to stop at once)")
-            command.interrupt()
-    return (failure[0] if failure else None), interrupted
 
 
 def _plain(error: Exception) -> str:
@@ -274,8 +296,3 @@ def _plain(error: Exception) -> str:
     lines = [line.strip() for line in (stderr or text).splitlines()]
     told = [line.removeprefix("error: ") for line in lines if line and not line.startswith("code:")]
     return "\n".join(told) or text
-
-
-def to_json(result: Result) -> str:
-    """The result as a JSON document."""
-    return json.dumps(result.as_dict(), indent=2, ensure_ascii=False)

@@ -138,6 +138,9 @@ class Collector:
         name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
         text = text.replace(f'"{urn}"', name) if name else text
         self._last_texts[urn] = text
+        entry = self.outcome.objects.get(urn)
+        if entry is not None and event.severity == "error":  # a preview has no event for a failed step
+            entry.error = text
         line = text if not name or text.startswith(name.split("/")[0]) else f"{name}: {text}"
         rows = self.outcome.errors if event.severity == "error" else self.outcome.warnings
         if line not in rows:

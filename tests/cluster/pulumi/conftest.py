@@ -80,8 +80,8 @@ class World:
     def up(self, *allow_delete: str) -> Result:
         return stack.up(self.file, allow_delete)
 
-    def preview(self) -> Result:
-        return stack.preview(self.file)
+    def preview(self, *allow_delete: str) -> Result:
+        return stack.preview(self.file, allow_delete=allow_delete)
 
     def refresh(self) -> Result:
         return stack.refresh(self.file)

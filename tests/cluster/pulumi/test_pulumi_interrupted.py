@@ -140,7 +140,7 @@ def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
 
     monkeypatch.setattr("infra.recovery.PATIENCE_SECONDS", 0.5)
     lock.write_text(json.dumps({**content, "pid": os.getpid()}))
-    with pytest.raises(LockedError, match=f"in use by someone on .*process {os.getpid()}.*pulumi cancel"):
+    with pytest.raises(LockedError, match=f"another run works on trial: process {os.getpid()} of someone"):
         world.up()
     lock.unlink()
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from gpupool.findings import SpecError
-from infra.recovery import OtherClusterError, ProtectedError
+from infra.recovery import OtherClusterError
 from infra.stack import StackError
 
 POOL = ("karpenter.sh/v1", "NodePool", "notebooks")
@@ -86,19 +86,6 @@ def test_what_others_add_is_left_alone(world: Any) -> None:
     world.spec["pools"][0]["nodes"]["max"] = 3
     world.up()
     assert world.kube.get(*POOL)["metadata"]["labels"]["team"] == "theirs"
-
-
-def test_a_tenant_goes_only_with_consent(world: Any) -> None:
-    world.up()
-    tenant = world.spec.pop("tenants")
-    with pytest.raises(ProtectedError, match="--allow-delete Namespace/trial-vision"):
-        world.up()
-    assert world.kube.api.get("v1", "Namespace", "trial-vision") is not None
-    done = world.up("Namespace/trial-vision")
-    assert ops(done)["Namespace/trial-vision"] == "delete"
-    assert world.kube.api.get("v1", "Namespace", "trial-vision") is None
-    world.spec["tenants"] = tenant
-    assert ops(world.up())["Namespace/trial-vision"] == "create"
 
 
 def test_an_object_of_somebody_else_is_not_taken(world: Any) -> None:

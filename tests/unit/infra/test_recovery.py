@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.recovery import ProtectedError, has_hooks, locks, losses, pending, refuse_losses, without_pending
+from gpupool.findings import UsageError
+from infra.recovery import consent, has_hooks, locks, losses, pending, require_going, without_pending
 
 NAMESPACE = "urn:pulumi:prod::gpupool::kubernetes:core/v1:Namespace::Namespace/team-x"
 POOL = "urn:pulumi:prod::gpupool::kubernetes:karpenter.sh/v1:NodePool::NodePool/a"
@@ -25,9 +26,21 @@ def test_pending_operations_are_told_and_taken_out() -> None:
 def test_only_protected_things_that_go_are_losses() -> None:
     assert losses(STATE, ["NodePool/a"]) == {"Namespace/team-x": NAMESPACE}
     assert losses(STATE, ["Namespace/team-x"]) == {}
-    with pytest.raises(ProtectedError, match="gpupool up prod --allow-delete Namespace/team-x"):
-        refuse_losses(losses(STATE, []), "prod")
-    refuse_losses([], "prod")
+    told = consent(losses(STATE, []), "prod")
+    assert told is not None
+    assert "gpupool up prod --allow-delete Namespace/team-x" in told
+    assert consent([], "prod") is None
+
+
+def test_consent_to_what_does_not_go_is_refused() -> None:
+    kept = ["NodePool/a"]
+    require_going(["Namespace/team-x"], STATE, kept)
+    with pytest.raises(UsageError, match=r"nonsense: .* can be named now is Namespace/team-x"):
+        require_going(["nonsense"], STATE, kept)
+    with pytest.raises(UsageError, match="nothing protected goes"):
+        require_going(["Namespace/team-x"], STATE, ["Namespace/team-x", *kept])
+    unprotected = {"resources": [{"urn": NAMESPACE}]}
+    require_going(["Namespace/team-x"], unprotected, [])  # a run that was stopped is repeated
 
 
 def test_hooks_are_seen() -> None:

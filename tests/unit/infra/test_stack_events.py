@@ -59,6 +59,7 @@ def test_the_steps_of_a_replacement_are_one_entry() -> None:
 
 def test_errors_name_the_object_not_the_urn() -> None:
     collector = Collector()
+    collector(step("create", new=body("2")))
     message = {
         "severity": "error",
         "urn": URN,
@@ -69,3 +70,4 @@ def test_errors_name_the_object_not_the_urn() -> None:
     noise = {"severity": "error", "urn": "", "message": "update failed\n", "color": ""}
     collector(EngineEvent.from_json({"diagnosticEvent": noise}))
     assert collector.outcome.errors == ["NodePool/a: no such class"]
+    assert collector.outcome.changed[0].error == "no such class"

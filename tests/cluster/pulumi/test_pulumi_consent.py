@@ -1,0 +1,87 @@
+"""Nothing is deleted or replaced without somebody's yes, and nothing protected without its name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpupool.findings import UsageError
+from infra import stack
+from infra.recovery import ProtectedError
+
+ROOT = Path(stack.__file__).parents[1]
+
+
+def ops(result: Any) -> dict[str, str]:
+    return {entry.resource: entry.op for entry in result.objects}
+
+
+def gpupool(world: Any, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`gpupool VERB FILE OPTIONS` where nobody can be asked."""
+    verb, *options = arguments
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", verb, world.file, *options],
+        cwd=ROOT,
+        env={**variables, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_tenant_goes_only_with_consent(world: Any) -> None:
+    world.up()
+    tenant = world.spec.pop("tenants")
+    seen = world.preview()
+    assert ops(seen)["Namespace/trial-vision"] == "delete"
+    assert "gpupool up trial --allow-delete Namespace/trial-vision" in seen.refused
+    allowed = world.preview("Namespace/trial-vision")
+    assert allowed.refused is None
+    assert ops(allowed) == ops(seen)
+    with pytest.raises(UsageError, match=r"nonsense.*can be named now is Namespace/trial-vision"):
+        world.preview("nonsense")
+    with pytest.raises(ProtectedError, match="--allow-delete Namespace/trial-vision"):
+        world.up()
+    assert world.kube.api.get("v1", "Namespace", "trial-vision") is not None
+    done = world.up("Namespace/trial-vision")
+    assert ops(done) == ops(seen)
+    assert world.kube.api.get("v1", "Namespace", "trial-vision") is None
+    world.spec["tenants"] = tenant
+    assert ops(world.up())["Namespace/trial-vision"] == "create"
+
+
+def test_where_nobody_can_be_asked_only_additions_go_on(
+    world: Any, environment_variables: dict[str, str]
+) -> None:
+    done = gpupool(world, environment_variables, "up")
+    assert done.returncode == 0, done.stderr
+    assert "created" in done.stdout
+    before = world.everything()
+    world.spec["pools"][0]["sharing"]["replicas"] = 3  # replaces the device plugin's ConfigMap
+    for options in ((), ("--format", "json")):
+        done = gpupool(world, environment_variables, "up", *options)
+        assert done.returncode == 1
+        assert "deletes or replaces 1 object (ConfigMap/gpu-operator/gpupool-device-plugin" in done.stderr
+        assert "--yes" in done.stderr
+        assert world.everything() == before
+    json.loads(done.stdout)
+    done = gpupool(world, environment_variables, "up", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "1 replaced" in done.stdout
+
+
+def test_what_failed_is_not_shown_as_done(world: Any, environment_variables: dict[str, str]) -> None:
+    world.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "trial-vision"}})
+    for verb in (("preview",), ("up", "--yes")):
+        done = gpupool(world, environment_variables, *verb)
+        assert done.returncode == 1
+        row = next((line for line in done.stdout.splitlines() if line.endswith(" trial-vision")), "none")
+        assert row.startswith("! create failed"), done.stdout
+    world.kube.api.delete("v1", "Namespace", "trial-vision")
