@@ -63,7 +63,8 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
     if format is Format.json:
         print_json({"folder": str(plane.layout.data), "stopped": stopped})
     elif stopped:
-        print("stopped; its data is removed")
+        left = plane.layout.data.exists()
+        print(f"stopped; {plane.layout.data} is left as it is" if left else "stopped; its data is removed")
     elif plane.layout.data.exists():
         print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left as it is")
     else:
