@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from infra import kube_api
+from infra import kube_api, stack
 from infra.recovery import LockedError
 from infra.stack import StackError
 
@@ -31,11 +30,14 @@ def many_tenants(world: Any, count: int = 25) -> None:
     ]
 
 
-def wait_for_namespace(world: Any, name: str = "trial-3") -> None:
-    until = time.monotonic() + 30
-    while world.kube.api.get("v1", "Namespace", name) is None:
-        assert time.monotonic() < until, f"namespace {name} did not appear"
-        time.sleep(0.005)
+def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) -> None:
+    """Wait until so many objects have been begun, as the run itself tells: the middle, on any machine."""
+    assert process.stdout is not None
+    seen = list[bytes]()
+    while sum(b"  create " in line for line in seen) < objects:
+        line = process.stdout.readline()
+        assert line, b"".join(seen).decode()
+        seen.append(line)
 
 
 def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -46,6 +48,7 @@ def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        bufsize=0,  # so that nothing read ahead is missing from what is read at the end
     )
 
 
@@ -69,15 +72,22 @@ def test_the_next_up_completes_after_the_api_server_stopped(
     pids = {part.name: part.pid for part in control_plane.status().components}
     failure: list[StackError] = []
 
+    begun, under_way = list[str](), threading.Event()
+
+    def tell(step: str) -> None:
+        begun.append(step)
+        if sum(line.startswith("create ") for line in begun) >= 20:
+            under_way.set()
+
     def run() -> None:
         try:
-            world.up()
+            stack.up(world.file, (), tell)
         except StackError as error:
             failure.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    wait_for_namespace(world)
+    assert under_way.wait(60), begun
     os.kill(pids["kube-apiserver"], signal.SIGSTOP)
     try:
         thread.join(120)
@@ -96,7 +106,7 @@ def test_the_next_up_completes_after_a_kill(
 ) -> None:
     many_tenants(world)
     process = start_up(world, environment_variables)
-    wait_for_namespace(world)
+    wait_until_under_way(process)
     ours = psutil.Process(process.pid)
     victims = {
         "everything": lambda: [ours, *ours.children(recursive=True)],
@@ -115,7 +125,7 @@ def test_the_next_up_completes_after_a_kill(
 def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str]) -> None:
     many_tenants(world)
     process = start_up(world, environment_variables)
-    wait_for_namespace(world)
+    wait_until_under_way(process)
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=60)[0].decode()
     assert process.returncode != 0, output

@@ -222,10 +222,13 @@ def test_two_overlays_in_conflict_fail_loudly(world: Any) -> None:
 
 def test_another_cluster_is_noticed(world: Any) -> None:
     world.up()
-    for name in ("gpu-operator", "gpupool-system", "trial-vision"):
+    names = ("gpu-operator", "gpupool-system", "trial-vision")
+    for name in names:
         world.kube.api.delete("v1", "Namespace", name)
     world.kube.wait(
-        "they are gone", lambda: world.kube.api.get("v1", "Namespace", "trial-vision") is None, timeout=60
+        "they are gone",
+        lambda: all(world.kube.api.get("v1", "Namespace", name) is None for name in names),
+        timeout=60,
     )
     for command in (world.preview, world.up, world.destroy):
         with pytest.raises(OtherClusterError, match="it is another cluster, or everything was deleted"):

@@ -101,7 +101,10 @@ def initialised(kube: Any) -> list[bool]:
     """Of every node claim, whether Karpenter counts its node as complete."""
     claims = kube.api.list("karpenter.sh/v1", "NodeClaim")
     return [
-        any(row["type"] == "Initialized" and row["status"] == "True" for row in claim["status"]["conditions"])
+        any(
+            row["type"] == "Initialized" and row["status"] == "True"
+            for row in claim.get("status", {}).get("conditions", [])
+        )
         for claim in claims
     ]
 
