@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
+
+
+def pytest_configure() -> None:
+    """A shell starts background jobs, which a CI run may be, with Ctrl-C ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
