@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pytest_configure() -> None:
-    """A shell starts background jobs, which a CI run may be, with Ctrl-C ignored, and children inherit that."""
+    """A shell starts background jobs, as a CI run may be one, with Ctrl-C ignored; children inherit that."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
