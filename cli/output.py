@@ -11,14 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gpupool.findings import GpupoolError, SpecError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 class Format(StrEnum):
@@ -29,15 +26,6 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
-
-
-def console(stderr: bool = False) -> Console:
-    """A rich console; colour only where the stream is a terminal, never a wrapped line in a pipe."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else 200
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=not stream.isatty())
 
 
 def print_json(value: Any) -> None:
@@ -74,7 +62,10 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
     that stdout stays what the verb prints.
     """
     if sys.stderr.isatty():
-        with console(stderr=True).status(title) as status:
+        # Imported here, because start-up time is a figure that `make bench` holds.
+        from rich.console import Console
+
+        with Console(stderr=True, highlight=False).status(title) as status:
             yield lambda step: status.update(f"{title}: {step}")
     else:
         sys.stderr.write(f"{title} ...\n")

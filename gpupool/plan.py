@@ -8,7 +8,7 @@ number such as the slices of a node is worked out here once and typed nowhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -113,8 +113,6 @@ class Pool:
     node_selector: Mapping[str, str]
     labels: Mapping[str, str]
     """All labels of the pool's nodes: the user's and those that steer device plugin and MIG manager."""
-    own_labels: Mapping[str, str]
-    """The user's labels alone."""
     taints: tuple[Taint, ...]
     fallback_to: tuple[str, ...]
     max_unavailable: int
@@ -314,7 +312,6 @@ class Plan:
     prometheus_operator: bool
     dcgm_interval: str
     queue_enabled: bool
-    delivery: Mapping[str, str | None] = field(default_factory=dict)
 
     def pool(self, name: str) -> Pool:
         """The pool of that name. Raises KeyError."""

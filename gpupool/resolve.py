@@ -101,7 +101,6 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         node_names=tuple(nodes.names),
         node_selector=nodes.selector,
         labels=_node_labels(pool, mig),
-        own_labels=pool.labels,
         taints=_taints(pool),
         fallback_to=tuple(pool.fallback_to),
         max_unavailable=pool.maintenance.max_unavailable,
