@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -59,7 +61,9 @@ def control_plane() -> Iterator[ControlPlane]:
 def kube(control_plane: ControlPlane) -> Iterator[Kube]:
     """The shared control plane's API, as it is; the test cleans up what it makes."""
     api = control_plane.api()
-    yield Kube(api)
+    karpenter = next(part.pid for part in control_plane.status().components if part.name == "karpenter")
+    assert karpenter is not None
+    yield Kube(api, karpenter)
     api.close()
 
 
@@ -74,8 +78,32 @@ def cluster(kube: Kube) -> Iterator[Kube]:
 class Kube:
     """Get, apply, delete and wait, with messages that say what was there instead."""
 
-    def __init__(self, api: KubeApi) -> None:
+    def __init__(self, api: KubeApi, karpenter: int) -> None:
         self.api = api
+        self._karpenter = karpenter
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Karpenter stands still meanwhile, and then sees all pods made in the block together.
+
+        It knows the slices of a node only once the node offers them: for pods that arrive while their node
+        starts it starts another one, so counts of nodes hold for pods of one batch (Karpenter 1.14.1).
+        """
+        os.kill(self._karpenter, signal.SIGSTOP)
+        try:
+            yield
+            self.wait("the scheduler has seen every pod", self._every_pod_judged)
+        finally:
+            os.kill(self._karpenter, signal.SIGCONT)
+
+    def _every_pod_judged(self) -> bool:
+        fresh = [
+            pod["metadata"]["name"]
+            for pod in self.api.list("v1", "Pod")
+            if not pod["status"].get("conditions")
+        ]
+        assert not fresh, f"not judged yet: {fresh}"
+        return True
 
     def apply(self, *things: Object) -> None:
         """Server-side apply of each; one without a namespace goes to `default` if its kind wants one."""

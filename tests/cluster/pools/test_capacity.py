@@ -26,16 +26,23 @@ def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> No
     """As many pods as fit on N nodes start N nodes; one more starts one more; beyond max it stays Pending."""
     gpupool.up()
     made: dict[str, int] = {}
-    for pool in POOLS:
-        resources = wanted(pool, pool.nodes_max - 1)
-        make_pods(cluster, pool, resources)
-        made[pool.name] = len(resources)
+    with cluster.at_once():
+        for pool in POOLS:
+            resources = wanted(pool, pool.nodes_max - 1)
+            make_pods(cluster, pool, resources)
+            made[pool.name] = len(resources)
     for pool in POOLS:
         count = made[pool.name]
         cluster.wait(
             f"{count} pods of {pool.name} run", lambda p=pool, c=count: running_on(cluster, p, c), 90
         )
-        assert len(nodes_of(cluster, pool)) == pool.nodes_max - 1, cluster.summary()
+    for pool in POOLS:
+        # A busy Karpenter may start a node too many (docs/known-limits.md); it goes as it is empty.
+        cluster.wait(
+            f"{pool.name} has {pool.nodes_max - 1} nodes",
+            lambda p=pool: len(nodes_of(cluster, p)) == p.nodes_max - 1,
+            120,
+        )
 
     for pool in POOLS:
         make_pods(cluster, pool, wanted(pool, 1)[:1], made[pool.name])

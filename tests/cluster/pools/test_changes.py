@@ -112,7 +112,8 @@ def test_replicas_reach_the_nodes_without_replacing_them(small: CommandLine, clu
 
 def test_layout_replaces_nodes_within_the_budget(small: CommandLine, cluster: Any) -> None:
     parted = small.plan.pool("parted")
-    make_pods(cluster, parted, ["nvidia.com/mig-3g.40gb"] * 8, first=100)
+    with cluster.at_once():
+        make_pods(cluster, parted, ["nvidia.com/mig-3g.40gb"] * 8, first=100)
     cluster.wait("two nodes", lambda: running_on(cluster, parted, 9), 60)
     old = set(nodes_of(cluster, parted))
     assert len(old) == 2

@@ -14,8 +14,8 @@ PLUGIN = "nvidia.com/device-plugin.config"
 MIG = "nvidia.com/mig.config"
 
 
-def pool(name: str, machine: str, node_labels: dict[str, str], limits: dict[str, str]) -> Object:
-    """A NodePool of one instance type; nodes are never consolidated."""
+def pool(name: str, machine: str, node_labels: dict[str, str], limits: dict[str, str], empty: str) -> Object:
+    """A NodePool of one instance type; its nodes go when they were empty for `empty`, a duration or Never."""
     template = {
         "metadata": {"labels": {"pool": name} | node_labels},
         "spec": {
@@ -28,7 +28,11 @@ def pool(name: str, machine: str, node_labels: dict[str, str], limits: dict[str,
             ],
         },
     }
-    spec = {"limits": limits, "disruption": {"consolidateAfter": "Never"}, "template": template}
+    spec = {
+        "limits": limits,
+        "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": empty},
+        "template": template,
+    }
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec}
 
 
@@ -55,7 +59,9 @@ NODE_CLASS = {
 
 def prepare(operator: Any, name: str, machine: str, config: dict[str, str], **more: Any) -> None:
     """Make a pool of at most `nodes` nodes with an overlay of `capacity`, and wait until Karpenter knows."""
-    operator.kube.apply(NODE_CLASS, pool(name, machine, config, {"nodes": str(more["nodes"])}))
+    operator.kube.apply(
+        NODE_CLASS, pool(name, machine, config, {"nodes": str(more["nodes"])}, more.get("empty", "Never"))
+    )
     if "capacity" in more:
         operator.kube.apply(overlay(name, machine, more["capacity"]))
 
@@ -72,10 +78,11 @@ def test_karpenter_counts_slices_and_the_operator_delivers_them(operator: Any, m
     ts4 = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
     operator.plugin_configs("plugin-4", ts4=ts4)
     operator.policy(plugin_map="plugin-4")
-    prepare(operator, "slices", A10G, {PLUGIN: "ts4"}, nodes=3, capacity={"nvidia.com/gpu": "4"})
-    make_pods("job", 4, {"nvidia.com/gpu": 1}, selector={"pool": "slices"}, tolerate=["gpu"])
+    prepare(operator, "slices", A10G, {PLUGIN: "ts4"}, nodes=3, capacity={"nvidia.com/gpu": "4"}, empty="5s")
+    with operator.kube.at_once():
+        make_pods("job", 4, {"nvidia.com/gpu": 1}, selector={"pool": "slices"}, tolerate=["gpu"])
     operator.wait("all four run", lambda: len(operator.kube.running()) == 4)
-    assert len(operator.kube.nodes("pool=slices")) == 1
+    operator.wait("one node is enough", lambda: len(operator.kube.nodes("pool=slices")) == 1, 60)
 
 
 def test_karpenter_fills_mig_nodes_and_stops_at_the_limit(operator: Any, make_pods: MakePods) -> None:
@@ -85,7 +92,8 @@ def test_karpenter_fills_mig_nodes_and_stops_at_the_limit(operator: Any, make_po
     prepare(operator, "mig", A100, {PLUGIN: "mixed", MIG: "split"}, nodes=2, capacity=capacity)
     asked = {"nvidia.com/mig-3g.40gb": 1}
     for prefix, more, pods, nodes in (("a", 8, 8, 1), ("b", 1, 9, 2), ("c", 7, 16, 2)):
-        make_pods(prefix, more, asked, selector={"pool": "mig"}, tolerate=["gpu"])
+        with kube.at_once():
+            make_pods(prefix, more, asked, selector={"pool": "mig"}, tolerate=["gpu"])
         operator.wait(f"{pods} pods run", lambda pods=pods: len(kube.running()) == pods)
         assert len(kube.nodes("pool=mig")) == nodes
     make_pods("late", 1, asked, selector={"pool": "mig"}, tolerate=["gpu"])
