@@ -1,6 +1,6 @@
 """What a check says: findings with their object, place and explanation.
 
-The one vocabulary between the engine, the bundle rules and whoever prints them. It must not evaluate or print.
+The one vocabulary of the engine, the bundle rules and whoever prints them. It must not evaluate or print.
 """
 
 from __future__ import annotations
