@@ -309,6 +309,8 @@ class Plan:
     priorities: tuple[Priority, ...]
     """Highest first."""
     tenants: tuple[Tenant, ...]
+    monthly_usd_max: float | None
+    """Ceiling for all pools at their maximum, USD a month; None where the file sets none."""
     prometheus_operator: bool
     dcgm_interval: str
     queue_enabled: bool

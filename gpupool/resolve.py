@@ -162,6 +162,7 @@ def _plan(context: Context) -> plan.Plan:
             for p in environment.priorities
         ),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
+        monthly_usd_max=environment.cost.monthly_usd_max,
         prometheus_operator=environment.monitoring.prometheus_operator,
         dcgm_interval=environment.monitoring.dcgm_interval,
         queue_enabled=environment.queue.enabled,

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from gpupool.spec_cost import Cost
 from gpupool.spec_services import Delivery, Monitoring, Policies, Queue
 from gpupool.spec_types import (
     AccountName,
@@ -295,6 +296,8 @@ class Environment(Model):
     """Teams that share the pools."""
     queue: Queue = Queue()
     """The job queue."""
+    cost: Cost = Cost()
+    """What everything together may cost."""
     policies: Policies = Policies()
     """What is enforced."""
     delivery: Delivery = Delivery()
