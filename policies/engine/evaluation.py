@@ -1,0 +1,179 @@
+"""Evaluates one compiled policy on one request with one parameter: what the API server's validator decides.
+
+After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order, budgets,
+messages and what an error leads to. It must not decide about bindings or print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from policies.engine.cel import Budget, BudgetExceeded, CelError, Program, Scope
+from policies.engine.compiled_policy import CompiledPolicy, CompiledValidation
+from policies.engine.policy import Expression
+
+CONDITIONS_BUDGET = 2_500_000
+VALIDATIONS_BUDGET = 10_000_000
+"""CEL cost units, about 10 to the microsecond (apis/cel/config.go)."""
+_MAX_MESSAGE_BYTES = 5 * 1024
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One validation that does not hold, or one error."""
+
+    kind: Literal["violation", "error", "audit-error"]
+    message: str
+    """The API server's words."""
+    expression: Expression | None = None
+    reason: str = "Invalid"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the policy's variables that the expression reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one evaluation led to; no decisions means that the request may pass."""
+
+    decisions: tuple[Decision, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    evaluated: int = 0
+    """How many expressions were evaluated."""
+    applied: bool = True
+    """False where a match condition took the request out."""
+
+
+class Evaluation:
+    """The policy, applied to the values of one request and one parameter."""
+
+    def __init__(self, compiled: CompiledPolicy, scope: Scope) -> None:
+        self._compiled = compiled
+        self._scope = scope
+        self._evaluated = 0
+
+    def verdict(self) -> Verdict:
+        """Decides. An error is a decision of its own; what it leads to is up to the policy's failurePolicy."""
+        condition = self._conditions()
+        if condition is False:
+            return Verdict(evaluated=self._evaluated, applied=False)
+        if isinstance(condition, Decision):
+            return Verdict((condition,), evaluated=self._evaluated)
+        decisions = self._validations()
+        annotations, wrong = self._audit_annotations()
+        return Verdict((*decisions, *wrong), annotations, self._evaluated)
+
+    def _conditions(self) -> bool | Decision:
+        """Whether all conditions hold; one that is false outweighs errors of the others."""
+        compiled = self._compiled
+        if not compiled.conditions:
+            return True
+        scope = self._scope.with_values({"namespaceObject": None}, budget=Budget(CONDITIONS_BUDGET))
+        errors: list[tuple[Expression, str]] = []
+        for row, program in compiled.conditions:
+            try:
+                if self._run(program, scope) is False:
+                    return False
+            except BudgetExceeded:
+                return Decision("error", _OUT_OF_BUDGET, row)
+            except CelError as error:
+                errors.append((row, _failed(row, error)))
+        if not errors:
+            return True
+        texts = list(dict.fromkeys(text for _, text in errors))
+        message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        return Decision("error", message, errors[0][0])
+
+    def _validations(self) -> list[Decision]:
+        budget = Budget(VALIDATIONS_BUDGET)
+        scope = self._scope.with_variables(self._compiled.variables, budget=budget)
+        results: list[tuple[CompiledValidation, Decision | bool]] = []
+        for item in self._compiled.validations:
+            row = item.validation.expression
+            try:
+                results.append((item, self._run(item.program, scope) is True))
+            except BudgetExceeded:
+                return [Decision("error", _OUT_OF_BUDGET, row)]
+            except CelError as error:
+                message = _failed(row, error)
+                results.append((item, Decision("error", message, row, values=self._values(item, scope))))
+        if all(result is True for _, result in results) and not budget.is_tight:
+            return []  # no message will be read, and none can run out of what is left
+        messages = self._messages([item for item, _ in results], budget)
+        decisions = []
+        for number, (item, result) in enumerate(results):
+            row = item.validation.expression
+            if isinstance(result, Decision):
+                decisions.append(result)
+            elif messages is None:
+                decisions.append(Decision("error", f"failed messageExpression: {_OUT_OF_BUDGET}", row))
+            elif not result:
+                reason = item.validation.reason
+                worded = messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
+                decisions.append(Decision("violation", worded, row, reason, self._values(item, scope)))
+        return decisions
+
+    def _messages(self, items: list[CompiledValidation], budget: Budget) -> list[str] | None:
+        """The text of each message expression, empty where it gives none; None when the budget ran out."""
+        without = self._scope.without("authorizer", "authorizer.requestResource")
+        scope = without.with_variables(self._compiled.variables, budget=budget)
+        texts = []
+        for item in items:
+            text: Any = ""
+            if item.message:
+                try:
+                    text = self._run(item.message, scope)
+                except BudgetExceeded:
+                    return None
+                except CelError:
+                    text = ""
+            texts.append(_usable(text))
+        return texts
+
+    def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
+        found: dict[str, str] = {}
+        if not self._compiled.audit_annotations:
+            return found, []
+        wrong: list[Decision] = []
+        scope = self._scope.with_variables(self._compiled.variables, budget=Budget(VALIDATIONS_BUDGET))
+        for row, program in self._compiled.audit_annotations:
+            try:
+                value = self._run(program, scope)
+            except BudgetExceeded:
+                return {}, [Decision("error", _OUT_OF_BUDGET, row)]
+            except CelError as error:
+                wrong.append(Decision("audit-error", _failed(row, error), row))
+                continue
+            if value is not None and (text := value.strip()):
+                found[row.name] = text
+        return found, wrong
+
+    def _values(self, item: CompiledValidation, scope: Scope) -> dict[str, Any]:
+        """Values of the policy's variables that the expression reads, for the reader of a finding."""
+        values: dict[str, Any] = {}
+        for name in sorted(item.program.reads):
+            if name.startswith("variables."):
+                program = self._compiled.variables[name.removeprefix("variables.")]
+                try:
+                    values[name] = program.evaluate(scope)
+                except CelError as error:
+                    values[name] = f"({error})"
+        return values
+
+    def _run(self, program: Program, scope: Scope) -> Any:
+        self._evaluated += 1
+        return program.evaluate(scope)
+
+
+def _failed(row: Expression, error: CelError) -> str:
+    return f"expression '{row.text}' resulted in error: {error}"
+
+
+def _usable(text: Any) -> str:
+    """A message the API server would show: neither blank, too long, nor of several lines."""
+    if not isinstance(text, str):
+        return ""
+    text = text.strip()
+    return "" if len(text.encode()) > _MAX_MESSAGE_BYTES or "\n" in text else text

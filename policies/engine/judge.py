@@ -1,0 +1,218 @@
+"""Judges objects by policies: the API server's dispatcher, offline.
+
+    requests of one object  x  policies that match  x  bindings that match  x  parameters  ->  findings
+
+After `admission/plugin/policy/validating/dispatcher.go` of the API server 1.36. Unlike the server, which answers
+with the first denial, it reports every one. It reads no files and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from policies.engine.admission_view import as_admitted, pod_templates
+from policies.engine.cel import Scope
+from policies.engine.documents import Document
+from policies.engine.evaluation import Decision, Evaluation
+from policies.engine.kinds import Kinds, Resource
+from policies.engine.matching import is_exempt, match
+from policies.engine.outcome import Level, ObjectRef, PolicyFinding
+from policies.engine.parameters import ParameterError, Parameters
+from policies.engine.policy import Binding, Policy
+from policies.engine.policy_set import BoundPolicy, PolicySet
+from policies.engine.request import Request, User
+
+Body = dict[str, Any]
+_LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
+
+
+class Judge:
+    """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
+
+    def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds, rbac: Any = None) -> None:
+        self._policies = policies.policies
+        self._kinds = kinds
+        self._rbac = rbac
+        bodies = [document.body for document in context]
+        self._parameters = Parameters(bodies, kinds)
+        self._namespaces = {
+            body["metadata"]["name"]: as_admitted(body, kinds, operation="CREATE")
+            for body in bodies
+            if body.get("kind") == "Namespace" and body.get("apiVersion") == "v1" and _name(body)
+        }
+        self._labels = {
+            name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()
+        }
+        self.evaluations = 0
+        """CEL expressions evaluated so far."""
+        self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
+        """Objects that each policy was evaluated on so far."""
+
+    def judge(
+        self,
+        document: Document,
+        *,
+        operation: str = "CREATE",
+        old: Mapping[str, Any] | None = None,
+        user: User = User(),  # noqa: B008  (immutable)
+    ) -> list[PolicyFinding]:
+        """Every finding about one object.
+
+        `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
+        itself, and DELETE takes the document for the old object.
+        """
+        resource = resource_of(document.body, self._kinds)
+        if is_exempt(resource):
+            return []
+        request = self._request(document.body, resource, operation, old, user)
+        findings = self._on(request, document, "", self._policies)
+        for_templates = [bound for bound in self._policies if bound.compiled.policy.judges_pod_templates]
+        if for_templates and operation != "DELETE":
+            pods = self._kinds.resource("v1", "Pod")
+            assert pods is not None
+            for path, pod in pod_templates(document.body):
+                inner = self._request(pod, pods, "CREATE", None, user)
+                findings += self._on(inner, document, path, for_templates)
+        return findings
+
+    def _request(
+        self, body: Mapping[str, Any], resource: Resource, operation: str, old: Mapping[str, Any] | None, user: User
+    ) -> Request:
+        new = as_admitted(dict(body), self._kinds, operation=operation) if operation != "DELETE" else None
+        before: Body | None = None
+        if operation in ("UPDATE", "DELETE"):
+            before = as_admitted(dict(old if old is not None else body), self._kinds, operation=operation)
+        metadata = (new or before or {}).get("metadata") or {}
+        name = str(metadata.get("name") or "")
+        if operation == "CREATE" and not (body.get("metadata") or {}).get("name"):
+            name = ""  # the server generates it after it has made up the request
+        namespace = ""
+        if resource.namespaced:
+            namespace = str(metadata.get("namespace") or "default")
+        elif resource.kind == "Namespace" and resource.group == "":
+            namespace = name
+        return Request(operation, resource, name, namespace, new, before, user)
+
+    def _on(
+        self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
+    ) -> list[PolicyFinding]:
+        findings: list[PolicyFinding] = []
+        scope: Scope | None = None
+        for bound in policies:
+            policy = bound.compiled.policy
+            matched = match(policy.match, request, self._kinds, self._labels)
+            if matched is None:
+                continue
+            applied = False
+            for binding in bound.bindings:
+                if match(binding.match, request, self._kinds, self._labels) is None:
+                    continue
+                if scope is None:
+                    scope = self._scope(request)
+                try:
+                    parameters = self._parameters.of(policy, binding, request.namespace)
+                except ParameterError as error:
+                    applied = True
+                    decision = Decision("error", f"failed to configure binding: {error}")
+                    level: Level = "deny" if policy.fails_closed else "audit"
+                    findings.append(_finding(policy, binding, decision, level, document, path))
+                    continue
+                view = scope.with_values({"request": request.as_cel(matched)})
+                for parameter in parameters:
+                    values = view.with_values({"params": parameter}) if policy.param_kind else view
+                    verdict = Evaluation(bound.compiled, values).verdict()
+                    self.evaluations += verdict.evaluated
+                    applied = applied or verdict.applied
+                    for decision in verdict.decisions:
+                        level = _level(policy, binding, decision)
+                        findings.append(_finding(policy, binding, decision, level, document, path))
+            self.matched[policy.name] += applied
+        return findings
+
+    def _scope(self, request: Request) -> Scope:
+        namespace = None
+        if request.namespace and not request.is_namespace:
+            namespace = self._namespaces.get(request.namespace) or _bare_namespace(request.namespace)
+        values = {
+            "object": request.object,
+            "oldObject": request.old_object,
+            "namespaceObject": namespace,
+        }
+        return Scope(values)
+
+
+def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
+    """The resource of an object; of an unknown kind the most likely one, as `kubectl` would guess it."""
+    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+    known = kinds.resource(api_version, kind)
+    if known is not None:
+        return known
+    group, _, version = api_version.rpartition("/")
+    namespaced = bool((body.get("metadata") or {}).get("namespace"))
+    return Resource(group, version, kind, guessed_plural(kind), namespaced)
+
+
+def guessed_plural(kind: str) -> str:
+    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
+    name = kind.lower()
+    if name.endswith("s"):
+        return name + "es"
+    if name.endswith("y"):
+        return name[:-1] + "ies"
+    return name + "s"
+
+
+def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
+    if decision.kind != "violation" and not policy.fails_closed:
+        return "audit"  # the server lets it pass; say at least that it did not hold
+    if decision.kind == "audit-error":
+        return "deny"  # denied whatever the binding's actions are
+    return next(_LEVELS[action] for action in ("Deny", "Warn", "Audit") if action in binding.actions)
+
+
+def _finding(
+    policy: Policy, binding: Binding, decision: Decision, level: Level, document: Document, path: str
+) -> PolicyFinding:
+    metadata = document.body.get("metadata") or {}
+    line, column = document.position(path)
+    message = decision.message
+    if decision.kind != "violation" and not policy.fails_closed:
+        message += " (ignored: failurePolicy Ignore)"
+    return PolicyFinding(
+        level=level,
+        rule=policy.name,
+        message=message,
+        binding=binding.name,
+        object=ObjectRef(
+            str(document.body.get("apiVersion", "")),
+            str(document.body.get("kind", "")),
+            metadata.get("namespace"),
+            str(metadata.get("name") or metadata.get("generateName") or ""),
+        ),
+        file=document.file,
+        line=line,
+        column=column,
+        path=path,
+        reason=decision.reason if decision.kind == "violation" else "",
+        expression=decision.expression.text if decision.expression else "",
+        values=decision.values,
+        title=policy.text("title"),
+        why=policy.text("why"),
+        fix=policy.text("fix"),
+    )
+
+
+def _name(body: Mapping[str, Any]) -> str:
+    return str((body.get("metadata") or {}).get("name") or "")
+
+
+def _bare_namespace(name: str) -> Body:
+    """What is known of a namespace that the bundle does not hold."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }

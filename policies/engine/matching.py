@@ -1,0 +1,107 @@
+"""Whether a policy or a binding applies to a request.
+
+Rules after `admission/plugin/policy/matching` of the API server 1.36. It must not evaluate CEL: match
+conditions come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from policies.engine.kinds import Kinds, Resource
+from policies.engine.policy import BINDING, GROUP, POLICY, MatchResources, Rule
+from policies.engine.request import Request
+
+_EXEMPT = {
+    POLICY,
+    BINDING,
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+}
+
+
+def is_exempt(resource: Resource) -> bool:
+    """Whether no policy is ever asked: the admission configuration itself, so that it can be repaired."""
+    return resource.group == GROUP and resource.kind in _EXEMPT
+
+
+def match(
+    criteria: MatchResources, request: Request, kinds: Kinds, namespaces: Mapping[str, Mapping[str, str]]
+) -> Resource | None:
+    """The resource as which the request matches, or None. `namespaces` gives labels by namespace name.
+
+    A namespace that nobody gave has the one label that the server puts on all of them.
+    """
+    if not _in_namespace(criteria, request, namespaces) or not _labels_match(criteria, request):
+        return None
+    if _matching_rule(criteria.exclude, criteria.equivalent, request, kinds):
+        return None
+    if not criteria.rules:
+        return request.resource
+    return _matching_rule(criteria.rules, criteria.equivalent, request, kinds)
+
+
+def _in_namespace(
+    criteria: MatchResources, request: Request, namespaces: Mapping[str, Mapping[str, str]]
+) -> bool:
+    selector = criteria.namespace_selector
+    if not selector.requirements:
+        return True
+    if request.is_namespace and request.object is not None and not request.subresource:
+        return selector.matches(_labels(request.object))
+    if not request.namespace:
+        return True  # a cluster-scoped object other than a namespace is never exempt
+    default = {"kubernetes.io/metadata.name": request.namespace}
+    return selector.matches(namespaces.get(request.namespace, default))
+
+
+def _labels_match(criteria: MatchResources, request: Request) -> bool:
+    """Either of the old and the new object is enough."""
+    selector = criteria.object_selector
+    if not selector.requirements:
+        return True
+    bodies = [body for body in (request.object, request.old_object) if body is not None]
+    return any(selector.matches(_labels(body)) for body in bodies)
+
+
+def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
+    return (body.get("metadata") or {}).get("labels") or {}
+
+
+def _matching_rule(
+    rules: tuple[Rule, ...], equivalent: bool, request: Request, kinds: Kinds
+) -> Resource | None:
+    for rule in rules:
+        if _rule_matches(rule, request, request.resource):
+            return request.resource
+    if equivalent and rules:
+        others = [other for other in kinds.same(request.resource) if other != request.resource]
+        for rule in rules:
+            for other in others:
+                if _rule_matches(rule, request, other):
+                    return other
+    return None
+
+
+def _rule_matches(rule: Rule, request: Request, resource: Resource) -> bool:
+    if not _one_of(rule.operations, request.operation):
+        return False
+    if not _one_of(rule.groups, resource.group) or not _one_of(rule.versions, resource.version):
+        return False
+    if not any(
+        plural in ("*", resource.plural) and subresource in ("*", request.subresource)
+        for plural, subresource in rule.resources
+    ):
+        return False
+    if rule.scope != "*":
+        namespaced = bool(request.namespace) and not request.is_namespace
+        if namespaced != (rule.scope == "Namespaced"):
+            return False
+    return not rule.resource_names or request.name in rule.resource_names
+
+
+def _one_of(accepted: frozenset[str], value: str) -> bool:
+    return value in accepted or "*" in accepted

@@ -1,0 +1,66 @@
+"""Which parameter objects a binding hands to its policy.
+
+After `CollectParams` of the API server 1.36 (`admission/plugin/policy/generic`). The parameters are those of
+the bundle; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from policies.engine.kinds import Kinds
+from policies.engine.policy import Binding, Policy
+
+Body = dict[str, Any]
+NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAction"
+
+
+class ParameterError(Exception):
+    """The parameters can't be had; the text is the API server's."""
+
+
+class Parameters:
+    """The objects of a bundle that may serve as parameters."""
+
+    def __init__(self, bodies: Iterable[Body], kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._by_kind: dict[tuple[str, str], list[Body]] = {}
+        for body in bodies:
+            key = (str(body.get("apiVersion", "")), str(body.get("kind", "")))
+            self._by_kind.setdefault(key, []).append(body)
+
+    def of(self, policy: Policy, binding: Binding, namespace: str) -> list[Body | None]:
+        """One item for each evaluation: a parameter, or None where the policy takes none.
+
+        Empty where nothing is to be evaluated (parameterNotFoundAction Allow). Raises ParameterError.
+        """
+        if policy.param_kind is None or binding.param_ref is None:
+            return [None]
+        api_version, kind = policy.param_kind
+        reference = binding.param_ref
+        resource = self._kinds.resource(api_version, kind)
+        if resource is None:
+            raise ParameterError(f"paramKind kind `{api_version}, Kind={kind}` not known")
+        candidates = self._by_kind.get((api_version, kind), [])
+        if resource.namespaced:
+            where = reference.namespace or namespace
+            if not where:
+                raise ParameterError(
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                )
+            candidates = [body for body in candidates if _metadata(body).get("namespace", "default") == where]
+        elif reference.namespace:
+            raise ParameterError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        if reference.selector is not None:
+            selector = reference.selector
+            found = [body for body in candidates if selector.matches(_metadata(body).get("labels") or {})]
+        else:
+            found = [body for body in candidates if _metadata(body).get("name") == reference.name]
+        if not found and reference.deny_when_missing:
+            raise ParameterError(NOT_FOUND)
+        return list(found)
+
+
+def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return body.get("metadata") or {}

@@ -1,0 +1,127 @@
+"""All policies of a check with their bindings, compiled; and a finding for each that can't be used.
+
+What the API server would not accept is refused here, never passed over. It judges no objects (`judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from policies.engine.compiled_policy import CompiledPolicy, compile_policy
+from policies.engine.documents import Document
+from policies.engine.outcome import Level, ObjectRef, PolicyFinding
+from policies.engine.policy import BINDING, GROUP, POLICY, Binding
+from policies.engine.policy_reader import read_binding, read_policy
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPolicy:
+    """A policy with the bindings that put it into force."""
+
+    compiled: CompiledPolicy
+    bindings: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """Every usable policy, in the order of their names, and what is wrong with the rest."""
+
+    policies: tuple[BoundPolicy, ...]
+    findings: tuple[PolicyFinding, ...]
+
+
+def is_policy(document: Document) -> bool:
+    """Whether the document is a ValidatingAdmissionPolicy or a binding of one."""
+    group = str(document.body.get("apiVersion", "")).rpartition("/")[0]
+    return group == GROUP and document.body.get("kind") in (POLICY, BINDING)
+
+
+def read_policies(documents: Iterable[Document]) -> PolicySet:
+    """Reads, validates and compiles the policies and bindings among the documents."""
+    findings: list[PolicyFinding] = []
+    compiled: dict[str, CompiledPolicy] = {}
+    bindings: dict[str, Binding] = {}
+    known: dict[str, Document] = {}
+    for document in documents:
+        if not is_policy(document):
+            continue
+        if document.body["kind"] == BINDING:
+            binding, problems = read_binding(document)
+            if binding.name in bindings:
+                if bindings[binding.name].document.body != document.body:
+                    findings.append(_twice(document, bindings[binding.name].document))
+                continue
+            bindings[binding.name] = binding
+            findings += [engine_finding("invalid-binding", document, path, text) for path, text in problems]
+            continue
+        policy, problems = read_policy(document)
+        if policy.name in known:
+            if known[policy.name].body != document.body:
+                findings.append(_twice(document, known[policy.name]))
+            continue
+        known[policy.name] = document
+        findings += [engine_finding("invalid-policy", document, path, text) for path, text in problems]
+        if problems:
+            continue
+        outcome = compile_policy(policy)
+        if isinstance(outcome, CompiledPolicy):
+            compiled[policy.name] = outcome
+        else:
+            findings += [
+                engine_finding("invalid-policy", document, row.path, row.message, expression=row.expression)
+                for row in outcome
+            ]
+    findings += _loose_ends(known, list(bindings.values()))
+    bound = [
+        BoundPolicy(item, tuple(b for b in bindings.values() if b.policy == name))
+        for name, item in sorted(compiled.items())
+    ]
+    return PolicySet(tuple(bound), tuple(findings))
+
+
+def _loose_ends(known: dict[str, Document], bindings: Sequence[Binding]) -> list[PolicyFinding]:
+    findings = []
+    for binding in bindings:
+        if binding.policy and binding.policy not in known:
+            message = f"the policy {binding.policy!r} isn't here; give it too, or correct the name"
+            findings.append(engine_finding("unknown-policy", binding.document, "spec.policyName", message))
+    bound = {binding.policy for binding in bindings}
+    for name, document in known.items():
+        if name not in bound:
+            message = "no binding names this policy, so nothing enforces it; add a binding"
+            findings.append(engine_finding("unbound-policy", document, "", message, level="warn"))
+    return findings
+
+
+def _twice(document: Document, first: Document) -> PolicyFinding:
+    where = f"{first.file}:{first.line}" if first.line else first.file
+    message = f"the name is already taken by another one at {where}; rename one of them"
+    return engine_finding("duplicate-policy", document, "metadata.name", message)
+
+
+def engine_finding(
+    rule: str, document: Document, path: str, message: str, *, level: Level = "deny", expression: str = ""
+) -> PolicyFinding:
+    """A finding of the engine itself about a document."""
+    line, column = document.position(path)
+    metadata = document.body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    reference = ObjectRef(
+        str(document.body.get("apiVersion", "")),
+        str(document.body.get("kind", "")),
+        metadata.get("namespace"),
+        str(metadata.get("name") or metadata.get("generateName") or ""),
+    )
+    return PolicyFinding(
+        level,
+        rule,
+        message,
+        origin="engine",
+        object=reference,
+        file=document.file,
+        line=line,
+        column=column,
+        path=path,
+        expression=expression,
+    )

@@ -1,0 +1,89 @@
+"""One request to the API server, as admission sees it.
+
+It must not know where the object came from or which policies there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from policies.engine.kinds import Resource
+
+OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks: the verified identity of the API server's authentication, here chosen by the caller."""
+
+    name: str = "gpupool-check"
+    groups: tuple[str, ...] = ("system:authenticated",)
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def as_cel(self) -> dict[str, Any]:
+        """`request.userInfo`; empty fields are absent, as in the server's JSON."""
+        body: dict[str, Any] = {}
+        if self.name:
+            body["username"] = self.name
+        if self.uid:
+            body["uid"] = self.uid
+        if self.groups:
+            body["groups"] = list(self.groups)
+        if self.extra:
+            body["extra"] = {key: list(values) for key, values in self.extra.items()}
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A create, update or delete of one object."""
+
+    operation: str
+    resource: Resource
+    """Group, version and plural that the client addressed."""
+    name: str
+    """Empty while the server is still to generate it."""
+    namespace: str
+    """Empty for cluster-scoped objects; a Namespace object's own name for itself, as the server has it."""
+    object: dict[str, Any] | None
+    """None on DELETE."""
+    old_object: dict[str, Any] | None
+    """None on CREATE."""
+    user: User = User()
+    subresource: str = ""
+    dry_run: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_namespace(self) -> bool:
+        """Whether the object is a Namespace itself."""
+        return self.resource.group == "" and self.resource.plural == "namespaces"
+
+    def as_cel(self, matched: Resource) -> dict[str, Any]:
+        """The `request` variable for a policy whose rule matched the object as `matched`."""
+        own = self.resource
+        body: dict[str, Any] = {
+            "uid": "",
+            "kind": {"group": matched.group, "version": matched.version, "kind": matched.kind},
+            "resource": {"group": matched.group, "version": matched.version, "resource": matched.plural},
+            "requestKind": {"group": own.group, "version": own.version, "kind": own.kind},
+            "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
+            "operation": self.operation,
+            "userInfo": self.user.as_cel(),
+            "object": None,
+            "oldObject": None,
+            "dryRun": self.dry_run,
+            "options": dict(self.options) or None,
+        }
+        for key, value in (
+            ("name", self.name),
+            ("namespace", self.namespace),
+            ("subResource", self.subresource),
+            ("requestSubResource", self.subresource),
+        ):
+            if value:
+                body[key] = value
+        return body

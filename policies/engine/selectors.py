@@ -1,0 +1,107 @@
+"""Label selectors, as Kubernetes reads and applies them.
+
+It knows labels only; which object's labels are meant is the caller's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
+_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on the value of one label."""
+
+    key: str
+    operator: str
+    """In, NotIn, Exists or DoesNotExist."""
+    values: frozenset[str]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """NotIn and DoesNotExist hold for a label that is absent."""
+        if self.operator == "In":
+            return labels.get(self.key) in self.values
+        if self.operator == "NotIn":
+            return labels.get(self.key) not in self.values
+        return (self.key in labels) == (self.operator == "Exists")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All requirements together; one without any matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether every requirement holds."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
+    """The selector of a LabelSelector's JSON, and what is wrong with it as (path inside, message)."""
+    if body is None:
+        return Selector(), []
+    if not isinstance(body, dict):
+        return Selector(), [("", "a selector is a mapping of matchLabels and matchExpressions")]
+    problems = [(f"{key}", "unknown field") for key in body if key not in ("matchLabels", "matchExpressions")]
+    requirements: list[Requirement] = []
+    labels = body.get("matchLabels") or {}
+    if not isinstance(labels, dict):
+        problems.append(("matchLabels", "a mapping of label to value is expected"))
+        labels = {}
+    for key, value in labels.items():
+        path = f"matchLabels[{key}]"
+        problems += _wrong_key(key, path) + _wrong_value(value, path)
+        requirements.append(Requirement(key, "In", frozenset([str(value)])))
+    rows = body.get("matchExpressions") or []
+    if not isinstance(rows, list):
+        problems.append(("matchExpressions", "a list is expected"))
+        rows = []
+    for index, row in enumerate(rows):
+        requirement, wrong = _expression(row, f"matchExpressions[{index}]")
+        problems += wrong
+        if requirement:
+            requirements.append(requirement)
+    return Selector(tuple(requirements)), problems
+
+
+def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str, str]]]:
+    if not isinstance(row, dict):
+        return None, [(path, "a mapping of key, operator and values is expected")]
+    key, operator, values = str(row.get("key", "")), row.get("operator"), row.get("values") or []
+    problems = _wrong_key(key, f"{path}.key")
+    if operator not in _OPERATORS:
+        return None, [*problems, (f"{path}.operator", f"{operator!r} is none of {', '.join(_OPERATORS)}")]
+    if not isinstance(values, list):
+        return None, [*problems, (f"{path}.values", "a list is expected")]
+    if operator in ("In", "NotIn") and not values:
+        problems.append((f"{path}.values", f"{operator} needs at least one value"))
+    if operator in ("Exists", "DoesNotExist") and values:
+        problems.append((f"{path}.values", f"{operator} takes no values"))
+    for number, value in enumerate(values):
+        problems += _wrong_value(value, f"{path}.values[{number}]")
+    return Requirement(key, operator, frozenset(str(value) for value in values)), problems
+
+
+def _wrong_key(key: str, path: str) -> list[tuple[str, str]]:
+    prefix, slash, name = key.rpartition("/")
+    bad_prefix = slash and (len(prefix) > 253 or not _PREFIX.match(prefix))
+    if bad_prefix or len(name) > 63 or not _NAME.match(name):
+        return [(path, f"{key!r} is not a label key: [prefix/]name of letters, digits, '-', '_', '.'")]
+    return []
+
+
+def _wrong_value(value: Any, path: str) -> list[tuple[str, str]]:
+    if not isinstance(value, str):
+        return [(path, f"{value!r} is not a string; quote it")]
+    if len(value) > 63 or not _VALUE.match(value):
+        return [(path, f"{value!r} is not a label value: at most 63 letters, digits, '-', '_', '.'")]
+    return []
