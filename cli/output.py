@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.findings import GpupoolError, SpecError
+from gpupool.findings import Finding, GpupoolError
 
 
 class Format(StrEnum):
@@ -77,7 +77,7 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
 
     An error that carries a result has been printed by its verb, which knows more than the error says.
     """
-    findings = error.findings if isinstance(error, SpecError) else ()
+    findings = getattr(error, "findings", ())
     print_error(str(error))
     if findings:
         print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
@@ -86,5 +86,16 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
 
 
 def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:
-    """The contract of `validate --format json`: {findings: [{file, line, column, path, message, hint}]}."""
-    return {"findings": [finding.as_dict() for finding in findings]}
+    """The contract of `validate --format json`: {findings: [{file, line, column, path, message, hint}]}.
+
+    Findings of policy have the keys of `policy check --format json`.
+    """
+    return {"findings": [_finding(finding) for finding in findings]}
+
+
+def _finding(finding: Any) -> Mapping[str, Any]:
+    if isinstance(finding, Finding):
+        return finding.as_dict()
+    from cli.policy_json import finding_json as policy_finding
+
+    return policy_finding(finding)

@@ -1,0 +1,85 @@
+"""What policy says about an environment, before anything of it is sent.
+
+The one place that judges an environment's manifests: `gpupool preview`, `up` and `policy check ENV` ask here.
+It needs no cluster and no Pulumi. The engine is imported when something is judged, because other verbs start
+without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from generators import generate
+from generators.manifest import Bundle
+from gpupool.findings import GpupoolError
+from gpupool.plan import Plan
+
+if TYPE_CHECKING:
+    from policies.engine.documents import Document
+    from policies.engine.outcome import PolicyFinding, Report
+
+
+class PolicyRefusalError(GpupoolError):
+    """Policy denies an environment. `report` has everything that was found, warnings included."""
+
+    def __init__(self, environment: str, report: Report) -> None:
+        self.report = report
+        self.findings = shown(report)
+        denied = sum(finding.level == "deny" for finding in self.findings)
+        lines = [
+            *map(describe, self.findings),
+            f"policy refuses {environment}: {denied} denial{'s' if denied != 1 else ''}; the expressions and "
+            f"their values: gpupool policy check {environment}",
+        ]
+        super().__init__("\n".join(lines))
+
+
+def judge(
+    plan: Plan, today: date, extra_policies: Sequence[Document] = (), *, bundle: Bundle | None = None
+) -> Report:
+    """Judge what `plan` amounts to: by the policies among its manifests and `extra_policies`, and by the
+    rules over the whole bundle.
+
+    `bundle` is what `plan` generates, where the caller has it already; by `today` waivers expire.
+    Patches of objects that others own are not judged: nobody knows here what those are (the cluster's own
+    admission sees them, in a preview too). Helm releases are not judged object by object.
+    """
+    from policies.engine.check import check
+    from policies.engine.documents import from_bodies
+    from policies.engine.redaction import without_secrets
+
+    bundle = bundle or generate(plan)
+    bodies = [dict(manifest.body) for manifest in bundle if not manifest.patch]
+    documents = from_bodies(bodies, plan.environment)
+    return without_secrets(check(documents, policies=extra_policies), documents)
+
+
+def require(environment: str, report: Report) -> None:
+    """Raise PolicyRefusalError where `report` denies anything. `environment` is what the user called it."""
+    if report.denied:
+        raise PolicyRefusalError(environment, report)
+
+
+def shown(report: Report) -> tuple[PolicyFinding, ...]:
+    """What people are told: denials first, then warnings. Audit findings are for records."""
+    order = {"deny": 0, "warn": 1}
+    told = [finding for finding in report.findings if finding.level in order]
+    return tuple(sorted(told, key=lambda one: (order[one.level], one.rule, str(one.object or ""), one.path)))
+
+
+def describe(finding: PolicyFinding) -> str:
+    """A finding on one line: level, policy, object, what is wrong, how to put it right."""
+    return " ".join("".join(_parts(finding)).split())
+
+
+def _parts(finding: PolicyFinding) -> Iterator[str]:
+    yield f"{finding.level} {finding.rule}: "
+    if finding.object is not None:
+        yield f"{finding.object}: "
+    if finding.path:
+        yield f"{finding.path}: "
+    yield finding.message
+    if finding.fix:
+        yield f"; {finding.fix}"

@@ -1,0 +1,57 @@
+"""What a run of preview, up, refresh or destroy comes to: its result, and the error that carries one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gpupool.findings import GpupoolError
+from infra.stack_events import ObjectChange, Outcome
+
+if TYPE_CHECKING:
+    from policies.engine.outcome import PolicyFinding
+
+
+class StackError(GpupoolError):
+    """A run that did not get to its end. `result` is what it did get done."""
+
+    def __init__(self, message: str, result: Result | None = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run: what it did (or would do) to which objects."""
+
+    environment: str
+    operation: str
+    """preview, up, refresh or destroy."""
+    outcome: Outcome
+    seconds: float
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What else was done or found: a stale lock removed, objects that are not ready yet."""
+    refused: str | None = None
+    """Of a preview: why `up` will refuse this, and how to consent."""
+    findings: tuple[PolicyFinding, ...] = ()
+    """What policy warns of; what it denies is never run."""
+
+    @property
+    def objects(self) -> list[ObjectChange]:
+        """The objects that changed."""
+        return self.outcome.changed
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run as `--format json` promises it."""
+        return {
+            "environment": self.environment,
+            "operation": self.operation,
+            "changes": self.outcome.counts,
+            "objects": [entry.as_dict() for entry in self.objects],
+            "outputs": dict(self.outputs),
+            "notes": [*filter(None, [self.refused]), *self.notes, *self.outcome.warnings],
+            "errors": self.outcome.errors,
+            "seconds": round(self.seconds, 2),
+        }

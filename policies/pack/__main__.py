@@ -1,0 +1,16 @@
+"""Starts the policy pack: run by Pulumi's language host as a folder, or by the engine through `run`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+# Python puts this folder first; what is imported by the names of its modules must not be found here.
+sys.path[0] = str(_FOLDER.parents[1])
+
+from pulumi_policy import PolicyPack  # noqa: E402 - after the path is right
+
+from policies.pack.stack_policies import NAME, stack_policies  # noqa: E402
+
+PolicyPack(NAME, stack_policies(_FOLDER.parent))
