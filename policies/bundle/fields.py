@@ -1,0 +1,79 @@
+"""Reading unchecked objects: a field that is missing or of another type is empty, never an error.
+
+What is wrong with such an object is the API server's and the policies' business, not that of bundle rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOTHING: Mapping[str, Any] = {}
+
+
+def at(value: Any, *path: str) -> Any:
+    """What is at `path` inside `value`, None where there is nothing."""
+    for part in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
+
+
+def mapping(value: Any, *path: str) -> Mapping[str, Any]:
+    """The mapping at `path`, empty where there is none. Keys that are no text are left out."""
+    found = at(value, *path)
+    if not isinstance(found, Mapping):
+        return _NOTHING
+    return found if all(isinstance(key, str) for key in found) else _textual(found)
+
+
+def _textual(found: Mapping[Any, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in found.items() if isinstance(key, str)}
+
+
+def items(value: Any, *path: str) -> list[Any]:
+    """The list at `path`, empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, list) else []
+
+
+def text(value: Any, *path: str) -> str:
+    """The text at `path`, empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def labels(value: Any, *path: str) -> Mapping[str, str]:
+    """The labels at `path`; values that are no text are left out."""
+    return {key: inner for key, inner in mapping(value, *path).items() if isinstance(inner, str)}
+
+
+def count(value: Any) -> int | None:
+    """A whole number as a quantity says it: 8, "8", "1k"; None for anything else. Extended resources know
+    whole numbers only."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    if isinstance(value, int):
+        return value
+    digits = value.rstrip("kMGi")
+    factor = _SUFFIXES.get(value[len(digits) :], 0) if digits != value else 1
+    # int() alone would take " 8", "1_0" and other scripts' digits, and be slow at a million of them.
+    if not factor or not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+        return None
+    return int(digits) * factor
+
+
+def parsed(document: Any) -> Mapping[str, Any] | None:
+    """The mapping that YAML text inside an object holds; None where it holds none."""
+    if not isinstance(document, str):
+        return None
+    try:
+        value = yaml.load(document, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None
