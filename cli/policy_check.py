@@ -1,0 +1,188 @@
+"""Judging what `policy check` is pointed at: manifests as one bundle, each environment by its plan.
+
+Reads, hands over to the engine and gathers the reports; evaluates and prints nothing itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.policy_outputs import UNMATCHED, Check, relative
+from cli.policy_progress import patient_progress
+from cli.policy_targets import (
+    Targets,
+    is_environment,
+    policy_files,
+    read_manifests,
+    shipped_policies,
+    sort_targets,
+)
+from gpupool.findings import UsageError
+from policies.engine.outcome import PolicyFinding, Report
+
+if TYPE_CHECKING:
+    from gpupool.findings import Finding
+    from policies.engine.documents import Document
+
+POLICY = "ValidatingAdmissionPolicy"
+UNREADABLE = "unreadable"
+"""The rule under which files that can't be read are reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the command line asked for."""
+
+    targets: tuple[str, ...]
+    policies: tuple[Path, ...] = ()
+    user: str | None = None
+    groups: tuple[str, ...] = ()
+    operation: str = "CREATE"
+
+
+def run(question: Question) -> Check:
+    """Judge every target. Raises UsageError for targets that do not exist."""
+    started = time.monotonic()
+    targets = sort_targets(question.targets)
+    if targets.environments and (question.user or question.groups or question.operation != "CREATE"):
+        raise UsageError(
+            "--user, --group and --operation are for manifests; an environment is what `up` creates"
+        )
+    extra, unread = _read_policies(question.policies)
+    reports, sources = [Report(tuple(unread), 0, 0, {})], [relative(str(path)) for path in question.policies]
+    with patient_progress("policy check") as tell:
+        environments = list(targets.environments)
+        if targets.manifests or targets.stdin:
+            tell("reading manifests")
+            documents, problems = read_manifests(targets)
+            reports.append(Report(_unread(problems), 0, 0, {}))
+            environments += [Path(document.file) for document in documents if is_environment(document)]
+            documents = [document for document in documents if not is_environment(document)]
+            if not (documents or problems or environments):
+                raise UsageError(
+                    f"{', '.join(question.targets)}: nothing to judge; name what holds manifests"
+                )
+            policies, source = _policies_for(documents, extra, targets)
+            sources += source
+            if documents:
+                tell(f"judging {len(documents):,} objects")
+                reports.append(_judge_manifests(documents, policies, question))
+        for path in dict.fromkeys(environments):
+            tell(f"judging {path.stem}")
+            reports.append(_judge_environment(path, extra))
+            sources.append(relative(str(path)))
+    names = tuple(dict.fromkeys(sources))
+    return Check(_gather(reports), question.targets, names, time.monotonic() - started)
+
+
+def _read_policies(paths: Iterable[Path]) -> tuple[list[Document], Sequence[PolicyFinding]]:
+    """The documents of --policies. Raises UsageError where there is nothing."""
+    from policies.engine.documents import read_files
+
+    files: list[Path] = []
+    for path in paths:
+        found = policy_files(path) if path.exists() else []
+        if not found:
+            raise UsageError(f"--policies {path}: no such file, or no *.yaml in the folder")
+        files += found
+    if not files:
+        return [], ()
+    documents, problems = read_files(files)
+    return documents, _unread(problems)
+
+
+def _policies_for(
+    documents: Sequence[Document], extra: list[Document], targets: Targets
+) -> tuple[list[Document], list[str]]:
+    """What manifests are judged by besides the policies among them; and where all of them come from."""
+    from policies.engine.documents import read_files
+
+    own = list(dict.fromkeys(_origin(document, targets) for document in documents if _is_policy(document)))
+    if own or any(_is_policy(document) for document in extra):
+        return extra, own
+    folder = shipped_policies()
+    shipped, _ = read_files(sorted(folder.glob("*.yaml")))
+    return [*shipped, *extra], [relative(str(folder))]
+
+
+def _origin(document: Document, targets: Targets) -> str:
+    """The target that a document came with."""
+    path = Path(document.file)
+    found = next((target for target in targets.manifests if path.is_relative_to(target)), path)
+    return relative(str(found))
+
+
+def _is_policy(document: Document) -> bool:
+    return document.body.get("kind") == POLICY
+
+
+def _judge_manifests(documents: list[Document], policies: list[Document], question: Question) -> Report:
+    from policies.engine.check import check
+    from policies.engine.identity import identity
+    from policies.engine.redaction import without_secrets
+
+    user = identity(question.user or "", question.groups)
+    report = check(documents, policies=policies, user=user, operation=question.operation)
+    return without_secrets(report, [*documents, *policies])
+
+
+def _judge_environment(path: Path, extra: Sequence[Document]) -> Report:
+    """An environment's own policies, those of --policies, and the rules over its whole bundle."""
+    from datetime import date
+
+    from gpupool.findings import SpecError
+    from gpupool.resolve import read_plan
+    from infra.policy_gate import judge
+
+    try:
+        plan = read_plan(str(path))
+    except SpecError as error:
+        return Report(_unread(error.findings), 0, 0, {})
+    report = judge(plan, date.today(), extra)
+    # An environment's manifests were never text: the place to look at is the file that they follow from.
+    placed = (
+        replace(finding, file=str(path)) if finding.file in ("", plan.environment) else finding
+        for finding in report.findings
+    )
+    return replace(report, findings=tuple(placed))
+
+
+def _unread(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:
+    return tuple(
+        PolicyFinding(
+            level="deny",
+            rule=UNREADABLE,
+            message=problem.message,
+            origin="document",
+            file=problem.file,
+            line=problem.line,
+            column=problem.column,
+            path=problem.path,
+            fix=problem.hint,
+        )
+        for problem in problems
+    )
+
+
+def _gather(reports: Sequence[Report]) -> Report:
+    """All reports as one. A policy that matched something anywhere is not one that matched nothing."""
+    matched: dict[str, int] = {}
+    for report in reports:
+        for name, count in report.matched.items():
+            matched[name] = matched.get(name, 0) + count
+    findings = [
+        finding
+        for report in reports
+        for finding in report.findings
+        if not (finding.rule == UNMATCHED and finding.object and matched.get(finding.object.name))
+    ]
+    return Report(
+        tuple(findings),
+        sum(report.objects for report in reports),
+        sum(report.evaluations for report in reports),
+        matched,
+    )

@@ -1,0 +1,61 @@
+"""`policy check -o json`: the whole check for machines. The keys are a contract (docs/policies.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TextIO
+
+from cli.policy_outputs import relative
+
+if TYPE_CHECKING:
+    from cli.policy_outputs import Check
+    from policies.engine.outcome import PolicyFinding
+
+
+def write(check: Check, stream: TextIO) -> None:
+    """Write one indented JSON object."""
+    report = check.report
+    answer = {
+        "denied": report.denied,
+        "summary": {
+            "deny": check.count("deny"),
+            "warn": check.count("warn"),
+            "audit": check.count("audit"),
+            "objects": report.objects,
+            "evaluations": report.evaluations,
+        },
+        "targets": list(check.targets),
+        "policiesFrom": list(check.policies_from),
+        "policies": [{"name": name, "matched": count} for name, count in report.matched.items()],
+        "findings": [finding_json(finding) for finding in check.findings],
+    }
+    stream.write(json.dumps(answer, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def finding_json(finding: PolicyFinding) -> dict[str, Any]:
+    """A finding with every key, whether or not there is a value."""
+    ref = finding.object
+    return {
+        "level": finding.level,
+        "policy": finding.rule,
+        "origin": finding.origin,
+        "binding": finding.binding,
+        "object": ref
+        and {
+            "apiVersion": ref.api_version,
+            "kind": ref.kind,
+            "namespace": ref.namespace,
+            "name": ref.name,
+        },
+        "file": relative(finding.file) if finding.file else "",
+        "line": finding.line,
+        "column": finding.column,
+        "path": finding.path,
+        "message": finding.message,
+        "reason": finding.reason,
+        "expression": finding.expression,
+        "values": dict(finding.values),
+        "title": finding.title,
+        "why": finding.why,
+        "fix": finding.fix,
+    }

@@ -1,0 +1,133 @@
+"""What `policy check` is pointed at: environments, files and folders of manifests, standard input.
+
+Only sorts and reads; judges nothing. Environment files are told from manifests by their kind, so that a
+folder may hold both.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpupool.findings import UsageError
+
+if TYPE_CHECKING:
+    from gpupool.findings import Finding
+    from policies.engine.documents import Document
+
+STDIN = "-"
+_ENVIRONMENT = (
+    re.compile(rb"^kind:\s*[\"']?Environment\b", re.MULTILINE),
+    re.compile(rb"^apiVersion:\s*[\"']?gpupool\.dev/", re.MULTILINE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What is to be judged: each environment for itself, all manifests together as one bundle."""
+
+    environments: tuple[Path, ...]
+    manifests: tuple[Path, ...]
+    stdin: bool = False
+
+
+def sort_targets(targets: Sequence[str]) -> Targets:
+    """Tell environments from manifests. A plain name is an environment where there is one of that name.
+
+    Raises UsageError for a target that is neither.
+    """
+    environments: list[Path] = []
+    manifests: list[Path] = []
+    for target in targets:
+        path = Path(target)
+        if target == STDIN:
+            continue
+        environment = _environment(target)
+        if environment:
+            environments.append(environment)
+        elif path.is_dir():
+            manifests.append(path)
+        elif path.exists():
+            (environments if _is_environment(path) else manifests).append(path)
+        else:
+            raise UsageError(
+                f"{target}: no such environment, folder or file; name an environment "
+                f"({_known()}), a folder or a file of manifests, or - for standard input"
+            )
+    return Targets(tuple(environments), tuple(manifests), STDIN in targets)
+
+
+def read_manifests(targets: Targets) -> tuple[list[Document], list[Finding]]:
+    """Every object of the manifests and of standard input, and what could not be read."""
+    from policies.engine.documents import read_files, read_text
+
+    documents, findings = read_files(targets.manifests) if targets.manifests else ([], [])
+    if targets.stdin:
+        try:
+            text = sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
+        more, unread = read_text(text, "stdin")
+        documents, findings = [*documents, *more], [*findings, *unread]
+    return documents, findings
+
+
+def is_environment(document: Document) -> bool:
+    """Whether a document is one of our environment files rather than a Kubernetes object."""
+    body = document.body
+    return body.get("kind") == "Environment" and str(body.get("apiVersion", "")).startswith("gpupool.dev/")
+
+
+def policy_files(folder: Path) -> list[Path]:
+    """The files of `folder` that may hold policies, bindings and parameters, its `fixtures` left out."""
+    if folder.is_file():
+        return [folder]
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix in (".yaml", ".yml", ".json")
+        and path.is_file()
+        and not {"fixtures", "node_modules"} & set(path.relative_to(folder).parts[:-1])
+    )
+
+
+def shipped_policies() -> Path:
+    """The folder `policies` of the project that one stands in, else the one that came with gpupool."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "environments").is_dir() and any((folder / "policies").glob("*.yaml")):
+            return folder / "policies"
+    import policies
+
+    return Path(policies.__file__).parent
+
+
+def _environment(target: str) -> Path | None:
+    """The file of the environment that a plain name means. Nothing is imported that reads it."""
+    if "/" in target or target.endswith((".yaml", ".yml", ".json")):
+        return None
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "environments").is_dir():
+            path = folder / "environments" / f"{target}.yaml"
+            return path if path.is_file() else None
+    return None
+
+
+def _is_environment(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            head = file.read(1 << 20)
+    except OSError:
+        return False
+    return all(pattern.search(head) for pattern in _ENVIRONMENT)
+
+
+def _known() -> str:
+    from gpupool.load import environment_names
+
+    return ", ".join(environment_names()) or "none here"
