@@ -92,7 +92,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="admission-complete",
         title="Bindings name a policy and parameters that exist",
-        why="A binding of no policy enforces nothing; without its parameters one refuses or allows everything.",
+        why="A binding of no policy enforces nothing; one without parameters refuses or allows all.",
         fix=f"Add it, put its name right, {_DECLARE}.",
         level="deny",
         check=references.admission,

@@ -38,6 +38,24 @@ _TEMPLATES = {
 }
 """Kinds that make pods, and where in them the pod is."""
 
+_GROUPS = {
+    "ClusterPolicy": "nvidia.com",
+    "NodeOverlay": "karpenter.sh",
+    "NodePool": "karpenter.sh",
+    "PriorityClass": "scheduling.k8s.io",
+    "NetworkPolicy": "networking.k8s.io",
+    "PodDisruptionBudget": "policy",
+    "Job": "batch",
+    "CronJob": "batch",
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps"),
+    **dict.fromkeys(("RoleBinding", "ClusterRoleBinding"), "rbac.authorization.k8s.io"),
+    **dict.fromkeys(
+        ("ConfigMap", "Namespace", "Node", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota"), ""
+    ),
+    "Service": "",
+}
+"""Groups of kinds whose names others use as well, such as Kyverno's ClusterPolicy and Knative's Service."""
+
 Identity = tuple[str, str, str]
 """Kind, namespace (empty for cluster-scoped objects), name."""
 
@@ -150,10 +168,11 @@ class Bundle:
 
     @cached_property
     def by_kind(self) -> Mapping[str, list[BundleObject]]:
-        """The objects of each kind, in the bundle's order."""
+        """The objects of each kind, in the bundle's order, without those of other groups' kinds."""
         result: dict[str, list[BundleObject]] = {}
         for item in self.objects:
-            result.setdefault(item.kind, []).append(item)
+            if _GROUPS.get(item.kind, item.group) == item.group:
+                result.setdefault(item.kind, []).append(item)
         return result
 
     def of_kind(self, *kinds: str) -> list[BundleObject]:

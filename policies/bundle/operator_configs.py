@@ -44,9 +44,7 @@ class NodeLabels:
 def operators(bundle: Bundle) -> list[Operator]:
     """Every ClusterPolicy and every release of the operator's chart."""
     policies = [
-        Operator(item, "spec", mapping(item.body, "spec"))
-        for item in bundle.of_kind("ClusterPolicy")
-        if item.group == "nvidia.com"
+        Operator(item, "spec", mapping(item.body, "spec")) for item in bundle.of_kind("ClusterPolicy")
     ]
     charts = [release for release in bundle.releases if release.chart.rpartition("/")[2] == _CHART]
     return policies + [Operator(release, "values", release.values) for release in charts]
