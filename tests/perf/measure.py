@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 
@@ -25,9 +25,15 @@ def seconds(work: Callable[[], object], times: int) -> list[float]:
 
 
 def run(
-    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
+    command: Sequence[str | Path],
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+    accepted: Collection[int] = (0,),
 ) -> tuple[float, float]:
-    """Wall seconds and peak resident megabytes of a program. Raises Failed with its last words."""
+    """Wall seconds and peak resident megabytes (MiB) of a program.
+
+    Raises Failed with its last words when its exit status is none of `accepted`.
+    """
     with tempfile.TemporaryFile() as said:
         started = time.perf_counter()
         process = subprocess.Popen(
@@ -41,7 +47,7 @@ def run(
         _, status, usage = os.wait4(process.pid, 0)
         taken = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
+        if process.returncode not in accepted:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()[-500:]
             raise Failed(f"{' '.join(str(part) for part in command)}: exit {process.returncode}: {words}")
