@@ -60,7 +60,7 @@ def count(value: Any) -> int | None:
         return None
     if isinstance(value, int):
         return value
-    digits = value.rstrip("kMGi")
+    digits = value.rstrip("kKMGi")
     factor = _SUFFIXES.get(value[len(digits) :], 0) if digits != value else 1
     # int() alone would take " 8", "1_0" and other scripts' digits, and be slow at a million of them.
     if not factor or not digits.isascii() or not digits.isdigit() or len(digits) > 18:

@@ -1,0 +1,164 @@
+"""Bundle rules over random environments: silent on what the generators make, loud on what is broken in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import strategies as st
+
+from policies.bundle import Bundle, check_bundle
+from policies.bundle.fields import count
+from tests.environment_strategies import Data, environments, plan_of
+from tests.unit.policies.bundle.drafts import SHIPPED, Draft, draft_of, shipped
+
+slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+COUNTED_ON = (
+    "ConfigMap",
+    "EC2NodeClass",
+    "KWOKNodeClass",
+    "Node",
+    "NodeOverlay",
+    "NodePool",
+    "PriorityClass",
+)
+"""Kinds of which the Plan or another object needs every one that is generated."""
+
+
+def referred(draft: Draft) -> list[tuple[str, str]]:
+    """Kind and name of what a bundle is broken without."""
+    bodies = [*draft.bodies, *draft.patches]
+    bindings = [body for body in bodies if body["kind"] == "RoleBinding"]
+    named = {(binding["roleRef"]["kind"], binding["roleRef"]["name"]) for binding in bindings}
+    named |= {
+        (subject["kind"], subject["name"])
+        for binding in bindings
+        for subject in binding["subjects"]
+        if subject.get("namespace") == "gpupool-system"
+    }
+    named |= {("Namespace", body["metadata"].get("namespace")) for body in bodies}
+    named |= {("ResourceQuota", "gpupool")}
+    identities = [(body["kind"], body["metadata"]["name"]) for body in bodies]
+    return [found for found in identities if found[0] in COUNTED_ON or found in named]
+
+
+def places_of(environment: Data) -> bool:
+    """Whether the warm nodes' priority, -10, lies below all of the environment's."""
+    warm = any(pool["nodes"].get("warm") for pool in environment["pools"])
+    return not warm or all(priority["value"] > -10 for priority in environment["priorities"])
+
+
+@given(environments())
+@slow
+def test_what_is_generated_is_clean(environment: Data) -> None:
+    assume(places_of(environment))
+    assert draft_of(plan_of(environment)).findings() == []
+
+
+@given(environments(), st.data())
+@slow
+def test_a_missing_object_is_noticed(environment: Data, data: st.DataObject) -> None:
+    assume(places_of(environment))
+    draft = draft_of(plan_of(environment))
+    kind, name = data.draw(st.sampled_from(referred(draft)))
+    draft.drop(kind, name)
+    assert any(finding.level == "deny" for finding in draft.findings())
+
+
+@given(st.sampled_from(SHIPPED), st.data())
+@slow
+def test_a_missing_object_of_a_shipped_environment_is_noticed(name: str, data: st.DataObject) -> None:
+    draft = shipped(name)
+    kind, missing = data.draw(st.sampled_from(referred(draft)))
+    draft.drop(kind, missing)
+    assert any(finding.level == "deny" for finding in draft.findings())
+
+
+NUMBERS = ("capacity", "limits", "hard")
+
+
+def numbers(value: Any, path: tuple[Any, ...] = (), inside: bool = False) -> list[tuple[Any, ...]]:
+    """Paths of GPU counts in overlays, NodePools and quotas."""
+    if isinstance(value, dict):
+        return [
+            found
+            for key, inner in value.items()
+            for found in numbers(inner, (*path, key), inside or key in NUMBERS)
+        ]
+    return [path] if inside and (path[-1] == "nodes" or "nvidia.com/" in path[-1]) else []
+
+
+@given(environments(), st.integers(-10, 10).filter(bool), st.data())
+@slow
+def test_a_changed_number_is_noticed(environment: Data, by: int, data: st.DataObject) -> None:
+    assume(places_of(environment))
+    draft = draft_of(plan_of(environment))
+    kinds = ("NodeOverlay", "NodePool", "ResourceQuota")
+    places = [
+        (index, path)
+        for index, body in enumerate(draft.bodies)
+        if body["kind"] in kinds
+        for path in numbers(body["spec"], ("spec",))
+    ]
+    assume(places)
+    index, path = data.draw(st.sampled_from(places))
+    place = draft.bodies[index]
+    for part in path[:-1]:
+        place = place[part]
+    changed = int(place[path[-1]]) + by
+    assume(changed >= 0)
+    place[path[-1]] = str(changed)
+    assert any(finding.level == "deny" for finding in draft.findings()), (path, changed)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just("nvidia.com/gpu"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(), inner),
+    max_leaves=6,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place inside `value`."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [found for key, inner in pairs for found in paths(inner, (*path, key))]
+
+
+@given(
+    st.sampled_from(SHIPPED), st.booleans(), st.lists(st.tuples(st.integers(0), junk), min_size=1, max_size=4)
+)
+@settings(slow, max_examples=150)
+def test_junk_is_never_an_error(name: str, planned: bool, changes: list[tuple[int, Any]]) -> None:
+    """Nobody has checked what is in a folder; whatever it is, rules say something or nothing."""
+    draft = shipped(name)
+    for seed, value in changes:
+        body = (draft.bodies + draft.patches)[seed % len(draft.bodies + draft.patches)]
+        found = paths(body)
+        if found:
+            place: Any = body
+            *way, last = found[seed // 7 % len(found)]
+            for part in way:
+                place = place[part]
+            place[last] = value
+    bodies, patches = draft.bodies, draft.patches
+    check_bundle(
+        Bundle.of(
+            name, bodies, patches=patches, releases=draft.releases, plan=draft.plan if planned else None
+        )
+    )
+
+
+@given(junk)
+def test_a_count_is_a_whole_number_or_nothing(value: Any) -> None:
+    found = count(value)
+    assert found is None or isinstance(found, int)
+
+
+@given(
+    st.integers(0, 10**15), st.sampled_from([("", 1), ("k", 1000), ("M", 10**6), ("Ki", 1024), ("Gi", 2**30)])
+)
+@example(0, ("", 1))
+def test_counts_are_read_as_quantities(number: int, suffix: tuple[str, int]) -> None:
+    assert count(f"{number}{suffix[0]}") == number * suffix[1]
+    assert count(number) == number
