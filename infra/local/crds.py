@@ -51,7 +51,7 @@ def _module_files(tool: str, module: str, names: tuple[str, ...], report: Report
     with gobuild.locked(target.parent / f".{target.name}.lock", f"the CRDs of {module}", report):
         if not target.is_dir():
             report(f"fetching the CRDs of {module} {version}")
-            source = _download(tool, module)
+            source = module_folder(tool, module)
             fresh = target.with_name(f".{target.name}.new")
             fresh.mkdir(exist_ok=True)
             for name in names:
@@ -60,7 +60,7 @@ def _module_files(tool: str, module: str, names: tuple[str, ...], report: Report
     return target
 
 
-def _download(tool: str, module: str) -> Path:
+def module_folder(tool: str, module: str) -> Path:
     """The folder of a pinned module in Go's module cache, downloaded and checked against go.sum."""
     go = gobuild.require_go(TOOLS / tool / "go.mod")
     environment = {**os.environ, "GOFLAGS": "", "GOWORK": "off"}

@@ -1,0 +1,125 @@
+"""Which kinds there are and where they live: those of Kubernetes 1.36, and those of CRDs in a bundle.
+
+The built-in ones are data (kinds/*.json), written by `python -m infra.local.kinds_from_cluster` from a real
+server; they are read when they are asked for. It must not look at objects other than CRDs.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from policies.engine.documents import Document
+from policies.engine.schema import Schema, builtin, of_crd
+
+_DATA = Path(__file__).parent / "kinds" / "resources.json"
+KUBERNETES = "1.36"
+"""The release that the data is from."""
+_COHABITING = {("", "events"): "events", ("events.k8s.io", "events"): "events"}
+"""Resources of two groups that are stored as one (kube-apiserver 1.36, DefaultStorageFactory)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where the objects of one kind live, in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Kinds:
+    """The kinds that a cluster has."""
+
+    def __init__(
+        self, resources: Iterable[Resource], schemas: Mapping[tuple[str, str], Schema | str]
+    ) -> None:
+        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition."""
+        self._resources = tuple(resources)
+        self._schemas = dict(schemas)
+        self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
+        self._by_plural = {(row.group, row.version, row.plural): row for row in self._resources}
+
+    @classmethod
+    def builtin(cls) -> Kinds:
+        """The kinds of Kubernetes itself, alpha and beta ones included."""
+        return _builtin()
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._resources)
+
+    def with_crds(self, documents: Iterable[Document]) -> Kinds:
+        """These kinds and those that CustomResourceDefinitions among `documents` add; self where there are
+        none. A definition that isn't well formed adds nothing."""
+        added: dict[Resource, Schema] = {}
+        for document in documents:
+            body = document.body
+            if body.get("kind") == "CustomResourceDefinition" and str(body.get("apiVersion")).startswith(
+                "apiextensions.k8s.io/"
+            ):
+                added.update(_defined(body))
+        if not added:
+            return self
+        schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
+        kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
+        return Kinds([*kept, *added], {**self._schemas, **schemas})
+
+    def resource(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of `kind`, None for one that isn't known."""
+        return self._by_kind.get((api_version, kind))
+
+    def by_plural(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource called `pods` in a group ("" for core) and version."""
+        return self._by_plural.get((group, version, plural))
+
+    def same(self, resource: Resource) -> tuple[Resource, ...]:
+        """All that are stored as the same objects, `resource` included: what matchPolicy Equivalent covers."""
+        group = _COHABITING.get((resource.group, resource.plural), resource.group)
+        found = [
+            row
+            for row in self._resources
+            if row.plural == resource.plural and _COHABITING.get((row.group, row.plural), row.group) == group
+        ]
+        return tuple(found) or (resource,)
+
+    def schema(self, api_version: str, kind: str) -> Schema | None:
+        """The fields of a kind, None for one that isn't known."""
+        found = self._schemas.get((api_version, kind))
+        return builtin(found) if isinstance(found, str) else found
+
+
+@functools.cache
+def _builtin() -> Kinds:
+    resources, schemas = [], {}
+    for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
+        row = Resource(group, version, kind, plural, namespaced)
+        resources.append(row)
+        schemas[row.api_version, kind] = definition
+    return Kinds(resources, schemas)
+
+
+def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
+    """What a CustomResourceDefinition adds, by version that is served."""
+    try:
+        spec = body["spec"]
+        names, namespaced = spec["names"], spec.get("scope") == "Namespaced"
+        preserve = bool(spec.get("preserveUnknownFields"))
+        found = {}
+        for version in spec["versions"]:
+            if version.get("served", True):
+                row = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                raw = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+                found[row] = of_crd(raw, preserve=preserve, top=True)
+        return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
+    except (KeyError, TypeError, AttributeError):
+        return {}

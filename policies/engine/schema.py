@@ -1,0 +1,158 @@
+"""What a field of a kind may hold: names and types, of built-in kinds and of CRDs alike.
+
+Parts are made when they are asked for: a Pod has thousands of fields and a policy touches ten. Nothing here
+judges a value.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+_DATA = Path(__file__).parent / "kinds"
+ABSENT: Final = object()
+"""The default of a field that has none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
+    """One type. Two of the same built-in definition are the same object."""
+
+    type: str = ""
+    """array, boolean, integer, number, object, string, or "" for anything (also for int-or-string)."""
+    format: str = ""
+    """Of a string: date-time, micro-time or byte; for a CRD whatever it says."""
+    name: str = ""
+    """The definition, as io.k8s.api.core.v1.Container; empty where it has no name."""
+    properties: Mapping[str, Schema] = field(default_factory=dict, repr=False)
+    items: Schema | None = field(default=None, repr=False)
+    """Of a list: what is in it."""
+    values: Schema | None = field(default=None, repr=False)
+    """Of an object with any keys: what they hold."""
+    quantity: bool = False
+    int_or_string: bool = False
+    preserve_unknown: bool = False
+    """Whether fields that are not named here are kept."""
+    embedded: bool = False
+    """Whether it is a whole object of Kubernetes, with apiVersion, kind and metadata."""
+    nullable: bool = False
+    default: Any = field(default=ABSENT, repr=False)
+    """What the server puts in when the field is missing (CRDs); ABSENT for nothing."""
+    presence: str = ""
+    """Of a built-in field, how the server writes it: "" left out when empty, "?" when null only; "!" always
+    there, with its zero value; "*" always there, null if need be."""
+
+
+_SCALARS: Final = {
+    "string": Schema("string"),
+    "integer": Schema("integer"),
+    "number": Schema("number"),
+    "boolean": Schema("boolean"),
+    "bytes": Schema("string", "byte"),
+    "time": Schema("string", "date-time"),
+    "micro-time": Schema("string", "micro-time"),
+    "quantity": Schema("string", quantity=True),
+    "int-or-string": Schema(int_or_string=True),
+    "any": Schema(preserve_unknown=True),
+}
+_MODULES: Final = {
+    "meta.": "io.k8s.apimachinery.pkg.apis.",
+    "apiextensions.": "io.k8s.apiextensions-apiserver.pkg.apis.",
+    "apiregistration.": "io.k8s.kube-aggregator.pkg.apis.",
+}
+
+
+class _Fields(Mapping[str, Schema]):
+    """The fields of a built-in definition, or of a part of a CRD, made one by one."""
+
+    __slots__ = ("_made", "_make", "_raw")
+
+    def __init__(self, raw: Mapping[str, Any], make: Any) -> None:
+        self._raw, self._make = raw, make
+        self._made: dict[str, Schema] = {}
+
+    def __getitem__(self, key: str) -> Schema:
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._make(self._raw[key])
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._raw
+
+    def __iter__(self) -> Any:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
+@functools.cache
+def _package(name: str) -> dict[str, dict[str, str]]:
+    """The types of one Go package, `core.v1`."""
+    found: dict[str, dict[str, str]] = json.loads((_DATA / f"{name}.json").read_bytes())
+    return found
+
+
+@functools.cache
+def builtin(reference: str) -> Schema:
+    """The definition `core.v1.PodSpec` of the data files."""
+    package, _, name = reference.rpartition(".")
+    fields = _package(package)[name]
+    module = next((path for prefix, path in _MODULES.items() if package.startswith(prefix)), "io.k8s.api.")
+    whole = "kind" in fields and "metadata" in fields
+    properties = _Fields(fields, lambda text: _field(text, package))
+    return Schema("object", name=module + reference, properties=properties, embedded=whole)
+
+
+@functools.cache
+def _field(text: str, package: str) -> Schema:
+    """A field of a definition in `package`, as the data files write it."""
+    presence = text[0] if text[0] in "?!*" else ""
+    kind = text[len(presence) :]
+    if presence:
+        plain = _field(kind, package)
+        return _with_presence(plain, presence)
+    if kind.startswith("[]"):
+        return Schema("array", items=_field(kind[2:], package))
+    if kind.startswith("{}"):
+        return Schema("object", values=_field(kind[2:], package))
+    return _SCALARS.get(kind) or builtin(kind if "." in kind else f"{package}.{kind}")
+
+
+def _with_presence(schema: Schema, presence: str) -> Schema:
+    values = {name: getattr(schema, name) for name in Schema.__dataclass_fields__}
+    return Schema(**(values | {"presence": presence}))
+
+
+def of_crd(raw: Mapping[str, Any], *, preserve: bool = False, top: bool = False) -> Schema:
+    """The schema that a CRD gives as openAPIV3Schema; `top` is the object's own, which has metadata."""
+    kind = raw.get("type") or ""
+    preserve = preserve or bool(raw.get("x-kubernetes-preserve-unknown-fields"))
+    embedded = top or bool(raw.get("x-kubernetes-embedded-resource"))
+    properties: Mapping[str, Any] = raw.get("properties") or {}
+    made: Mapping[str, Schema] = _Fields(properties, of_crd)
+    if embedded:
+        metadata = {
+            "apiVersion": _SCALARS["string"],
+            "kind": _SCALARS["string"],
+            "metadata": builtin("meta.v1.ObjectMeta"),
+        }
+        made = {**{name: made[name] for name in made}, **metadata}
+    extra = raw.get("additionalProperties")
+    return Schema(
+        type=kind if isinstance(kind, str) else "",
+        format=raw.get("format") or "",
+        properties=made,
+        items=of_crd(raw["items"]) if isinstance(raw.get("items"), dict) else None,
+        values=of_crd(extra) if isinstance(extra, dict) else (_SCALARS["any"] if extra else None),
+        int_or_string=bool(raw.get("x-kubernetes-int-or-string")),
+        preserve_unknown=preserve,
+        embedded=embedded,
+        nullable=bool(raw.get("nullable")),
+        default=raw.get("default", ABSENT),
+    )
