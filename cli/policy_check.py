@@ -15,10 +15,10 @@ from cli.policy_outputs import UNMATCHED, Check, relative
 from cli.policy_progress import patient_progress
 from cli.policy_targets import (
     Targets,
+    default_policies,
     is_environment,
     policy_files,
     read_manifests,
-    shipped_policies,
     sort_targets,
 )
 from gpupool.findings import UsageError
@@ -104,9 +104,11 @@ def _policies_for(
     own = list(dict.fromkeys(_origin(document, targets) for document in documents if _is_policy(document)))
     if own or any(_is_policy(document) for document in extra):
         return extra, own
-    folder = shipped_policies()
-    shipped, _ = read_files(sorted(folder.glob("*.yaml")))
-    return [*shipped, *extra], [relative(str(folder))]
+    files = default_policies()
+    defaults, _ = read_files(files)
+    return [*defaults, *extra], [
+        relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files)
+    ]
 
 
 def _origin(document: Document, targets: Targets) -> str:

@@ -95,27 +95,37 @@ def policy_files(folder: Path) -> list[Path]:
     )
 
 
-def shipped_policies() -> Path:
+def default_policies() -> list[Path]:
+    """The policy files for manifests that bring none: those that gpupool ships and those of the project."""
+    from gpupool.policy_files import policy_files
+
+    project = _project()
+    return list(policy_files(project / "environments" / "any.yaml" if project else None))
+
+
+def policies_folder() -> Path:
     """The folder `policies` of the project that one stands in, else the one that came with gpupool."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir() and any((folder / "policies").glob("*.yaml")):
-            return folder / "policies"
+    project = _project()
+    if project and any((project / "policies").glob("*.yaml")):
+        return project / "policies"
     import policies
 
     return Path(policies.__file__).parent
+
+
+def _project() -> Path | None:
+    """The folder with `environments` that one stands in."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "environments").is_dir()), None)
 
 
 def _environment(target: str) -> Path | None:
     """The file of the environment that a plain name means. Nothing is imported that reads it."""
     if "/" in target or target.endswith((".yaml", ".yml", ".json")):
         return None
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir():
-            path = folder / "environments" / f"{target}.yaml"
-            return path if path.is_file() else None
-    return None
+    project = _project()
+    path = project / "environments" / f"{target}.yaml" if project else None
+    return path if path and path.is_file() else None
 
 
 def _is_environment(path: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cli.output import Format, print_json, print_table
 from cli.policy_outputs import one_line, relative
 from cli.policy_progress import patient_progress
-from cli.policy_targets import shipped_policies
+from cli.policy_targets import policies_folder
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
     from policies.engine.fixtures import read_suites
     from policies.engine.kinds import Kinds
 
-    folder = folder or shipped_policies()
+    folder = folder or policies_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; name one that holds policies")
     suites, problems = read_suites(folder)

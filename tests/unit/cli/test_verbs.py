@@ -1,0 +1,63 @@
+"""Verbs are imported when they are run; help knows all of them all the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from cli.main import VERBS, app
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+
+LISTING = """
+import sys
+from cli.main import run
+try:
+    run()
+finally:
+    print(*sorted(sys.modules))
+"""
+"""Runs the command line and prints what it has imported."""
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_can_be_made(name: str) -> None:
+    command = get_command(app).commands[name]  # type: ignore[attr-defined]
+    assert command.name == name
+    assert command.help
+    assert VERBS[name] in sys.modules
+
+
+def test_help_lists_the_verbs_in_their_order() -> None:
+    done = subprocess.run([str(GPUPOOL), "--help"], capture_output=True, text=True, timeout=60, check=True)
+    listed = [line.split()[0] for line in done.stdout.split("Commands:\n")[1].splitlines()]
+    assert listed == list(VERBS)
+
+
+def test_a_typing_error_is_wrong_use_with_a_suggestion() -> None:
+    done = subprocess.run([str(GPUPOOL), "polcy"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "policy" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["mig --help", "policy check --help", "render --help"])
+def test_a_verb_imports_nothing_of_the_others(verb: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING, *verb.split()], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert VERBS[verb.split()[0]] in loaded
+    others = {place for name, place in VERBS.items() if name != verb.split()[0]} - {VERBS[verb.split()[0]]}
+    assert not loaded & others
+    assert not loaded & {"pulumi", "kubernetes", "rich", "pydantic"}
+
+
+def test_no_verb_is_named_in_vain() -> None:
+    for name, place in VERBS.items():
+        module = import_module(place)
+        assert callable(getattr(module, name, None)) or hasattr(module, "app")
