@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from gpupool.plan import POOL_LABEL, Pool
@@ -42,16 +42,20 @@ def by_namespace(bundle: Bundle) -> dict[str, dict[str, int]]:
 def capacity(bundle: Bundle) -> dict[str, int] | None:
     """GPU resource -> count of all nodes that there may be; None where the bundle does not say."""
     if bundle.plan is not None:
-        total: dict[str, int] = {}
-        for pool in bundle.plan.pools:
-            for resource, number in pool.slices_max.items():
-                total[resource] = total.get(resource, 0) + number
-        return total
+        return _summed(pool.slices_max for pool in bundle.plan.pools)
     pools = [limits_of(item) for item in bundle.of_kind("NodePool")]
     static = any(POOL_LABEL in node.labels for node in bundle.of_kind("Node"))
     if static or not pools or not all(pools):
         return None
-    return {name: sum(pool.get(name, 0) for pool in pools) for pool in pools for name in pool}
+    return _summed(pools)
+
+
+def _summed(pools: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for pool in pools:
+        for resource, number in pool.items():
+            total[resource] = total.get(resource, 0) + number
+    return total
 
 
 def limits_of(node_pool: BundleObject) -> dict[str, int]:

@@ -23,8 +23,11 @@ _SECRET_MAKERS = {
 }
 """Kinds whose controllers make Secrets, and where the Secret's name is; the object's own name otherwise
 (external-secrets v1, sealed-secrets v1alpha1, cert-manager v1)."""
+_HINTS = 20
+"""Missing names that are compared with those there are: it costs a millisecond each, and where more are
+missing, it isn't for their spelling."""
 _NEAR = 200
-"""Names that a misspelt one is compared with at most: each costs some microseconds."""
+"""Names that each of them is compared with at most."""
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -42,17 +45,25 @@ class Reference:
 def missing(bundle: Bundle, references: Iterable[Reference]) -> Iterator[Found]:
     """A finding for each reference to what does not exist. Of one object each missing name is told once."""
     told = set[tuple[int, str, str, str]]()
+    hints = dict[tuple[str, str, str], str]()
     for reference in references:
         key = (id(reference.by), reference.kind, reference.namespace, reference.name)
         if key in told or bundle.exists(reference.kind, reference.name, reference.namespace):
             continue
         told.add(key)
-        known = bundle.names(reference.kind, reference.namespace)
         where = f"{reference.namespace}/" if reference.namespace else ""
-        near = get_close_matches(reference.name, known[:_NEAR], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        message = f"{reference.kind} {where}{reference.name} does not exist{hint}"
+        identity = key[1:]
+        if identity not in hints:
+            hints[identity] = _near(bundle, reference) if len(hints) < _HINTS else ""
+        message = f"{reference.kind} {where}{reference.name} does not exist{hints[identity]}"
         yield Found(message, reference.by, reference.path, {"missing": f"{where}{reference.name}"})
+
+
+def _near(bundle: Bundle, reference: Reference) -> str:
+    """What the name may have been meant to be, as the end of a message."""
+    known = bundle.names(reference.kind, reference.namespace)[:_NEAR]
+    near = get_close_matches(reference.name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def namespaces(bundle: Bundle) -> Iterator[Found]:

@@ -113,9 +113,9 @@ def pods(bundle: Bundle) -> Iterator[Found]:
             message = f"there is no pool {name!r}"
             yield Found(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
         found = [group for name in named for group in nodes.get(name, ())]
-        refused = [taint for group in found if (taint := _first(group, pod)) is not None]
-        if found and len(refused) == len(found):
-            name = written(refused[0])
+        taint = _first(found[0], pod) if found else None
+        if taint is not None and all(_first(group, pod) is not None for group in found[1:]):
+            name = written(taint)
             message = f"taint {name} of {found[0]} is not tolerated, so the pod never starts there"
             yield Found(message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)})
 
