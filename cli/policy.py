@@ -6,13 +6,13 @@ What a folder of manifests needs none of (pydantic, Pulumi, rich) must not be im
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.output import Format, FormatOption
+from cli.policy_check import Operation, Question, answer
 from cli.policy_outputs import Output
 
 app = typer.Typer(
@@ -21,14 +21,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-
-class Operation(StrEnum):
-    """The operations of a request that can be judged offline."""
-
-    CREATE = "CREATE"
-    UPDATE = "UPDATE"
-    DELETE = "DELETE"
 
 
 @app.command()
@@ -69,14 +61,8 @@ def check(
 
     Example: gpupool policy check prod rendered/ -o sarif > policy.sarif
     """
-    from cli.policy_check import Question, run
-    from cli.policy_outputs import write
-
-    asked = Question(tuple(targets), tuple(policies or ()), user, tuple(groups or ()), operation.value)
-    done = run(asked)
-    write(done, output)
-    if done.report.denied:
-        raise typer.Exit(1)
+    asked = Question(tuple(targets), tuple(policies or ()), user, tuple(groups or ()), operation)
+    raise typer.Exit(answer(asked, output))
 
 
 @app.command("test")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.policy_outputs import UNMATCHED, Check, relative
+from cli.policy_outputs import UNMATCHED, Check, Output, relative, write
 from cli.policy_progress import patient_progress
 from cli.policy_targets import (
     Targets,
@@ -33,6 +34,14 @@ UNREADABLE = "unreadable"
 """The rule under which files that can't be read are reported."""
 
 
+class Operation(StrEnum):
+    """The operations of a request that can be judged offline."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What the command line asked for."""
@@ -41,14 +50,23 @@ class Question:
     policies: tuple[Path, ...] = ()
     user: str | None = None
     groups: tuple[str, ...] = ()
-    operation: str = "CREATE"
+    operation: Operation = Operation.CREATE
+
+
+def answer(question: Question, output: Output) -> int:
+    """Judge, print, and say the exit code: 1 when anything is denied or can't be read."""
+    check = run(question)
+    write(check, output)
+    return int(check.report.denied)
 
 
 def run(question: Question) -> Check:
     """Judge every target. Raises UsageError for targets that do not exist."""
     started = time.monotonic()
     targets = sort_targets(question.targets)
-    if targets.environments and (question.user or question.groups or question.operation != "CREATE"):
+    if targets.environments and (
+        question.user or question.groups or question.operation is not Operation.CREATE
+    ):
         raise UsageError(
             "--user, --group and --operation are for manifests; an environment is what `up` creates"
         )
@@ -128,7 +146,7 @@ def _judge_manifests(documents: list[Document], policies: list[Document], questi
     from policies.engine.redaction import without_secrets
 
     user = identity(question.user or "", question.groups)
-    report = check(documents, policies=policies, user=user, operation=question.operation)
+    report = check(documents, policies=policies, user=user, operation=question.operation.value)
     return without_secrets(report, [*documents, *policies])
 
 

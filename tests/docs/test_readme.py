@@ -104,7 +104,7 @@ def test_registration_points_that_the_table_names_exist() -> None:
 def test_every_verb_has_help_with_an_example() -> None:
     from typer.main import get_command
 
-    from cli.main import app
+    from cli.app import app
 
     def walk(command: object, path: str) -> Iterator[tuple[str, str]]:
         inner = getattr(command, "commands", None)
