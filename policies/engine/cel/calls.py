@@ -1,0 +1,112 @@
+"""Compiled steps for calls of functions and for list and map literals.
+
+Facts: cel-go 0.26 interpreter/interpretable.go (evalVarArgs, evalList, evalMap) and common/cost.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from policies.engine.cel.comprehensions import LIST_COST
+from policies.engine.cel.errors import CelError
+from policies.engine.cel.frame import COST, Frame, Run
+from policies.engine.cel.functions import Function
+from policies.engine.cel.go_format import verb_v
+from policies.engine.cel.value_types import Optional
+from policies.engine.cel.values import kind, to_key
+
+MAP_COST = 30
+"""Cost units of making a map (cel-go common/cost.go)."""
+
+
+class Operand(Protocol):
+    """What a call needs of a compiled argument."""
+
+    run: Run
+
+
+def call_step(called: Function, operands: Sequence[Operand]) -> Run:
+    """A call: its arguments from the left, then the function, then its price."""
+    runs = [operand.run for operand in operands]
+    if len(runs) == 1:
+        return _with_one(called, runs[0])
+    if len(runs) == 2:
+        return _with_two(called, runs[0], runs[1])
+
+    def run(frame: Frame) -> Any:
+        arguments = [argument(frame) for argument in runs]
+        return _finish(frame, called, arguments)
+
+    return run
+
+
+def _finish(frame: Frame, called: Function, arguments: list[Any]) -> Any:
+    try:
+        result, price = called(arguments)
+    except CelError:
+        frame[COST] += 1
+        raise
+    frame[COST] += price(arguments, result)
+    return result
+
+
+def _with_one(called: Function, argument: Run) -> Run:
+    def run(frame: Frame) -> Any:
+        return _finish(frame, called, [argument(frame)])
+
+    return run
+
+
+def _with_two(called: Function, left: Run, right: Run) -> Run:
+    def run(frame: Frame) -> Any:
+        return _finish(frame, called, [left(frame), right(frame)])
+
+    return run
+
+
+def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
+    """A list literal that isn't constant."""
+
+    def run(frame: Frame) -> list[Any]:
+        values = []
+        for index, element in enumerate(elements):
+            value = element(frame)
+            if index in optional:
+                if not isinstance(value, Optional):
+                    text = f"cannot initialize optional list element from non-optional value {verb_v(value)}"
+                    raise CelError(text)
+                if not value.present:
+                    continue
+                value = value.value
+            values.append(value)
+        frame[COST] += LIST_COST
+        return values
+
+    return run
+
+
+def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
+    """A map literal."""
+
+    def run(frame: Frame) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for key_of, value_of, optional in entries:
+            key = key_of(frame)
+            value = value_of(frame)
+            if not isinstance(key, (str, int, float)):
+                raise CelError(f"unsupported key type: {kind(key)}")
+            if optional:
+                if not isinstance(value, Optional):
+                    raise CelError(
+                        f"cannot initialize optional entry '{verb_v(key)}' from non-optional value {verb_v(value)}"
+                    )
+                if not value.present:
+                    result.pop(to_key(key), None)
+                    continue
+                value = value.value
+            result[to_key(key)] = value
+        frame[COST] += MAP_COST
+        return result
+
+    return run

@@ -1,0 +1,128 @@
+"""What the checker is told: the API server's functions and the types of `request` and `namespaceObject`.
+
+The checker is configured with the YAML (here JSON) of cel-go's and cel-cpp's environment files, because only that
+way takes opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go and
+pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from policies.engine.cel.conversions import CONVERSIONS
+from policies.engine.cel.dispatch import split_type
+from policies.engine.cel.libraries import OVERLOADS
+from policies.engine.cel.libraries.declaration import Overload
+from policies.engine.cel.strings import STRINGS
+
+EXTENSIONS: list[dict[str, Any]] = [
+    {"name": "optional"},
+    {"name": "sets"},
+    {"name": "two-var-comprehensions"},
+    {"name": "lists"},
+]
+"""The checker's own libraries that Kubernetes has; their functions are declared by them."""
+_IN_EXTENSIONS = frozenset(
+    (
+        "slice",
+        "flatten",
+        "sort",
+        "@sortByAssociatedKeys",
+        "lists.range",
+        "reverse",
+        "distinct",
+        "first",
+        "last",
+    )
+)
+_NUMBERS = {"int": "int64", "uint": "uint64", "double": "double"}
+_ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
+
+
+def type_entry(signature: str) -> dict[str, Any]:
+    """A type as the environment file has it."""
+    name, parameters = split_type(signature)
+    if len(name) == 1 and name.isupper():
+        return {"type_name": name, "is_type_param": True}
+    name = {"google.protobuf.Duration": "duration", "google.protobuf.Timestamp": "timestamp"}.get(name, name)
+    entry: dict[str, Any] = {"type_name": name}
+    if parameters:
+        entry["params"] = [type_entry(parameter) for parameter in parameters]
+    return entry
+
+
+def _overload_entry(overload: Overload) -> dict[str, Any]:
+    parameters = [type_entry(parameter) for parameter in overload.parameters]
+    entry: dict[str, Any] = {"id": overload.id, "return": type_entry(overload.returns)}
+    if overload.member:
+        entry["target"] = parameters.pop(0)
+    if parameters:
+        entry["args"] = parameters
+    return entry
+
+
+def _functions(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for overload in overloads:
+        if overload.function not in _IN_EXTENSIONS:
+            by_name.setdefault(overload.function, []).append(_overload_entry(overload))
+    return [{"name": name, "overloads": entries} for name, entries in by_name.items()]
+
+
+@lru_cache(maxsize=1)
+def configuration() -> Any:
+    """The checker's configuration without variables."""
+    strings = [overload for overload in CONVERSIONS if overload.function == "string"]
+    document = {
+        "stdlib": {"exclude_functions": [{"name": "string"}]},
+        "extensions": EXTENSIONS,
+        "functions": _functions((*strings, *STRINGS, *OVERLOADS)),
+    }
+    return cel.NewEnvConfigFromYaml(json.dumps(document))
+
+
+@lru_cache(maxsize=1)
+def number_orders() -> Any:
+    """`<`, `<=`, `>`, `>=` between different kinds of numbers, which Kubernetes allows."""
+    declared = []
+    for operator, order in _ORDERS.items():
+        overloads = [
+            cel.Overload(f"{order}_{one_name}_{other_name}", cel.Type.BOOL, [_PLAIN[one], _PLAIN[other]])
+            for one, one_name in _NUMBERS.items()
+            for other, other_name in _NUMBERS.items()
+            if one != other
+        ]
+        declared.append(cel.FunctionDecl(operator, overloads))
+    return cel.CelExtension("kubernetes-number-orders", declared)
+
+
+_PLAIN = {
+    "bool": cel.Type.BOOL,
+    "bytes": cel.Type.BYTES,
+    "double": cel.Type.DOUBLE,
+    "duration": cel.Type.DURATION,
+    "dyn": cel.Type.DYN,
+    "int": cel.Type.INT,
+    "null_type": cel.Type.NULL,
+    "string": cel.Type.STRING,
+    "timestamp": cel.Type.TIMESTAMP,
+    "uint": cel.Type.UINT,
+}
+
+
+def checker_type(signature: str) -> Any:
+    """A type as the checker's variables have it."""
+    name, parameters = split_type(signature)
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if name == "list":
+        return cel.Type.List(checker_type(parameters[0]) if parameters else cel.Type.DYN)
+    if name == "map":
+        key, value = parameters or ["dyn", "dyn"]
+        return cel.Type.Map(checker_type(key), checker_type(value))
+    return cel.Type.AbstractType(name, [checker_type(parameter) for parameter in parameters])

@@ -1,0 +1,147 @@
+"""Compiling expressions against declared names, with the refusals of the API server.
+
+cel-expr-python parses and checks; what Kubernetes adds to that (homogeneous literals, literals that can't be
+converted, limits of size) is judged on the checked tree. Nothing here evaluates an expression on data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from typing import Any
+
+from cel_expr_python import cel
+
+from policies.engine.cel import validators
+from policies.engine.cel.declarations import checker_type, configuration, number_orders
+from policies.engine.cel.errors import CompileError
+from policies.engine.cel.message_types import ADMISSION, Types, pool
+from policies.engine.cel.planner import VARIABLE_PREFIX, PlanError, Planner
+from policies.engine.cel.program import Program
+from policies.engine.cel.syntax import Identifier, Node, Tree, read_tree
+
+MAX_EXPRESSION = 100_000
+"""Code points of an expression (cel-go's parser limit, kept by the checker too)."""
+_PLACE = re.compile(r"ERROR: <input>:(\d+):(-?\d+): ")
+_AUTHORIZER = "kubernetes.authorization.Authorizer"
+_RESOURCE_CHECK = "kubernetes.authorization.ResourceCheck"
+
+
+@lru_cache(maxsize=1)
+def _admission_pool() -> Any:
+    return pool(ADMISSION)
+
+
+class Environment:
+    """Names that expressions may use, with their types."""
+
+    def __init__(self, variables: Mapping[str, str], types: Types | None = None) -> None:
+        """`variables`: name, perhaps dotted, to CEL signature. `types`: fields of the types that signatures name
+        beside the API server's own; without it those of `request` and `namespaceObject` are known.
+        """
+        self._variables = dict(variables)
+        self._types = types
+        self._pool = _admission_pool() if types is None else pool({**ADMISSION, **types})
+        self._checker: Any = None
+
+    @classmethod
+    def admission(cls, *, params: bool = False, authorizer: bool = True) -> Environment:
+        """What a ValidatingAdmissionPolicy sees; `params` where it has a paramKind."""
+        variables = {
+            "object": "dyn",
+            "oldObject": "dyn",
+            "namespaceObject": "kubernetes.Namespace",
+            "request": "kubernetes.AdmissionRequest",
+        }
+        if params:
+            variables["params"] = "dyn"
+        if authorizer:
+            variables |= {"authorizer": _AUTHORIZER, "authorizer.requestResource": _RESOURCE_CHECK}
+        return cls(variables)
+
+    def with_variable(self, name: str, program: Program | str) -> Environment:
+        """The same environment with `variables.<name>`, of the type of its program (or of a signature)."""
+        signature = program if isinstance(program, str) else program.result_type
+        environment = Environment.__new__(Environment)
+        environment._variables = self._variables | {f"{VARIABLE_PREFIX}{name}": _kept_type(signature)}
+        environment._types, environment._pool, environment._checker = self._types, self._pool, None
+        return environment
+
+    def compile(self, expression: str, expects: Collection[str] = ()) -> Program:
+        """The program of an expression. Raises CompileError when the API server would refuse it.
+
+        `expects`: the types that its result may have; without it any. "dyn" must be named too to be accepted, as
+        for the API server, whose validations are ("bool",).
+        """
+        tree = self._check(expression)
+        problem = validators.problem(tree)
+        if problem is not None:
+            raise self._refusal(problem[0], tree, problem[1], expression)
+        result_type = tree.types.get(tree.root.id, "dyn")
+        if expects and result_type not in expects:
+            wanted = next(iter(expects)) if len(expects) == 1 else f"one of [{' '.join(expects)}]"
+            raise CompileError(f"must evaluate to {wanted} but got {result_type}")
+        planner = Planner(tree)
+        try:
+            run = planner.plan(tree.root).run
+        except PlanError as error:
+            text = f"program instantiation failed: {error}"
+            raise self._refusal(text, tree, error.node, expression) from None
+        except RecursionError:
+            raise CompileError("expression is nested too deeply") from None
+        reads = frozenset(
+            node.name for node in tree.walk() if isinstance(node, Identifier) and node.name in self._variables
+        )
+        return Program(expression, result_type, reads, run, planner.size, tree)
+
+    def _check(self, expression: str) -> Tree:
+        if len(expression) > MAX_EXPRESSION:
+            raise CompileError(
+                f"expression code point size exceeds limit: size: {len(expression)}, limit {MAX_EXPRESSION}"
+            )
+        try:
+            expression.encode()
+        except UnicodeEncodeError as error:
+            raise CompileError(f"not valid Unicode at position {error.start}", 1, error.start + 1) from None
+        if self._checker is None:
+            variables = {name: self._type(signature) for name, signature in self._variables.items()}
+            self._checker = cel.NewEnv(
+                descriptor_pool=self._pool,
+                config=configuration(),
+                variables=variables,
+                extensions=[number_orders()],
+            )
+        try:
+            return read_tree(self._checker.compile(expression).serialize())
+        except RecursionError:
+            raise CompileError("expression is nested too deeply") from None
+        except (RuntimeError, ValueError) as error:
+            raise _compile_error(str(error)) from None
+
+    def _type(self, signature: str) -> Any:
+        if signature in ADMISSION or (self._types and signature in self._types):
+            return cel.Type(signature)
+        return checker_type(signature)
+
+    def _refusal(self, text: str, tree: Tree, node: Node, expression: str) -> CompileError:
+        before = expression[: tree.positions.get(node.id, 0)]
+        return CompileError(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
+
+
+def _kept_type(signature: str) -> str:
+    """The type of a policy's variable: the API server keeps plain types, lists and maps; all else is dyn."""
+    if signature.startswith(("list(", "map(")):
+        return signature
+    plain = ("bool", "bytes", "double", "duration", "dyn", "int", "null_type", "string", "timestamp", "uint")
+    return signature if signature in plain else "dyn"
+
+
+def _compile_error(text: str) -> CompileError:
+    """The checker's message without its wrapping, and the place of the first error."""
+    text = re.sub(r"^[A-Z_]+: (?=ERROR)", "", text)
+    text = re.sub(r" \[[A-Z_]+\]$", "", text)
+    match = _PLACE.search(text)
+    if match is None:
+        return CompileError(text)
+    return CompileError(text, int(match[1]), max(1, int(match[2])))

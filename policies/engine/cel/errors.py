@@ -1,0 +1,47 @@
+"""What compiling and evaluating an expression may raise.
+
+The texts are those of the API server (cel-go), because policies' users compare them. It must not know any caller.
+"""
+
+from __future__ import annotations
+
+
+class CelError(Exception):
+    """An evaluation that failed. `str()` is what cel-go says: "no such key: foo", "division by zero"."""
+
+
+class NoSuchOverload(CelError):
+    """No implementation of a function or operator fits the kinds of its arguments."""
+
+    def __init__(self, text: str = "no such overload") -> None:
+        super().__init__(text)
+
+
+class Halted(CelError):
+    """An evaluation that was stopped; neither `||` nor `&&` nor a macro absorbs it."""
+
+
+class CostExceeded(Halted):
+    """One expression cost more than its limit (cel-go's EvalCancelledError)."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
+class BudgetExceeded(Halted):
+    """The expressions of one policy together cost more than the budget of a request."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "validation failed due to running out of cost budget, no further validation rules will be run"
+        )
+
+
+class CompileError(Exception):
+    """An expression that is refused before anything is evaluated. Line and column count from 1."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column

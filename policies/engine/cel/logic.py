@@ -1,0 +1,249 @@
+"""Compiled steps for `&&`, `||`, `?:`, equality and the operators, with their costs.
+
+Facts: cel-go 0.26 interpreter/interpretable.go and runtimecost.go. Where the left operand fails the right one is
+still evaluated, because cel-go does so and counts what it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import ceil
+from typing import Any
+
+from policies.engine.cel.errors import CelError, Halted, NoSuchOverload
+from policies.engine.cel.frame import COST, Frame, Run
+from policies.engine.cel.functions import PER_CHARACTER, actual_size
+from policies.engine.cel.value_types import Opaque, Optional
+from policies.engine.cel.values import equal
+
+
+def both(terms: Sequence[Run], settles: bool) -> Run:
+    """`&&` with False, `||` with True: the value of a term that settles it, whatever errors come before or after."""
+    if len(terms) == 2:
+        return _two(terms[0], terms[1], settles)
+    other = not settles
+
+    def run(frame: Frame) -> bool:
+        problem: CelError | None = None
+        for term in terms:
+            try:
+                value = term(frame)
+            except Halted:
+                raise
+            except CelError as error:
+                problem = problem or error
+                continue
+            if value is settles:
+                return settles
+            if value is not other:
+                problem = problem or NoSuchOverload()
+        if problem is not None:
+            raise problem
+        return other
+
+    return run
+
+
+def _two(left: Run, right: Run, settles: bool) -> Run:
+    other = not settles
+
+    def run(frame: Frame) -> bool:
+        try:
+            value = left(frame)
+        except Halted:
+            raise
+        except CelError as error:
+            return _rescued(frame, right, settles, error)
+        if value is settles:
+            return settles
+        if value is not other:
+            return _rescued(frame, right, settles, NoSuchOverload())
+        value = right(frame)
+        if value is True or value is False:
+            return bool(value)
+        raise NoSuchOverload
+
+    return run
+
+
+def _rescued(frame: Frame, right: Run, settles: bool, problem: CelError) -> bool:
+    """After a failed left term: the right one may still settle it."""
+    try:
+        value = right(frame)
+    except Halted:
+        raise
+    except CelError:
+        raise problem from None
+    if value is settles:
+        return settles
+    raise problem
+
+
+def conditional(condition: Run, then: Run, otherwise: Run) -> Run:
+    """`condition ? then : otherwise`"""
+
+    def run(frame: Frame) -> Any:
+        value = condition(frame)
+        if value is True:
+            return then(frame)
+        if value is False:
+            return otherwise(frame)
+        raise NoSuchOverload
+
+    return run
+
+
+def not_strictly_false(operand: Run) -> Run:
+    """What the conditions of folds ask: false only for a clear false."""
+
+    def run(frame: Frame) -> bool:
+        frame[COST] += 1
+        try:
+            value = operand(frame)
+        except Halted:
+            raise
+        except CelError:
+            return True
+        return value is not False
+
+    return run
+
+
+def _evaluate_too(frame: Frame, right: Run) -> None:
+    """The right operand of a failed left one, for its cost, and the operator's own unit."""
+    try:
+        right(frame)
+    except Halted:
+        raise
+    except CelError:
+        pass
+    frame[COST] += 1
+
+
+def equality(left: Run, right: Run, wanted: bool) -> Run:
+    """`==` with True, `!=` with False."""
+
+    def run(frame: Frame) -> bool:
+        try:
+            one = left(frame)
+        except Halted:
+            raise
+        except CelError:
+            _evaluate_too(frame, right)
+            raise
+        other = right(frame)
+        frame[COST] += (
+            1 if isinstance(one, Opaque) else ceil(min(actual_size(one), actual_size(other)) * PER_CHARACTER)
+        )
+        return equal(one, other) is wanted
+
+    return run
+
+
+def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
+    """`==` or `!=` with a string constant: most comparisons of policies."""
+    prices = [ceil(length * PER_CHARACTER) for length in range(len(text) + 1)]
+    highest = prices[-1]
+    least = min(1, highest)
+
+    def run(frame: Frame) -> bool:
+        value = left(frame)
+        if type(value) is str:
+            frame[COST] += prices[len(value)] if len(value) <= len(text) else highest
+            return (value == text) is wanted
+        if isinstance(value, Opaque):
+            frame[COST] += 1
+            return equal(value, text) is wanted
+        frame[COST] += ceil(min(actual_size(value), len(text)) * PER_CHARACTER) if value else least
+        return not wanted
+
+    return run
+
+
+def unary(operation: Callable[[Any], Any], operand: Run) -> Run:
+    """`!x` or `-x`"""
+
+    def run(frame: Frame) -> Any:
+        frame[COST] += 1
+        return operation(operand(frame))
+
+    return run
+
+
+def negation(operand: Run) -> Run:
+    """`!x`"""
+
+    def run(frame: Frame) -> bool:
+        frame[COST] += 1
+        value = operand(frame)
+        if value is True:
+            return False
+        if value is False:
+            return True
+        raise NoSuchOverload
+
+    return run
+
+
+Price = Callable[[Any, Any], int]
+
+
+def _joined(left: Any, right: Any) -> int:
+    return ceil((actual_size(left) + actual_size(right)) * PER_CHARACTER)
+
+
+def _shorter(left: Any, right: Any) -> int:
+    return ceil(min(actual_size(left), actual_size(right)) * PER_CHARACTER)
+
+
+def _elements(_left: Any, right: Any) -> int:
+    return actual_size(right)
+
+
+PRICES: dict[str, Price] = {"add_string": _joined, "add_bytes": _joined, "in_list": _elements} | {
+    f"{order}_{kind}": _shorter
+    for order in ("less", "less_equals", "greater", "greater_equals")
+    for kind in ("string", "bytes")
+}
+"""By overload; everything else costs one unit, also where the checker could not tell the overload."""
+
+
+def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: Price | None) -> Run:
+    """An operator with two operands."""
+
+    def run(frame: Frame) -> Any:
+        try:
+            one = left(frame)
+        except Halted:
+            raise
+        except CelError:
+            _evaluate_too(frame, right)
+            raise
+        other = right(frame)
+        frame[COST] += 1 if price is None else price(one, other)
+        return operation(one, other)
+
+    return run
+
+
+def membership(operand: Run, among: Callable[[Any], bool]) -> Run:
+    """`x in [constants]`, which the API server doesn't charge for."""
+
+    def run(frame: Frame) -> bool:
+        return among(operand(frame))
+
+    return run
+
+
+def alternative(left: Run, right: Run, unwrap: bool) -> Run:
+    """`.or(optional)` and with `unwrap` `.orValue(value)`; the right side is evaluated only when it is needed."""
+
+    def run(frame: Frame) -> Any:
+        value = left(frame)
+        if not isinstance(value, Optional):
+            return value
+        if value.present:
+            return value.value if unwrap else value
+        return right(frame)
+
+    return run

@@ -1,0 +1,136 @@
+"""Compiled expressions, the values that they see, and the cost budgets that they spend.
+
+A Scope holds the values of one object as they are (nothing is converted), so that all programs of all policies can
+share it; a policy's `variables` are computed in a scope of their own when they are first read, as the API server
+does (apiserver 0.36 pkg/admission/plugin/cel/composition.go). Nothing here compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from policies.engine.cel.errors import BudgetExceeded, CelError, CostExceeded, Halted
+from policies.engine.cel.frame import COST, Frame, Run
+from policies.engine.cel.planner import VARIABLE_PREFIX
+from policies.engine.cel.syntax import Tree
+
+PER_CALL_LIMIT = 1_000_000
+"""Cost units of one expression (apiserver 0.36 pkg/apis/cel/config.go)."""
+BUDGET = 10_000_000
+"""Cost units of all expressions of one policy for one request (the same file)."""
+
+
+class Budget:
+    """Cost units that the expressions of one policy may still spend on one request."""
+
+    __slots__ = ("remaining",)
+
+    def __init__(self, limit: int = BUDGET) -> None:
+        self.remaining = limit
+
+    def spend(self, cost: int) -> None:
+        """Take `cost` units. Raises BudgetExceeded when there are not so many left."""
+        if cost > self.remaining:
+            self.remaining = -1
+            raise BudgetExceeded
+        self.remaining -= cost
+
+
+class Scope:
+    """The values that expressions see, by name."""
+
+    __slots__ = ("_failed", "_variables", "budget", "spent_on_variables", "values")
+
+    def __init__(self, values: Mapping[str, Any], budget: Budget | None = None) -> None:
+        self.values: dict[str, Any] = dict(values)
+        self.budget = budget
+        """None: only the limit of each expression holds."""
+        self.spent_on_variables = 0
+        """Cost of variables since the last expression was paid for."""
+        self._variables: Mapping[str, Program] = {}
+        self._failed: dict[str, CelError] = {}
+
+    def with_variables(self, variables: Mapping[str, Program], budget: Budget | None = None) -> Scope:
+        """The same values with a policy's variables, by plain name; each is computed at most once."""
+        scope = Scope(self.values, budget or self.budget)
+        scope._variables = variables
+        return scope
+
+    def with_values(self, values: Mapping[str, Any], budget: Budget | None = None) -> Scope:
+        """The same values with some more; variables are forgotten, as they might depend on them."""
+        kept = {name: value for name, value in self.values.items() if not name.startswith(VARIABLE_PREFIX)}
+        scope = Scope(kept | dict(values), budget or self.budget)
+        scope._variables = self._variables
+        return scope
+
+    def resolve(self, name: str) -> Any:
+        """The value of a name that has none yet. Raises CelError: the variable's own error, or an unknown name."""
+        if name in self._failed:
+            raise self._failed[name]
+        program = self._variables.get(name.removeprefix(VARIABLE_PREFIX)) if "." in name else None
+        if program is None:
+            raise CelError(f"no such attribute(s): {name}")
+        try:
+            value, cost, error = program.run(self)
+        except RecursionError:
+            value, cost, error = None, 0, CelError("expression is nested too deeply")
+        self.spent_on_variables += cost
+        if error is not None:
+            short = name.removeprefix(VARIABLE_PREFIX)
+            problem = CelError(f'composited variable "{short}" fails to evaluate: {error}')
+            self._failed[name] = problem
+            raise problem
+        self.values[name] = value
+        return value
+
+
+class Program:
+    """A compiled expression. It keeps no state of an evaluation and may be shared."""
+
+    __slots__ = ("_frame", "_run", "expression", "reads", "result_type", "tree")
+
+    def __init__(
+        self, expression: str, result_type: str, reads: frozenset[str], run: Run, slots: int, tree: Tree
+    ) -> None:
+        self.expression = expression
+        self.result_type = result_type
+        """A CEL signature: "bool", "list(string)", "dyn", "kubernetes.Quantity"."""
+        self.reads = reads
+        """The declared names that it reads: "object", "variables.pool"."""
+        self.tree = tree
+        self._run = run
+        self._frame: Frame = [0, None, PER_CALL_LIMIT, None, *([None] * (slots - 4))]
+
+    def run(self, scope: Scope) -> tuple[Any, int, CelError | None]:
+        """Value, cost and error of one evaluation; it spends nothing of the scope's budget."""
+        frame = self._frame.copy()
+        frame[1] = scope.values
+        frame[3] = scope
+        value, error = None, None
+        try:
+            value = self._run(frame)
+        except CelError as problem:
+            error = problem
+        except RecursionError:
+            error = CelError("expression is nested too deeply")
+        if frame[COST] > PER_CALL_LIMIT and not isinstance(error, Halted):
+            return None, frame[COST], CostExceeded()
+        return value, frame[COST], error
+
+    def evaluate(self, scope: Scope) -> Any:
+        """The value. Raises CelError; CostExceeded beyond the limit of one expression; BudgetExceeded beyond that
+        of the scope's budget, to which this evaluation and the variables that it computed are added.
+        """
+        value, cost, error = self.run(scope)
+        budget = scope.budget
+        if budget is not None:
+            spent, scope.spent_on_variables = scope.spent_on_variables, 0
+            budget.spend(spent)
+            budget.spend(cost)
+        if error is not None:
+            raise error
+        return value
+
+    def __repr__(self) -> str:
+        return f"Program({self.expression!r})"

@@ -1,0 +1,170 @@
+"""What Kubernetes refuses beyond cel-go's type check: the validators of its environment, on the checked tree.
+
+Facts: apiserver 0.36 pkg/cel/environment/base.go; cel-go 0.26 cel/validator.go, checker/checker.go.
+"""
+
+from __future__ import annotations
+
+from policies.engine.cel import formatting, times
+from policies.engine.cel.dispatch import split_type
+from policies.engine.cel.errors import CelError
+from policies.engine.cel.libraries.patterns import compile_pattern
+from policies.engine.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, Tree
+
+Problem = tuple[str, Node]
+
+
+def problem(tree: Tree) -> Problem | None:
+    """The first reason to refuse the tree, and where; None when there is none."""
+    exempt = _format_arguments(tree)
+    for node in tree.walk():
+        found: Problem | None = None
+        if isinstance(node, Call):
+            found = _literal_argument(node) or _format_call(tree, node)
+        elif node.id in exempt:
+            continue
+        elif isinstance(node, ListLiteral):
+            elements = [(element, index in node.optional) for index, element in enumerate(node.elements)]
+            found = _mixed(tree, elements)
+        elif isinstance(node, MapLiteral) and not node.message:
+            keys = [(entry.key, False) for entry in node.entries if not isinstance(entry.key, str)]
+            found = _mixed(tree, keys) or _mixed(
+                tree, [(entry.value, entry.optional) for entry in node.entries]
+            )
+        if found is not None:
+            return found
+    return None
+
+
+def _format_arguments(tree: Tree) -> set[int]:
+    """Numbers of the literals inside format()'s arguments, which may be mixed."""
+    return {
+        part.id
+        for node in tree.walk()
+        if isinstance(node, Call) and node.function == "format" and node.target is not None
+        for argument in node.arguments
+        for part in tree.walk(argument)
+    }
+
+
+def _mixed(tree: Tree, elements: list[tuple[Node, bool]]) -> Problem | None:
+    expected = ""
+    for element, optional in elements:
+        found = tree.types.get(element.id, "dyn")
+        if optional and found.startswith("optional_type("):
+            found = split_type(found)[1][0]
+        if not expected:
+            expected = found
+        elif not _same_type(expected, found):
+            return f"expected type '{expected}' but found '{found}'", element
+        elif _is_open(expected):
+            expected = found
+    return None
+
+
+def _is_open(signature: str) -> bool:
+    return "dyn" in signature
+
+
+def _same_type(one: str, other: str) -> bool:
+    """Whether the types agree as far as they are known."""
+    first, first_parameters = split_type(one)
+    second, second_parameters = split_type(other)
+    if "dyn" in (first, second):
+        return True
+    if first != second:
+        return "null_type" in (first, second) and _is_nullable(first if second == "null_type" else second)
+    return len(first_parameters) == len(second_parameters) and all(
+        _same_type(left, right) for left, right in zip(first_parameters, second_parameters, strict=True)
+    )
+
+
+def _is_nullable(name: str) -> bool:
+    return "." in name or name.startswith("wrapper") or name in ("duration", "timestamp", "optional_type")
+
+
+def _literal_argument(node: Call) -> Problem | None:
+    """A duration, time or pattern written as a constant that isn't one."""
+    last = node.operands[-1] if node.operands else None
+    if not isinstance(last, Literal) or not isinstance(last.value, str):
+        return None
+    try:
+        if node.function == "duration" and times.parse_duration(last.value) is None:
+            return "invalid duration argument", last
+        if node.function == "timestamp" and times.parse_timestamp(last.value) is None:
+            return "invalid timestamp argument", last
+        if node.function == "matches":
+            compile_pattern(last.value)
+    except CelError:
+        return f"invalid {node.function} argument", last
+    return None
+
+
+_ACCEPTED = {
+    "d": ("int", "uint"),
+    "f": ("double", "string"),
+    "e": ("double", "string"),
+    "b": ("int", "uint", "bool"),
+    "x": ("int", "uint", "string", "bytes"),
+    "o": ("int", "uint"),
+}
+_PRINTABLE = (
+    "list",
+    "map",
+    "int",
+    "uint",
+    "double",
+    "bool",
+    "string",
+    "timestamp",
+    "bytes",
+    "duration",
+    "type",
+)
+_PRINTABLE += ("null_type", "dyn")
+
+
+def _format_call(tree: Tree, node: Call) -> Problem | None:
+    """A constant format string that doesn't fit its arguments."""
+    if (
+        node.function != "format"
+        or not isinstance(node.target, Literal)
+        or not isinstance(node.target.value, str)
+    ):
+        return None
+    if len(node.arguments) != 1 or not isinstance(node.arguments[0], ListLiteral):
+        return None
+    elements = node.arguments[0].elements
+    used = 0
+    for piece in formatting.parse(node.target.value):
+        if isinstance(piece, str):
+            continue
+        if used >= len(elements):
+            return f"index {used} out of range", node
+        if isinstance(piece, CelError):
+            return str(piece), node
+        element = elements[used]
+        used += 1
+        unfit = _unprintable(tree, element, piece.letter.lower())
+        if unfit is not None:
+            name = split_type(tree.types.get(unfit.id, "dyn"))[0]
+            return f"error during formatting: {formatting.PROBLEMS[piece.letter.lower()].format(name)}", unfit
+    if len(elements) > used:
+        text = f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
+        return text, node
+    return None
+
+
+def _unprintable(tree: Tree, element: Node, letter: str) -> Node | None:
+    """The part of an argument that a clause can't print."""
+    name = split_type(tree.types.get(element.id, "dyn"))[0]
+    if letter != "s":
+        return None if name == "dyn" or name in _ACCEPTED[letter] else element
+    if name not in _PRINTABLE:
+        return element
+    parts = element.elements if isinstance(element, ListLiteral) else []
+    if isinstance(element, MapLiteral):
+        parts = [
+            part for entry in element.entries for part in (entry.key, entry.value) if isinstance(part, Node)
+        ]
+    return next((bad for part in parts if (bad := _unprintable(tree, part, letter)) is not None), None)
