@@ -31,6 +31,8 @@ class Overload:
     """None: one unit, cel-go's default (cel-go 0.26 interpreter/runtimecost.go)."""
     id: str
     """The overload's name in the API server (apiserver 0.36 pkg/cel/library), unique."""
+    unguarded: bool = False
+    """Called whatever the kinds of the arguments are, and then answers for them itself."""
 
 
 def member(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from policies.engine.cel.errors import CelError
+from policies.engine.cel.errors import CelError, NoSuchOverload
 from policies.engine.cel.libraries import costs
 from policies.engine.cel.libraries.declaration import Overload, free, member
 from policies.engine.cel.libraries.lists import COMPARABLE, compare, is_comparable, same
@@ -33,14 +34,21 @@ def slice_of(values: List, start: int, end: int) -> List:
     return values[start:end]
 
 
-def flatten(values: List, depth: int = 1) -> list[Any]:
-    """Lists in the list taken apart, `depth` levels deep. Raises CelError for a negative depth."""
+def flatten(values: Any, depth: Any = None) -> list[Any]:
+    """Lists in the list taken apart, `depth` (1) levels deep. Raises CelError for a negative depth."""
+    if not isinstance(values, (list, tuple)):
+        given = f"{kind(values)}.flatten({'' if depth is None else kind(depth)})"
+        raise NoSuchOverload(f"no such overload: {given}")
+    return _flat(values, 1 if depth is None else depth)
+
+
+def _flat(values: List, depth: int) -> list[Any]:
     if depth < 0:
         raise CelError("level must be non-negative")
     flat: list[Any] = []
     for value in values:
         if isinstance(value, (list, tuple)) and depth:
-            flat += flatten(value, depth - 1)
+            flat += _flat(value, depth - 1)
         else:
             flat.append(value)
     return flat
@@ -48,6 +56,8 @@ def flatten(values: List, depth: int = 1) -> list[Any]:
 
 def sort_by_keys(values: List, keys: List) -> List:
     """`values` in the order of `keys`. Raises CelError for keys without order or of several kinds."""
+    if not isinstance(values, (list, tuple)) or not isinstance(keys, (list, tuple)):
+        raise NoSuchOverload
     if len(values) != len(keys):
         raise CelError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "
@@ -102,14 +112,18 @@ def _declared() -> tuple[Overload, ...]:
                 costs.all_pairs,
             ),
         ]
-    return tuple(rows)
+    return tuple(replace(row, unguarded=True) for row in rows)
 
 
 _LIST = "list(T)"
+_FLATTEN = member("list_flatten", "flatten", ("list(list(T))", _LIST), flatten, costs.flattening)
+_FLATTEN_TO_DEPTH = member(
+    "list_flatten_int", "flatten", ("list(dyn)", "int", "list(dyn)"), flatten, costs.flattening
+)
 OVERLOADS: tuple[Overload, ...] = (
     member("list_slice", "slice", (_LIST, "int", "int", _LIST), slice_of, costs.result_size),
-    member("list_flatten", "flatten", ("list(list(T))", _LIST), flatten, costs.flattening),
-    member("list_flatten_int", "flatten", ("list(dyn)", "int", "list(dyn)"), flatten, costs.flattening),
+    replace(_FLATTEN, unguarded=True),
+    replace(_FLATTEN_TO_DEPTH, unguarded=True),
     *_declared(),
     free("lists_range", "lists.range", ("int", "list(int)"), numbers_up_to, costs.result_size),
     member("list_reverse", "reverse", (_LIST, _LIST), lambda values: values[::-1], costs.result_size),

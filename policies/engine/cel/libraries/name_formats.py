@@ -57,8 +57,8 @@ def _matches(rule: Mapping[str, Any], text: str) -> bool:
 
 
 def _explained(rule: Mapping[str, Any]) -> str:
-    examples = " or ".join(f"'{example}'," for example in rule["examples"])
-    return f"{rule['message']} (e.g. {examples} regex used for validation is '{rule['pattern']}')"
+    examples = " or ".join(f"'{example}', " for example in rule["examples"])
+    return f"{rule['message']} (e.g. {examples}regex used for validation is '{rule['pattern']}')"
 
 
 def _checked(name: str, text: str) -> list[str]:

@@ -10,12 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from policies.engine.cel.errors import CelError
+from policies.engine.cel.errors import CelError, NoSuchOverload
 from policies.engine.cel.libraries import costs
 from policies.engine.cel.libraries.addresses import Address, AddressError, parse_address
 from policies.engine.cel.libraries.declaration import Overload, free, member
 from policies.engine.cel.libraries.go_text import quote
 from policies.engine.cel.value_types import Opaque
+
+_WHEN = "network address parse error during conversion from string: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,14 +76,13 @@ def parse_ip(text: str) -> IP:
 
 
 def parse_cidr(text: str) -> CIDR:
-    """Raises CelError."""
+    """Raises CelError, which says twice what went wrong when, as in the API server."""
     try:
         address, length = _prefix(text)
     except AddressError as error:
-        message = f"netip.ParsePrefix({quote(text)}): {error}"
-        raise CelError(f"network address parse error during conversion from string: {message}") from None
+        raise CelError(f"{_WHEN}{_WHEN}netip.ParsePrefix({quote(text)}): {error}") from None
     if address.mapped:
-        raise CelError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        raise CelError(f"{_WHEN}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(address, length)
 
 
@@ -153,8 +154,15 @@ def _is_global_unicast(ip: IP) -> bool:
 
 
 def contains_ip(cidr: CIDR, ip: IP | str) -> bool:
-    """Whether the address, or the one that a text stands for, is in the network. Raises CelError."""
-    address = (parse_ip(ip) if isinstance(ip, str) else ip).address
+    """Whether the address, or the one that a text stands for, is in the network.
+
+    Raises NoSuchOverload for a text that is no address: the API server loses the real error there.
+    """
+    if isinstance(ip, str):
+        if not is_ip(ip):
+            raise NoSuchOverload
+        ip = parse_ip(ip)
+    address = ip.address
     mine = cidr.address
     return mine.bits == address.bits and mine.network(cidr.length) == address.network(cidr.length)
 

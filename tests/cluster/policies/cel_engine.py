@@ -1,0 +1,72 @@
+"""What our engine makes of the expressions of the differential suite, told as the server's outcomes are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from policies.engine.cel import CelError, CompileError, Environment, Scope
+from policies.engine.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from tests.cluster.policies.cel_expressions import Expression
+from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
+
+ADMIN = "admin"
+
+
+class AdminOnly:
+    """The rights on a fresh cluster, as far as the expressions ask."""
+
+    def decide(self, attributes: Attributes) -> tuple[bool, str]:
+        """Everything for the administrator."""
+        return attributes.user == ADMIN, ""
+
+
+def engine_outcome(number: int, expression: Expression) -> Outcome:
+    """Compile, evaluate and show one expression, as a policy with it as a variable would."""
+    environment = Environment.admission(authorizer=True)
+    try:
+        program = environment.compile(expression.text)
+        environment = environment.with_variable(f"e{number}", program)
+        show = environment.compile(shown(number))
+    except CompileError as error:
+        return Outcome("refused", error.message)
+    try:
+        text = show.evaluate(_scope().with_variables({f"e{number}": program}))
+    except CelError as error:
+        return Outcome("error", str(error).removeprefix(variable_failed(number)))
+    return Outcome("value", text)
+
+
+def _scope() -> Scope:
+    """The values of the request that the server is sent."""
+    authorizer = Authorizer(AdminOnly(), ADMIN, ("system:masters",))
+    resource = {"group": "differential.gpupool.dev", "version": "v1", "resource": "specimens"}
+    kind = {"group": "differential.gpupool.dev", "version": "v1", "kind": "Specimen"}
+    request: dict[str, Any] = {
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "name": "specimen",
+        "namespace": "default",
+        "operation": "CREATE",
+        "userInfo": {"username": ADMIN, "groups": ["system:masters", "system:authenticated"]},
+        "dryRun": True,
+    }
+    namespace = {
+        "metadata": {"name": "default", "labels": {"kubernetes.io/metadata.name": "default"}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    }
+    asked = ResourceCheck(
+        authorizer, resource["group"], resource["resource"], namespace="default", name="specimen"
+    )
+    return Scope(
+        {
+            "object": specimen(0),
+            "oldObject": None,
+            "request": request,
+            "namespaceObject": namespace,
+            "authorizer": authorizer,
+            "authorizer.requestResource": asked,
+        }
+    )

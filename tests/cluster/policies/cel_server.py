@@ -1,0 +1,197 @@
+"""What the real API server makes of CEL expressions, hundreds at a time.
+
+Each expression becomes a variable of a ValidatingAdmissionPolicy. Refusals to compile are read from the dry-run
+creation of policies. Values and errors come back as admission warnings: every validation ends in an error, either
+the variable's own or one that has the value in its text. Policies select objects by a label, so that one
+request asks for one policy.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.cluster.policies.cel_expressions import SPECIMEN, Expression
+from tests.cluster.policies.server import Server
+
+Object = dict[str, Any]
+GROUP = "differential.gpupool.dev"
+_PREFIX = "cel-differential"
+_LABEL = f"{GROUP}/batch"
+_PER_POLICY = 10
+_PER_COMPILATION = 60
+_WAIT_SECONDS = 60.0
+_POLL_SECONDS = 0.3
+_WARNING = re.compile(r"variables\.e(\d+)\]\) \+ '>'\]' resulted in error: (.*)$", re.DOTALL)
+_CAUSE = re.compile(r"spec\.variables\[(\d+)\]\.expression")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an expression."""
+
+    kind: Literal["refused", "value", "error"]
+    text: str
+    """The value as text, or the error's message; for a refusal the compiler's words."""
+
+
+def crd() -> Object:
+    """A kind whose objects hold anything, so that expressions see values of unknown type."""
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    names = {"plural": "specimens", "singular": "specimen", "kind": "Specimen", "listKind": "SpecimenList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"specimens.{GROUP}"},
+        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def specimen(batch: int) -> Object:
+    """The object that the policy of a batch is asked about."""
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Specimen",
+        "metadata": {"name": "specimen", "namespace": "default", "labels": {_LABEL: str(batch)}},
+        "spec": dict(SPECIMEN),
+    }
+
+
+def policy(batch: int, numbered: Mapping[int, Expression]) -> Object:
+    """A policy with every expression as a variable, and a validation that shows it."""
+    rule = {
+        "apiGroups": [GROUP],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["specimens"],
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": f"{_PREFIX}-{batch}"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [rule],
+                "objectSelector": {"matchLabels": {_LABEL: str(batch)}},
+            },
+            "variables": [{"name": f"e{n}", "expression": one.text} for n, one in numbered.items()],
+            "validations": [
+                # A key that isn't there: the error says it. A message expression would see no authorizer.
+                {"expression": f"{{'': true}}['e{n}=<' + {shown(n)} + '>']"}
+                for n in numbered
+            ],
+        },
+    }
+
+
+def shown(number: int) -> str:
+    """The expression that turns a variable into text."""
+    return f"'%s'.format([variables.e{number}])"
+
+
+def _binding(batch: int) -> Object:
+    name = f"{_PREFIX}-{batch}"
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Warn"]},
+    }
+
+
+def _batches(items: Sequence[tuple[int, Expression]], size: int) -> Iterator[dict[int, Expression]]:
+    for start in range(0, len(items), size):
+        yield dict(items[start : start + size])
+
+
+class CelServer:
+    """Asks one server; `remove` takes away what it made there."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._made: list[Object] = []
+
+    def outcomes(self, expressions: Sequence[Expression]) -> dict[str, Outcome]:
+        """The outcome of each expression, by name."""
+        self._create(crd())
+        self._until_served()
+        refusals = self._refusals(expressions)
+        numbered = [(n, one) for n, one in enumerate(expressions) if n not in refusals]
+        batches = list(enumerate(_batches(numbered, _PER_POLICY)))
+        for batch, members in batches:
+            self._create(policy(batch, members))
+            self._create(_binding(batch))
+        found = {n: Outcome("refused", text) for n, text in refusals.items()}
+        for batch, members in batches:
+            found |= self._answers(batch, members)
+        return {one.name: found[n] for n, one in enumerate(expressions)}
+
+    def remove(self) -> None:
+        """Delete the policies and the kind."""
+        for body in reversed(self._made):
+            self._server.ask("DELETE", body, dry_run=False)
+        self._made.clear()
+
+    def _create(self, body: Object) -> None:
+        answer = self._server.ask("CREATE", body, dry_run=False)
+        assert answer.status < 300 or answer.status == 409, answer.message
+        self._made.append(body)
+
+    def _until_served(self) -> None:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while self._server.api.resource(f"{GROUP}/v1", "Specimen") is None:
+            assert time.monotonic() < deadline, "the server does not serve the new kind"
+            time.sleep(_POLL_SECONDS)
+
+    def _refusals(self, expressions: Sequence[Expression]) -> dict[int, str]:
+        """The compiler's words for each expression that the server refuses."""
+        refusals: dict[int, str] = {}
+        for members in _batches(list(enumerate(expressions)), _PER_COMPILATION):
+            body = policy(0, members)
+            body["spec"]["validations"] = [{"expression": "true"}]
+            body["metadata"]["name"] = f"{_PREFIX}-dry"
+            answer = self._server.ask("CREATE", body)
+            if answer.status < 300:
+                continue
+            numbers = list(members)
+            for cause in answer.body["details"]["causes"]:
+                match = _CAUSE.match(cause["field"])
+                assert match is not None, cause
+                refusals[numbers[int(match.group(1))]] = cause["message"]
+        return refusals
+
+    def _answers(self, batch: int, members: Mapping[int, Expression]) -> dict[int, Outcome]:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        while True:
+            answer = self._server.ask("CREATE", specimen(batch))
+            found = dict(filter(None, map(_read, answer.warnings)))
+            if len(found) == len(members):
+                return found
+            missing = {n: one.text for n, one in members.items() if n not in found}
+            assert time.monotonic() < deadline, (batch, missing, answer.warnings, answer.message)
+            time.sleep(_POLL_SECONDS)
+
+
+def _read(warning: str) -> tuple[int, Outcome] | None:
+    """Number and outcome out of one warning; None for a warning about something else."""
+    match = _WARNING.search(warning.encode("latin-1").decode("utf-8"))
+    if match is None:
+        return None
+    number, text = int(match.group(1)), match.group(2)
+    value = text.removeprefix(f"no such key: e{number}=<")
+    if value != text:
+        return number, Outcome("value", value.removesuffix(">"))
+    return number, Outcome("error", text.removeprefix(variable_failed(number)))
+
+
+def variable_failed(number: int) -> str:
+    """What the server puts before the error of a variable."""
+    return f'composited variable "e{number}" fails to evaluate: '
