@@ -84,9 +84,9 @@ def _per_gpu(
     """Slices of one GPU, from the device-plugin configuration that the labels choose (k8s-device-plugin
     v0.20.0) and the layout that the GPU is partitioned by (mig-parted v0.15.0)."""
     config = settings.get(found.get(PLUGIN_LABEL, ""))
-    if config is None:
-        return None
     devices = _mig_devices(layouts.get(found.get(MIG_LABEL, ""), []))
+    if config is None or devices is None:
+        return None
     strategy = text(config, "flags", "migStrategy")
     if devices:
         # With `single` every instance is called nvidia.com/gpu; with `none` a partitioned GPU offers nothing.
@@ -102,14 +102,17 @@ def _per_gpu(
     return {_GPU: 1}
 
 
-def _mig_devices(entries: list[Any]) -> dict[str, int]:
-    """Profile -> count per GPU. Layouts that differ from GPU to GPU are not gpupool's."""
-    for entry in entries:
-        if at(entry, "devices") == "all" and at(entry, "mig-enabled") is True:
-            found = at(entry, "mig-devices")
-            pairs = found.items() if isinstance(found, Mapping) else ()
-            return {str(name): number for name, number in pairs if isinstance(number, int)}
-    return {}
+def _mig_devices(entries: list[Any]) -> Mapping[str, int] | None:
+    """Profile -> count per GPU, empty where nothing is partitioned; None for a layout that differs from GPU
+    to GPU or from model to model, of which no single number can be told."""
+    enabled = [entry for entry in entries if at(entry, "mig-enabled") is True]
+    if not enabled:
+        return {}
+    if len(enabled) > 1 or at(enabled[0], "devices") != "all" or at(enabled[0], "device-filter"):
+        return None
+    found = at(enabled[0], "mig-devices")
+    pairs = found.items() if isinstance(found, Mapping) else ()
+    return {str(name): number for name, number in pairs if isinstance(number, int)}
 
 
 class _Overlays:
