@@ -43,7 +43,7 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
     return [found for found in identities if found[0] in COUNTED_ON or found in named]
 
 
-def places_of(environment: Data) -> bool:
+def warm_lies_lowest(environment: Data) -> bool:
     """Whether the warm nodes' priority, -10, lies below all of the environment's."""
     warm = any(pool["nodes"].get("warm") for pool in environment["pools"])
     return not warm or all(priority["value"] > -10 for priority in environment["priorities"])
@@ -52,14 +52,14 @@ def places_of(environment: Data) -> bool:
 @given(environments())
 @slow
 def test_what_is_generated_is_clean(environment: Data) -> None:
-    assume(places_of(environment))
+    assume(warm_lies_lowest(environment))
     assert draft_of(plan_of(environment)).findings() == []
 
 
 @given(environments(), st.data())
 @slow
 def test_a_missing_object_is_noticed(environment: Data, data: st.DataObject) -> None:
-    assume(places_of(environment))
+    assume(warm_lies_lowest(environment))
     draft = draft_of(plan_of(environment))
     kind, name = data.draw(st.sampled_from(referred(draft)))
     draft.drop(kind, name)
@@ -92,7 +92,7 @@ def numbers(value: Any, path: tuple[Any, ...] = (), inside: bool = False) -> lis
 @given(environments(), st.integers(-10, 10).filter(bool), st.data())
 @slow
 def test_a_changed_number_is_noticed(environment: Data, by: int, data: st.DataObject) -> None:
-    assume(places_of(environment))
+    assume(warm_lies_lowest(environment))
     draft = draft_of(plan_of(environment))
     kinds = ("NodeOverlay", "NodePool", "ResourceQuota")
     places = [
