@@ -6,7 +6,6 @@ costs one unit and the chain one more. Nothing here calls functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +69,7 @@ def _list_index(key: Any) -> int:
     raise CelError(f"unsupported index type '{kind(key)}' in list")
 
 
-_NATIVE = {"null_type": "structpb.NullValue", "list": "[]interface {}", "map": "map[string]interface {}"}
+_NATIVE = {"null_type": "<nil>", "list": "[]interface {}", "map": "map[string]interface {}"}
 
 
 def _checked_key(key: Any) -> Any:
@@ -84,24 +83,26 @@ def walk(frame: Frame, value: Any, qualifiers: tuple[Qualifier, ...]) -> Any:
     optional = isinstance(value, Optional)
     if optional:
         if not value.present:
-            return value
+            return _absent(qualifiers)
         value = value.value
     for qualifier in qualifiers:
-        key = qualifier.key if qualifier.run is None else _checked_key(qualifier.run(frame))
         optional = optional or qualifier.optional
+        if not optional or qualifier.test:
+            frame[COST] += 1
+        key = qualifier.key if qualifier.run is None else _checked_key(qualifier.run(frame))
         if qualifier.test:
-            frame[COST] += 1
-            present = find(value, key, True) is not MISSING
-            return present
+            return find(value, key, True) is not MISSING
+        value = find(value, key, optional)
+        if value is MISSING:
+            return _absent(qualifiers)
         if optional:
-            value = find(value, key, True)
-            if value is MISSING:
-                return NONE
             frame[COST] += 1
-        else:
-            frame[COST] += 1
-            value = find(value, key, False)
     return some(value) if optional else value
+
+
+def _absent(qualifiers: tuple[Qualifier, ...]) -> Any:
+    """What a chain gives when something optional in it is missing; has() says no."""
+    return False if qualifiers and qualifiers[-1].test else NONE
 
 
 def resolve(frame: Frame, name: str) -> Any:
@@ -237,24 +238,3 @@ def computed_chain(operand: Run, qualifiers: tuple[Qualifier, ...], base: int) -
         return walk(frame, value, qualifiers)
 
     return run
-
-
-def has_field(path: Callable[[Frame], Any], key: str, cost: int) -> Run:
-    """has(path.key) where nothing is optional; `path` reads without the cost of has() itself."""
-
-    def run(frame: Frame) -> Any:
-        value = path(frame)
-        frame[COST] += cost
-        if type(value) is dict:
-            return key in value
-        return (
-            walk(frame, value, (Qualifier(key, test=True),))
-            if isinstance(value, Optional)
-            else _has(value, key)
-        )
-
-    return run
-
-
-def _has(value: Any, key: str) -> bool:
-    return find(value, key, True) is not MISSING

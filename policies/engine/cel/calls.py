@@ -6,13 +6,15 @@ Facts: cel-go 0.26 interpreter/interpretable.go (evalVarArgs, evalList, evalMap)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from policies.engine.cel.comprehensions import LIST_COST
-from policies.engine.cel.errors import CelError
+from policies.engine.cel.errors import CelError, Halted
 from policies.engine.cel.frame import COST, Frame, Run
 from policies.engine.cel.functions import Function
 from policies.engine.cel.go_format import verb_v
+from policies.engine.cel.libraries.declaration import Cost
+from policies.engine.cel.logic import evaluate_too
 from policies.engine.cel.value_types import Optional
 from policies.engine.cel.values import kind, to_key
 
@@ -20,19 +22,15 @@ MAP_COST = 30
 """Cost units of making a map (cel-go common/cost.go)."""
 
 
-class Operand(Protocol):
-    """What a call needs of a compiled argument."""
+def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
+    """A call: its arguments from the left, then the function, then its price.
 
-    run: Run
-
-
-def call_step(called: Function, operands: Sequence[Operand]) -> Run:
-    """A call: its arguments from the left, then the function, then its price."""
-    runs = [operand.run for operand in operands]
+    `single`: the checker knows the overload; then cel-go evaluates the second argument even where the first failed.
+    """
     if len(runs) == 1:
         return _with_one(called, runs[0])
     if len(runs) == 2:
-        return _with_two(called, runs[0], runs[1])
+        return _with_two(called, runs[0], runs[1], single)
 
     def run(frame: Frame) -> Any:
         arguments = [argument(frame) for argument in runs]
@@ -42,25 +40,46 @@ def call_step(called: Function, operands: Sequence[Operand]) -> Run:
 
 
 def _finish(frame: Frame, called: Function, arguments: list[Any]) -> Any:
+    call, price = called(arguments)
     try:
-        result, price = called(arguments)
-    except CelError:
-        frame[COST] += 1
+        result = call(*arguments)
+    except CelError as error:
+        frame[COST] += _price_of_failure(price, arguments, error)
         raise
     frame[COST] += price(arguments, result)
     return result
 
 
+def _price_of_failure(price: Cost, arguments: list[Any], error: CelError) -> int:
+    try:
+        return price(arguments, error)
+    except (TypeError, AttributeError, IndexError, ValueError):
+        return 1  # arguments of kinds that the price can't measure
+
+
 def _with_one(called: Function, argument: Run) -> Run:
     def run(frame: Frame) -> Any:
-        return _finish(frame, called, [argument(frame)])
+        try:
+            value = argument(frame)
+        except CelError:
+            frame[COST] += 1
+            raise
+        return _finish(frame, called, [value])
 
     return run
 
 
-def _with_two(called: Function, left: Run, right: Run) -> Run:
+def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
     def run(frame: Frame) -> Any:
-        return _finish(frame, called, [left(frame), right(frame)])
+        try:
+            value = left(frame)
+        except Halted:
+            raise
+        except CelError:
+            if single:
+                evaluate_too(frame, right)
+            raise
+        return _finish(frame, called, [value, right(frame)])
 
     return run
 

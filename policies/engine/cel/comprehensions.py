@@ -203,9 +203,8 @@ def collect(fold: Fold, element: Run, condition: Run | None, cost: int) -> Run:
                 problem = error
                 continue
             try:
-                value = element(frame)
                 frame[COST] += cost
-                result.append(value)
+                result.append(element(frame))
             except Halted:
                 raise
             except CelError as error:

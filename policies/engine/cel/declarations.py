@@ -18,7 +18,7 @@ from policies.engine.cel.conversions import CONVERSIONS
 from policies.engine.cel.dispatch import split_type
 from policies.engine.cel.libraries import OVERLOADS
 from policies.engine.cel.libraries.declaration import Overload
-from policies.engine.cel.strings import STRINGS
+from policies.engine.cel.strings import OPTIONALS, STRINGS
 
 EXTENSIONS: list[dict[str, Any]] = [
     {"name": "optional"},
@@ -77,11 +77,12 @@ def _functions(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def configuration() -> Any:
     """The checker's configuration without variables."""
+    optionals = [overload for overload in OPTIONALS if "unwrap" in overload.function]
     strings = [overload for overload in CONVERSIONS if overload.function == "string"]
     document = {
         "stdlib": {"exclude_functions": [{"name": "string"}]},
         "extensions": EXTENSIONS,
-        "functions": _functions((*strings, *STRINGS, *OVERLOADS)),
+        "functions": _functions((*strings, *optionals, *STRINGS, *OVERLOADS)),
     }
     return cel.NewEnvConfigFromYaml(json.dumps(document))
 

@@ -83,14 +83,21 @@ def unit(_arguments: Sequence[Any], _result: Any) -> int:
     return 1
 
 
-def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[Any]], tuple[Any, Cost]]:
-    """Call the overload that fits the arguments; gives its result and what prices it. Raises NoSuchOverload."""
+Chosen = tuple[Callable[..., Any], Cost]
+"""What to call with the arguments, and what prices the call."""
+
+
+def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[Any]], Chosen]:
+    """Finds the overload that fits the arguments; where none does, one that raises NoSuchOverload."""
     candidates = [
         (overload, tuple(fits(parameter) for parameter in overload.parameters), overload.cost or unit)
         for overload in overloads
     ]
 
-    def call(arguments: Sequence[Any]) -> tuple[Any, Cost]:
+    def refuse(*arguments: Any) -> Any:
+        raise no_overload(name, arguments)
+
+    def choose(arguments: Sequence[Any]) -> Chosen:
         for overload, tests, cost in candidates:
             if len(tests) != len(arguments):
                 continue
@@ -98,10 +105,10 @@ def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[A
                 if test is not None and not test(argument):
                     break
             else:
-                return overload.call(*arguments), cost
-        raise no_overload(name, arguments)
+                return overload.call, cost
+        return refuse, candidates[0][2]
 
-    return call
+    return choose
 
 
 def no_overload(name: str, arguments: Sequence[Any]) -> NoSuchOverload:

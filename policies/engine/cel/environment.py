@@ -23,6 +23,14 @@ from policies.engine.cel.syntax import Identifier, Node, Tree, read_tree
 
 MAX_EXPRESSION = 100_000
 """Code points of an expression (cel-go's parser limit, kept by the checker too)."""
+_TOKENS = re.compile(
+    r"""//[^\n]*|[bB]?[rR]?(\"{3}.*?\"{3}|'{3}.*?'{3})|[bB]?[rR](\"[^"\n]*\"|'[^'\n]*')"""
+    r"""|[bB]?(\"(?:\\.|[^"\\\n])*\"|'(?:\\.|[^'\\\n])*')|(?P<quoted>`)""",
+    re.DOTALL,
+)
+"""Comments and strings, and the quoted field names that cel-go of Kubernetes doesn't know."""
+_TWO_VARIABLES = re.compile(r"\.(exists_one)(?=\s*\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,)")
+"""exists_one with two variables, which the checker knows by its other name only."""
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(-?\d+): ")
 _AUTHORIZER = "kubernetes.authorization.Authorizer"
 _RESOURCE_CHECK = "kubernetes.authorization.ResourceCheck"
@@ -104,6 +112,9 @@ class Environment:
             expression.encode()
         except UnicodeEncodeError as error:
             raise CompileError(f"not valid Unicode at position {error.start}", 1, error.start + 1) from None
+        quoted = next((token for token in _TOKENS.finditer(expression) if token["quoted"]), None)
+        if quoted is not None:
+            raise _refusal_at("unsupported syntax: '`'", expression, quoted.start())
         if self._checker is None:
             variables = {name: self._type(signature) for name, signature in self._variables.items()}
             self._checker = cel.NewEnv(
@@ -113,7 +124,8 @@ class Environment:
                 extensions=[number_orders()],
             )
         try:
-            return read_tree(self._checker.compile(expression).serialize())
+            text = _TWO_VARIABLES.sub(".existsOne ", expression) if ".exists_one" in expression else expression
+            return read_tree(self._checker.compile(text).serialize())
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         except (RuntimeError, ValueError) as error:
@@ -124,9 +136,14 @@ class Environment:
             return cel.Type(signature)
         return checker_type(signature)
 
-    def _refusal(self, text: str, tree: Tree, node: Node, expression: str) -> CompileError:
-        before = expression[: tree.positions.get(node.id, 0)]
-        return CompileError(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    @staticmethod
+    def _refusal(text: str, tree: Tree, node: Node, expression: str) -> CompileError:
+        return _refusal_at(text, expression, tree.positions.get(node.id, 0))
+
+
+def _refusal_at(text: str, expression: str, offset: int) -> CompileError:
+    before = expression[:offset]
+    return CompileError(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
 def _kept_type(signature: str) -> str:

@@ -194,13 +194,14 @@ def _fixed(value: Any, precision: int) -> str:
 
 
 def _scientific(value: Any, precision: int) -> str:
+    """The API server takes the precision for a width, and always prints six decimals."""
     number = _double("e", value)
     if not math.isfinite(number):
-        return _not_finite(number)
-    mantissa, _, exponent = f"{number:.{min(precision, _MOST_DECIMALS)}e}".partition("e")
+        return _not_finite(number).rjust(precision)
+    mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
     power = int(exponent)
     digits = f"{abs(power):02d}".translate(_SUPERSCRIPTS)
-    return f"{mantissa}\u00a0×\u00a010{'⁻' if power < 0 else ''}{digits}"
+    return f"{mantissa}×10{'⁻' if power < 0 else ''}{digits}".rjust(precision)
 
 
 def _binary(value: Any, _precision: int) -> str:

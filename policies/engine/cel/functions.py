@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any
 
 from policies.engine.cel import conversions, strings
-from policies.engine.cel.dispatch import dispatcher, unit
+from policies.engine.cel.dispatch import Chosen, dispatcher, unit
 from policies.engine.cel.errors import NoSuchOverload
 from policies.engine.cel.libraries import OVERLOADS
 from policies.engine.cel.libraries.costs import matching, size
@@ -33,8 +33,14 @@ for _overload in (
 ):
     _BY_NAME.setdefault((_overload.function, _overload.member), []).append(_overload)
 
-Function = Callable[[Sequence[Any]], tuple[Any, Cost]]
-"""Takes all arguments, the receiver first; gives the result and what prices the call."""
+Function = Callable[[Sequence[Any]], Chosen]
+"""Takes all arguments, the receiver first; gives what to call with them and what prices the call."""
+PATTERN_FUNCTIONS = frozenset(("matches", "find", "findAll"))
+"""Functions whose constant pattern is compiled with the expression."""
+_PRICED_BY_OVERLOAD = frozenset(
+    ("sort", "@sortByAssociatedKeys", "slice", "flatten", "lists.range", "reverse", "distinct")
+)
+"""Functions that cost one unit where the checker can't tell the overload (cel-go ext/lists.go)."""
 
 
 def actual_size(value: Any) -> int:
@@ -84,16 +90,27 @@ _GLOBAL_MATCHES = "matches"
 """The overload of `matches(a, b)`, which costs one unit only: cel-go prices `a.matches(b)` alone."""
 
 
-def unguarded(name: str, overloads: Sequence[str]) -> tuple[Callable[..., Any], Cost] | None:
-    """A standard function that takes any arguments, and its price; None for the others."""
-    found = _UNGUARDED.get(name)
-    if found is None or (name == "matches" and tuple(overloads) == (_GLOBAL_MATCHES,)):
-        return found and (found[0], unit)
-    return found
-
-
 @lru_cache(maxsize=1024)
-def function(name: str, member: bool) -> Function | None:
-    """The function of that name, called on a receiver or not; None when there is none."""
+def function(
+    name: str, member: bool, references: tuple[str, ...], compiled_pattern: bool = False
+) -> Function | None:
+    """The function of that name, called on a receiver or not; None when there is none.
+
+    `references`: the overloads that the checker thinks possible, because some prices depend on their number.
+    `compiled_pattern`: the pattern is a constant, which changes the words of an error.
+    """
+    free = _UNGUARDED.get(name)
+    if free is not None:
+        call, price = free
+        if name == "matches":
+            call = strings.matches_compiled if compiled_pattern else call
+            price = unit if references == (_GLOBAL_MATCHES,) else price
+        chosen = (call, price)
+        return lambda _arguments: chosen
     overloads = _BY_NAME.get((name, member))
-    return dispatcher(name, overloads) if overloads else None
+    if not overloads:
+        return None
+    choose = dispatcher(name, overloads)
+    if name in _PRICED_BY_OVERLOAD and len(references) != 1:
+        return lambda arguments: (choose(arguments)[0], unit)
+    return choose

@@ -109,7 +109,7 @@ def not_strictly_false(operand: Run) -> Run:
     return run
 
 
-def _evaluate_too(frame: Frame, right: Run) -> None:
+def evaluate_too(frame: Frame, right: Run) -> None:
     """The right operand of a failed left one, for its cost, and the operator's own unit."""
     try:
         right(frame)
@@ -129,7 +129,7 @@ def equality(left: Run, right: Run, wanted: bool) -> Run:
         except Halted:
             raise
         except CelError:
-            _evaluate_too(frame, right)
+            evaluate_too(frame, right)
             raise
         other = right(frame)
         frame[COST] += (
@@ -147,7 +147,11 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
     least = min(1, highest)
 
     def run(frame: Frame) -> bool:
-        value = left(frame)
+        try:
+            value = left(frame)
+        except CelError:
+            frame[COST] += least
+            raise
         if type(value) is str:
             frame[COST] += prices[len(value)] if len(value) <= len(text) else highest
             return (value == text) is wanted
@@ -217,7 +221,7 @@ def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: P
         except Halted:
             raise
         except CelError:
-            _evaluate_too(frame, right)
+            evaluate_too(frame, right)
             raise
         other = right(frame)
         frame[COST] += 1 if price is None else price(one, other)

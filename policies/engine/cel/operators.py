@@ -25,7 +25,8 @@ from policies.engine.cel.values import (
 
 def _unfit(function: str, left: Any, fitting: tuple[type, ...]) -> NoSuchOverload:
     """The error for a right operand that doesn't fit, or for a left one that the operator doesn't know at all."""
-    return NoSuchOverload() if isinstance(left, fitting) else NoSuchOverload(f"no such overload: {function}")
+    known = isinstance(left, (*fitting, *_RECEIVERS))
+    return NoSuchOverload() if known else NoSuchOverload(f"no such overload: {function}")
 
 
 def _int(value: int, *operands: int) -> int | float:
@@ -42,6 +43,8 @@ def _uint(value: int) -> Uint:
     raise CelError("unsigned integer overflow")
 
 
+_RECEIVERS = (str, Duration, Timestamp)
+"""Kinds with methods of their own, which are asked for any operator."""
 _ADDABLE = (int, float, str, bytes, list, tuple, Duration, Timestamp)
 _NUMBERS = (int, float)
 
@@ -141,7 +144,7 @@ def negate(value: Any) -> Any:
         return -value
     if type(value) is Duration:
         return Duration(0) - value
-    raise NoSuchOverload() if type(value) is bool else NoSuchOverload("no such overload: -_")
+    raise _unfit("-_", value, (bool,))
 
 
 def logical_not(value: Any) -> bool:

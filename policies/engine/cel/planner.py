@@ -18,7 +18,7 @@ from policies.engine.cel.comprehensions import Fold
 from policies.engine.cel.conversions import FOLDED
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import LOCALS, Run
-from policies.engine.cel.functions import function, unguarded
+from policies.engine.cel.functions import PATTERN_FUNCTIONS, function
 from policies.engine.cel.libraries.patterns import compile_pattern
 from policies.engine.cel.operators import BINARY, UNARY, constant_set
 from policies.engine.cel.syntax import (
@@ -178,7 +178,7 @@ class Planner:
             run = operands[0].run
             return Step(logic.negation(run) if name == "!_" else logic.unary(UNARY[name], run))
         if name in BINARY and len(operands) == 2:
-            return Step(self._binary(node, operands))
+            return self._binary(node, operands)
         return self._function(node, operands)
 
     def _terms(self, node: Call) -> Iterator[Node]:
@@ -199,36 +199,39 @@ class Planner:
         reference = self._tree.references.get(node.id)
         return reference.overloads if reference else ()
 
-    def _binary(self, node: Call, operands: list[Step]) -> Run:
+    def _binary(self, node: Call, operands: list[Step]) -> Step:
         left, right = operands
         overloads = self._overloads(node)
         overload = overloads[0] if len(overloads) == 1 else ""
         if overload == "in_list" and right.constant:
+            if not right.value:
+                return constant(False)
             among = constant_set(right.value)
             if among is not None:
-                return logic.membership(left.run, among)
-        return logic.binary(BINARY[node.function], left.run, right.run, logic.PRICES.get(overload))
+                return Step(logic.membership(left.run, among))
+        return Step(logic.binary(BINARY[node.function], left.run, right.run, logic.PRICES.get(overload)))
 
     def _function(self, node: Call, operands: list[Step]) -> Step:
-        free = unguarded(node.function, self._overloads(node))
-        if free is not None:
-            if node.function == "matches" and operands[-1].constant:
-                self._check_pattern(operands[-1].value, node)
-            return Step(call_step(lambda arguments: (free[0](*arguments), free[1]), operands))
-        called = function(node.function, node.target is not None)
+        overloads = self._overloads(node)
+        compiled = node.function in PATTERN_FUNCTIONS and len(operands) > 1 and operands[1].constant
+        if compiled:
+            self._check_pattern(operands[1].value, node)
+        called = function(node.function, node.target is not None, overloads, compiled)
         if called is None:
             raise PlanError(f"no such overload: {node.function}", node)
         if node.function in FOLDED and len(operands) == 1 and operands[0].constant:
+            value = operands[0].value
             try:
-                return constant(called([operands[0].value])[0])
+                return constant(called([value])[0](value))
             except CelError as error:
                 raise PlanError(str(error), node) from None
-        return Step(call_step(called, operands))
+        return Step(call_step(called, [operand.run for operand in operands], len(overloads) == 1))
 
     @staticmethod
     def _check_pattern(pattern: Any, node: Node) -> None:
         try:
-            compile_pattern(pattern)
+            if isinstance(pattern, str):
+                compile_pattern(pattern)
         except CelError as error:
             raise PlanError(str(error), node) from None
 

@@ -116,7 +116,7 @@ def _subset(whole: Sequence[Any], part: Sequence[Any]) -> bool:
 
 
 def _pairs(factor: int) -> Cost:
-    return lambda arguments, _result: 1 + len(arguments[0]) * len(arguments[1]) * factor
+    return lambda arguments, _result: 1 + costs.size(arguments[0]) * costs.size(arguments[1]) * factor
 
 
 def of_non_zero(value: Any) -> Optional:
@@ -145,6 +145,13 @@ def matches(text: Any, pattern: Any) -> bool:
     if type(text) is not str:
         raise NoSuchOverload("no such overload: matches")
     if type(pattern) is not str:
+        raise NoSuchOverload
+    return search(text, pattern)
+
+
+def matches_compiled(text: Any, pattern: str) -> bool:
+    """`matches` with a constant pattern."""
+    if type(text) is not str:
         raise NoSuchOverload
     return search(text, pattern)
 

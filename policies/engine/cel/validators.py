@@ -5,6 +5,9 @@ Facts: apiserver 0.36 pkg/cel/environment/base.go; cel-go 0.26 cel/validator.go,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from policies.engine.cel import formatting, times
 from policies.engine.cel.dispatch import split_type
 from policies.engine.cel.errors import CelError
@@ -55,49 +58,70 @@ def _mixed(tree: Tree, elements: list[tuple[Node, bool]]) -> Problem | None:
             found = split_type(found)[1][0]
         if not expected:
             expected = found
-        elif not _same_type(expected, found):
-            return f"expected type '{expected}' but found '{found}'", element
-        elif _is_open(expected):
+        elif found != expected and not (_has_empty(tree, element) and _agree(expected, found)):
+            if not _agree(found, expected) or not _is_nested(found):
+                return f"expected type '{_shown(expected)}' but found '{_shown(found)}'", element
             expected = found
     return None
 
 
-def _is_open(signature: str) -> bool:
-    return "dyn" in signature
+def _shown(signature: str) -> str:
+    return "null" if signature == "null_type" else signature
 
 
-def _same_type(one: str, other: str) -> bool:
-    """Whether the types agree as far as they are known."""
+def _is_nested(signature: str) -> bool:
+    return "(" in signature
+
+
+def _has_empty(tree: Tree, node: Node) -> bool:
+    """Whether it has an empty literal in it, whose type nothing determines."""
+    return any(
+        (isinstance(part, ListLiteral) and not part.elements) or (isinstance(part, MapLiteral) and not part.entries)
+        for part in tree.walk(node)
+    )
+
+
+def _agree(one: str, other: str) -> bool:
+    """Whether the types agree where neither is dyn."""
     first, first_parameters = split_type(one)
     second, second_parameters = split_type(other)
     if "dyn" in (first, second):
         return True
-    if first != second:
-        return "null_type" in (first, second) and _is_nullable(first if second == "null_type" else second)
-    return len(first_parameters) == len(second_parameters) and all(
-        _same_type(left, right) for left, right in zip(first_parameters, second_parameters, strict=True)
+    return first == second and all(
+        _agree(left, right) for left, right in zip(first_parameters, second_parameters, strict=False)
     )
-
-
-def _is_nullable(name: str) -> bool:
-    return "." in name or name.startswith("wrapper") or name in ("duration", "timestamp", "optional_type")
 
 
 def _literal_argument(node: Call) -> Problem | None:
     """A duration, time or pattern written as a constant that isn't one."""
-    last = node.operands[-1] if node.operands else None
-    if not isinstance(last, Literal) or not isinstance(last.value, str):
+    check = _CHECKED.get(node.function)
+    first = node.arguments[0] if node.arguments else None
+    if check is None or not isinstance(first, Literal):
         return None
     try:
-        if node.function == "duration" and times.parse_duration(last.value) is None:
-            return "invalid duration argument", last
-        if node.function == "timestamp" and times.parse_timestamp(last.value) is None:
-            return "invalid timestamp argument", last
-        if node.function == "matches":
-            compile_pattern(last.value)
-    except CelError:
-        return f"invalid {node.function} argument", last
+        check(first.value)
+    except (CelError, TypeError):
+        return f"invalid {node.function} argument", first
     return None
+
+
+def _duration(value: Any) -> None:
+    if times.parse_duration(value) is None:
+        raise CelError("invalid duration")
+
+
+def _timestamp(value: Any) -> None:
+    if type(value) is int:
+        times.from_seconds(value)
+    elif times.parse_timestamp(value) is None:
+        raise CelError("invalid timestamp")
+
+
+_CHECKED: dict[str, Callable[[Any], Any]] = {
+    "duration": _duration,
+    "timestamp": _timestamp,
+    "matches": compile_pattern,
+}
 
 
 _ACCEPTED = {
