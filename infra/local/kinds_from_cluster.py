@@ -1,4 +1,4 @@
-"""`python -m infra.local.kinds_from_cluster`: writes policies/engine/kinds/*.json from a running control plane.
+"""`python -m infra.local.kinds_from_cluster`: writes policies/engine/kinds/*.json from a control plane.
 
 Which kinds there are, where they live and which types their fields have comes from the server (discovery and
 /openapi/v3); what the server does with an empty field comes from the Go types of the same release, whose JSON
@@ -59,10 +59,9 @@ def write(api: KubeApi, target: Path) -> list[Path]:
         if name is not None:
             rows.append([group, version, kind, plural, namespaced, packages.reference(name, "")])
     written = [_write(target / "resources.json", rows)]
-    written += [_write(target / f"{name}.json", types) for name, types in sorted(packages.types.items())]
-    for path in target.glob("*.json"):
-        if path not in written:
-            path.unlink()
+    written += [_write(target / f"{home}.json", types) for home, types in sorted(packages.types.items())]
+    for old in set(target.glob("*.json")) - set(written):
+        old.unlink()
     return written
 
 

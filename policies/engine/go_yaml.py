@@ -99,7 +99,9 @@ def _what_follows(events: Iterator[Any]) -> int:
             following = next(events)
     except yaml.MarkedYAMLError as error:
         return error.problem_mark.line + 1 if error.problem_mark else 1
-    return following.start_mark.line + 1 if isinstance(following, yaml.DocumentStartEvent) else 0
+    if not isinstance(following, yaml.DocumentStartEvent) or following.start_mark is None:
+        return 0
+    return following.start_mark.line + 1
 
 
 def _tree(events: Iterator[Any], text: str) -> Node | None:

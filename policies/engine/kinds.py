@@ -42,9 +42,14 @@ class Kinds:
     """The kinds that a cluster has."""
 
     def __init__(
-        self, resources: Iterable[Resource], schemas: Mapping[tuple[str, str], Schema | str]
+        self,
+        resources: Iterable[Resource],
+        schemas: Mapping[tuple[str, str], Schema | str],
+        with_status: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
-        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition."""
+        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition; `with_status`: the
+        custom kinds whose status is a subresource."""
+        self._with_status = with_status
         self._resources = tuple(resources)
         self._schemas = dict(schemas)
         self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
@@ -62,17 +67,18 @@ class Kinds:
         """These kinds and those that CustomResourceDefinitions among `documents` add; self where there are
         none. A definition that isn't well formed adds nothing."""
         added: dict[Resource, Schema] = {}
+        with_status = set(self._with_status)
         for document in documents:
             body = document.body
             if body.get("kind") == "CustomResourceDefinition" and str(body.get("apiVersion")).startswith(
                 "apiextensions.k8s.io/"
             ):
-                added.update(_defined(body))
+                added.update(_defined(body, with_status))
         if not added:
             return self
         schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
         kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
-        return Kinds([*kept, *added], {**self._schemas, **schemas})
+        return Kinds([*kept, *added], {**self._schemas, **schemas}, frozenset(with_status))
 
     def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of `kind`, None for one that isn't known."""
@@ -83,7 +89,7 @@ class Kinds:
         return self._by_plural.get((group, version, plural))
 
     def same(self, resource: Resource) -> tuple[Resource, ...]:
-        """All that are stored as the same objects, `resource` included: what matchPolicy Equivalent covers."""
+        """All stored as the same objects, `resource` included: what matchPolicy Equivalent covers."""
         group = _COHABITING.get((resource.group, resource.plural), resource.group)
         found = [
             row
@@ -91,6 +97,15 @@ class Kinds:
             if row.plural == resource.plural and _COHABITING.get((row.group, row.plural), row.group) == group
         ]
         return tuple(found) or (resource,)
+
+    def is_builtin(self, api_version: str, kind: str) -> bool:
+        """Whether the kind is one of Kubernetes itself."""
+        return isinstance(self._schemas.get((api_version, kind)), str)
+
+    def drops_status(self, api_version: str, kind: str) -> bool:
+        """Whether the server drops the status of an object: built-in kinds, and custom ones that have status
+        as a subresource."""
+        return (api_version, kind) in self._with_status or self.is_builtin(api_version, kind)
 
     def schema(self, api_version: str, kind: str) -> Schema | None:
         """The fields of a kind, None for one that isn't known."""
@@ -108,8 +123,9 @@ def _builtin() -> Kinds:
     return Kinds(resources, schemas)
 
 
-def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
-    """What a CustomResourceDefinition adds, by version that is served."""
+def _defined(body: Mapping[str, Any], with_status: set[tuple[str, str]]) -> dict[Resource, Schema]:
+    """What a CustomResourceDefinition adds, by version that is served; kinds with a status subresource are
+    put into `with_status`."""
     try:
         spec = body["spec"]
         names, namespaced = spec["names"], spec.get("scope") == "Namespaced"
@@ -120,6 +136,8 @@ def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
                 row = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
                 raw = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
                 found[row] = of_crd(raw, preserve=preserve, top=True)
+                if isinstance((version.get("subresources") or {}).get("status"), dict):
+                    with_status.add((row.api_version, row.kind))
         return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
     except (KeyError, TypeError, AttributeError):
         return {}

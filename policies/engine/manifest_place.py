@@ -28,8 +28,8 @@ def parts(path: str) -> tuple[str | int, ...]:
 
 
 def place_in(text: str, base: tuple[str | int, ...], path: str) -> tuple[int, int]:
-    """Line and column of `path` below `base` in `text`: of the key in an object, of the item in a list; of the
-    innermost part that is there."""
+    """Line and column of `path` below `base` in `text`: of the key in an object, of the item in a list; of
+    the innermost part that is there."""
     node = _root(text)
     if node is None:
         return 1, 1

@@ -3,7 +3,7 @@
 kubectl's reader follows YAML 1.1, the fast one (`yaml_rs`) 1.2. A text in which every line has one of a few
 shapes means the same in both: keys that are words, values that are words, plain decimal numbers or quoted,
 flow lists and mappings of such, literal blocks. `read` proves that for a text, line by line, or declines; it
-never guesses. `policies.engine.go_yaml` reads the rest. The tests compare the two on whatever lines can be made.
+never guesses. `policies.engine.go_yaml` reads the rest. The tests compare the two on many such texts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import yaml_rs
 
 _RESERVED = "|".join(
     form
-    for word in "y n yes no on off true false null".split()
+    for word in ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
     for form in (word, word.capitalize(), word.upper())
 )
 _KEY = rf"(?!(?:{_RESERVED}):)[A-Za-z][A-Za-z0-9_./-]{{0,200}}+"
@@ -33,7 +33,8 @@ _FLOW = rf"\[\]|\{{\}}|\[ ?{_ITEM}(?:, {_ITEM})* ?\]|\{{ ?{_PAIR}(?:, {_PAIR})* 
 _TEXT = rf"(?!(?:{_RESERVED})(?: +#| *$))[A-Za-z/](?:[^: ]|:(?=[!-~])| (?=[!-\"$-9;-~]))*+"
 _VALUE = rf"(?:{_QUOTED}|(?:{_NUMBER})(?= *$| +#)|{_FLOW}|{_TEXT})"
 _LINE = re.compile(
-    rf"(?: {{0,80}}+(?:(?:- ){{0,2}}{_ANY_KEY}:(?: {{1,20}}{_VALUE})?+|(?:- ){{1,2}}{_VALUE}))?(?: *| +#.*+)|#.*+"
+    rf"(?: {{0,80}}+(?:(?:- ){{0,2}}{_ANY_KEY}:(?: {{1,20}}{_VALUE})?+|(?:- ){{1,2}}{_VALUE}))?"
+    r"(?: *| +#.*+)|#.*+"
 )
 _BLOCK = re.compile(
     rf"^( {{0,80}}+)((?:- )?){_ANY_KEY}: \|[-+]?\n(\1 +)[^ \n].*+\n(?:(?:\3.*+)?\n)*+", re.MULTILINE
