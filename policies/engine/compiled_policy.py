@@ -52,7 +52,10 @@ def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
     """
     compiler = _Compiler()
     plain = Environment.admission(params=policy.param_kind is not None, authorizer=True)
-    composed, unauthorized = plain, Environment.admission(params=policy.param_kind is not None, authorizer=False)
+    composed, unauthorized = (
+        plain,
+        Environment.admission(params=policy.param_kind is not None, authorizer=False),
+    )
     conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
     variables: dict[str, Program] = {}
     for row in policy.variables:
@@ -70,7 +73,7 @@ def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
             message = compiler.compile(unauthorized, validation.message_expression, ("string",))
         if program:
             validations.append(CompiledValidation(validation, program, message))
-    audits = [(row, compiler.compile(composed, row, ("string", "null"))) for row in policy.audit_annotations]
+    audits = [(row, compiler.compile(composed, row, ("string", "null_type"))) for row in policy.audit_annotations]
     if len(audits) > _MAX_AUDIT_ANNOTATIONS:
         compiler.refuse(audits[-1][0], f"at most {_MAX_AUDIT_ANNOTATIONS} audit annotations are allowed")
     for row, _ in audits:

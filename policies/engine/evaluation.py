@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from policies.engine.cel import Budget, BudgetExceeded, CelError, Program, Scope
+from policies.engine.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, CelError, Program, Scope
 from policies.engine.compiled_policy import CompiledPolicy, CompiledValidation
 from policies.engine.policy import Expression
 
@@ -18,7 +18,9 @@ CONDITIONS_BUDGET = 2_500_000
 VALIDATIONS_BUDGET = 10_000_000
 """CEL cost units, about 10 to the microsecond (apis/cel/config.go)."""
 _MAX_MESSAGE_BYTES = 5 * 1024
-_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_OUT_OF_BUDGET = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,9 @@ class Evaluation:
             except CelError as error:
                 message = _failed(row, error)
                 results.append((item, Decision("error", message, row, values=self._values(item, scope))))
-        if all(result is True for _, result in results) and not budget.is_tight:
+        spent = VALIDATIONS_BUDGET - budget.remaining
+        worst = sum(item.message is not None for item, _ in results) * PER_CALL_LIMIT + spent
+        if budget.remaining >= worst and all(result is True for _, result in results):
             return []  # no message will be read, and none can run out of what is left
         messages = self._messages([item for item, _ in results], budget)
         decisions = []
@@ -111,14 +115,18 @@ class Evaluation:
                 decisions.append(Decision("error", f"failed messageExpression: {_OUT_OF_BUDGET}", row))
             elif not result:
                 reason = item.validation.reason
-                worded = messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
+                worded = (
+                    messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
+                )
                 decisions.append(Decision("violation", worded, row, reason, self._values(item, scope)))
         return decisions
 
     def _messages(self, items: list[CompiledValidation], budget: Budget) -> list[str] | None:
         """The text of each message expression, empty where it gives none; None when the budget ran out."""
-        without = self._scope.without("authorizer", "authorizer.requestResource")
-        scope = without.with_variables(self._compiled.variables, budget=budget)
+        seen = {
+            name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
+        }
+        scope = Scope(seen).with_variables(self._compiled.variables, budget=budget)
         texts = []
         for item in items:
             text: Any = ""

@@ -9,10 +9,12 @@ with the first denial, it reports every one. It reads no files and prints nothin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from policies.engine.admission_view import as_admitted, pod_templates
+from policies.engine.admission_view import Doubt, Surroundings, as_admitted, pod_templates
 from policies.engine.cel import Scope
+from policies.engine.cel.libraries.authorization import Authorizer, ResourceCheck
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
@@ -20,7 +22,8 @@ from policies.engine.matching import is_exempt, match
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.parameters import ParameterError, Parameters
 from policies.engine.policy import Binding, Policy
-from policies.engine.policy_set import BoundPolicy, PolicySet
+from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
+from policies.engine.rbac import Rbac
 from policies.engine.request import Request, User
 
 Body = dict[str, Any]
@@ -30,20 +33,19 @@ _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 class Judge:
     """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
 
-    def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds, rbac: Any = None) -> None:
+    def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds) -> None:
         self._policies = policies.policies
         self._kinds = kinds
-        self._rbac = rbac
         bodies = [document.body for document in context]
+        self._rbac = Rbac(bodies)
+        self._surroundings = Surroundings.of(bodies)
         self._parameters = Parameters(bodies, kinds)
         self._namespaces = {
             body["metadata"]["name"]: as_admitted(body, kinds, operation="CREATE")
             for body in bodies
             if body.get("kind") == "Namespace" and body.get("apiVersion") == "v1" and _name(body)
         }
-        self._labels = {
-            name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()
-        }
+        self._labels = {name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()}
         self.evaluations = 0
         """CEL expressions evaluated so far."""
         self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
@@ -65,8 +67,10 @@ class Judge:
         resource = resource_of(document.body, self._kinds)
         if is_exempt(resource):
             return []
-        request = self._request(document.body, resource, operation, old, user)
-        findings = self._on(request, document, "", self._policies)
+        doubts: list[Doubt] = []
+        request = self._request(document.body, resource, operation, old, user, doubts)
+        findings = [_doubtful(doubt, document) for doubt in doubts]
+        findings += self._on(request, document, "", self._policies)
         for_templates = [bound for bound in self._policies if bound.compiled.policy.judges_pod_templates]
         if for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
@@ -77,12 +81,23 @@ class Judge:
         return findings
 
     def _request(
-        self, body: Mapping[str, Any], resource: Resource, operation: str, old: Mapping[str, Any] | None, user: User
+        self,
+        body: Body,
+        resource: Resource,
+        operation: str,
+        old: Mapping[str, Any] | None,
+        user: User,
+        doubts: list[Doubt] | None = None,
     ) -> Request:
-        new = as_admitted(dict(body), self._kinds, operation=operation) if operation != "DELETE" else None
+        new: Body | None = None
         before: Body | None = None
+        if operation != "DELETE":
+            new = as_admitted(
+                body, self._kinds, operation=operation, surroundings=self._surroundings, doubts=doubts
+            )
         if operation in ("UPDATE", "DELETE"):
-            before = as_admitted(dict(old if old is not None else body), self._kinds, operation=operation)
+            stored = dict(old) if old is not None else body
+            before = as_admitted(stored, self._kinds, operation="CREATE", surroundings=self._surroundings)
         metadata = (new or before or {}).get("metadata") or {}
         name = str(metadata.get("name") or "")
         if operation == "CREATE" and not (body.get("metadata") or {}).get("name"):
@@ -104,19 +119,32 @@ class Judge:
             matched = match(policy.match, request, self._kinds, self._labels)
             if matched is None:
                 continue
+            broken = self._parameters.unknown_kind(policy)
+            if broken and bound.bindings:
+                decision, level = Decision("error", broken), _config_level(policy)
+                findings.append(_finding(policy, None, decision, level, document, path))
+                continue
             applied = False
             for binding in bound.bindings:
                 if match(binding.match, request, self._kinds, self._labels) is None:
                     continue
                 if scope is None:
                     scope = self._scope(request)
+                if matched != request.resource:
+                    applied = True
+                    decision = Decision("error", _unconverted(request.resource, matched))
+                    findings.append(
+                        _finding(policy, binding, decision, _config_level(policy), document, path)
+                    )
+                    continue
                 try:
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
                     decision = Decision("error", f"failed to configure binding: {error}")
-                    level: Level = "deny" if policy.fails_closed else "audit"
-                    findings.append(_finding(policy, binding, decision, level, document, path))
+                    findings.append(
+                        _finding(policy, binding, decision, _config_level(policy), document, path)
+                    )
                     continue
                 view = scope.with_values({"request": request.as_cel(matched)})
                 for parameter in parameters:
@@ -134,12 +162,19 @@ class Judge:
         namespace = None
         if request.namespace and not request.is_namespace:
             namespace = self._namespaces.get(request.namespace) or _bare_namespace(request.namespace)
-        values = {
-            "object": request.object,
-            "oldObject": request.old_object,
-            "namespaceObject": namespace,
-        }
-        return Scope(values)
+        own, user = request.resource, request.user
+        authorizer = Authorizer(self._rbac, user.name, user.groups)
+        return Scope(
+            {
+                "object": request.object,
+                "oldObject": request.old_object,
+                "namespaceObject": namespace,
+                "authorizer": authorizer,
+                "authorizer.requestResource": ResourceCheck(
+                    authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
+                ),
+            }
+        )
 
 
 def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
@@ -163,6 +198,27 @@ def guessed_plural(kind: str) -> str:
     return name + "s"
 
 
+def _doubtful(doubt: Doubt, document: Document) -> PolicyFinding:
+    """A field that the server would drop or refuse: `kubectl` refuses both by default."""
+    rule = "unreadable-field" if doubt.fatal else "unknown-field"
+    level: Level = "deny" if doubt.fatal else "warn"
+    finding = engine_finding(rule, document, doubt.path, doubt.message, level=level)
+    return replace(finding, origin="document", fix=doubt.hint)
+
+
+def _unconverted(own: Resource, wanted: Resource) -> str:
+    """The server converts between versions; offline there is nothing to convert with."""
+    return (
+        f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
+        f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
+    )
+
+
+def _config_level(policy: Policy) -> Level:
+    """Of what keeps a policy from being evaluated at all: the binding's actions don't count."""
+    return "deny" if policy.fails_closed else "audit"
+
+
 def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
     if decision.kind != "violation" and not policy.fails_closed:
         return "audit"  # the server lets it pass; say at least that it did not hold
@@ -172,7 +228,7 @@ def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
 
 
 def _finding(
-    policy: Policy, binding: Binding, decision: Decision, level: Level, document: Document, path: str
+    policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
 ) -> PolicyFinding:
     metadata = document.body.get("metadata") or {}
     line, column = document.position(path)
@@ -183,7 +239,7 @@ def _finding(
         level=level,
         rule=policy.name,
         message=message,
-        binding=binding.name,
+        binding=binding.name if binding else None,
         object=ObjectRef(
             str(document.body.get("apiVersion", "")),
             str(document.body.get("kind", "")),

@@ -30,6 +30,14 @@ class Parameters:
             key = (str(body.get("apiVersion", "")), str(body.get("kind", "")))
             self._by_kind.setdefault(key, []).append(body)
 
+    def unknown_kind(self, policy: Policy) -> str | None:
+        """What the server says of a policy whose kind of parameters it does not know."""
+        if policy.param_kind is None or self._kinds.resource(*policy.param_kind):
+            return None
+        group, _, version = policy.param_kind[0].rpartition("/")
+        kind = f"{group}/{version}, Kind={policy.param_kind[1]}"
+        return f"failed to configure policy: failed to find resource referenced by paramKind: '{kind}'"
+
     def of(self, policy: Policy, binding: Binding, namespace: str) -> list[Body | None]:
         """One item for each evaluation: a parameter, or None where the policy takes none.
 
@@ -40,8 +48,7 @@ class Parameters:
         api_version, kind = policy.param_kind
         reference = binding.param_ref
         resource = self._kinds.resource(api_version, kind)
-        if resource is None:
-            raise ParameterError(f"paramKind kind `{api_version}, Kind={kind}` not known")
+        assert resource is not None, "asked of a policy whose kind of parameters is unknown"
         candidates = self._by_kind.get((api_version, kind), [])
         if resource.namespaced:
             where = reference.namespace or namespace

@@ -27,8 +27,14 @@ Problems = list[tuple[str, str]]
 """(path in the document, what is wrong and what would be right)."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
-_REASONS = ("Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge")
-_MATCH_FIELDS = ("resourceRules", "excludeResourceRules", "namespaceSelector", "objectSelector", "matchPolicy")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_MATCH_FIELDS = (
+    "resourceRules",
+    "excludeResourceRules",
+    "namespaceSelector",
+    "objectSelector",
+    "matchPolicy",
+)
 _RULE_FIELDS = ("operations", "apiGroups", "apiVersions", "resources", "scope", "resourceNames")
 _POLICY_FIELDS = (
     "matchConstraints",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from policies.engine.cel.libraries.authorization import Attributes, AuthorizationError
+
 Body = Mapping[str, Any]
 _GROUP = "rbac.authorization.k8s.io"
 _ADMIN = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -42,36 +44,27 @@ class Rbac:
         """Whether there is anything to decide by."""
         return bool(self._cluster_bindings or self._bindings or self._cluster_roles or self._roles)
 
-    def allows(
-        self,
-        user: str,
-        groups: Iterable[str],
-        verb: str,
-        *,
-        group: str = "",
-        resource: str = "",
-        subresource: str = "",
-        namespace: str = "",
-        name: str = "",
-        path: str = "",
-    ) -> tuple[bool, str]:
-        """Whether it is allowed, and by what. `path` is for requests that concern no resource."""
-        mine = set(groups)
-        if "system:masters" in mine:
+    def decide(self, attributes: Attributes) -> tuple[bool, str]:
+        """Whether it is allowed, and by what. Raises AuthorizationError where there is nothing to decide by."""
+        user, groups = attributes.user, set(attributes.groups)
+        if "system:masters" in groups:
             return True, ""
+        if not self:
+            raise AuthorizationError("no roles or role bindings were given to decide by")
         for binding in self._cluster_bindings:
-            if self._is_subject(binding, user, mine, ""):
-                for rule in self._rules(binding, ""):
-                    if _rule_allows(rule, verb, group, resource, subresource, name, path):
-                        return True, _by("ClusterRoleBinding", binding, "")
-        if namespace and not path:
+            if self._is_subject(binding, user, groups, "") and any(
+                _rule_allows(rule, attributes) for rule in self._rules(binding, "")
+            ):
+                return True, _by("ClusterRoleBinding", binding, "")
+        if attributes.namespace and not attributes.path:
             for binding in self._bindings:
                 where = str((binding.get("metadata") or {}).get("namespace") or "default")
-                if where != namespace or not self._is_subject(binding, user, mine, where):
-                    continue
-                for rule in self._rules(binding, where):
-                    if _rule_allows(rule, verb, group, resource, subresource, name, path):
-                        return True, _by("RoleBinding", binding, where)
+                if (
+                    where == attributes.namespace
+                    and self._is_subject(binding, user, groups, where)
+                    and any(_rule_allows(rule, attributes) for rule in self._rules(binding, where))
+                ):
+                    return True, _by("RoleBinding", binding, where)
         return False, ""
 
     @staticmethod
@@ -112,23 +105,22 @@ class Rbac:
         return found
 
 
-def _rule_allows(
-    rule: Body, verb: str, group: str, resource: str, subresource: str, name: str, path: str
-) -> bool:
+def _rule_allows(rule: Body, asked: Attributes) -> bool:
     verbs = rule.get("verbs") or []
-    if verb not in verbs and "*" not in verbs:
+    if asked.verb not in verbs and "*" not in verbs:
         return False
-    if path:
-        return any(_path_matches(str(pattern), path) for pattern in rule.get("nonResourceURLs") or [])
+    if asked.path:
+        return any(_path_matches(str(pattern), asked.path) for pattern in rule.get("nonResourceURLs") or [])
     groups = rule.get("apiGroups") or []
-    if group not in groups and "*" not in groups:
+    if asked.group not in groups and "*" not in groups:
         return False
-    full = f"{resource}/{subresource}" if subresource else resource
+    subresource = asked.subresource
+    full = f"{asked.resource}/{subresource}" if subresource else asked.resource
     resources = rule.get("resources") or []
     if not any(item in ("*", full) or (subresource and item == f"*/{subresource}") for item in resources):
         return False
     names = rule.get("resourceNames") or []
-    return not names or name in names
+    return not names or asked.name in names
 
 
 def _path_matches(pattern: str, path: str) -> bool:
