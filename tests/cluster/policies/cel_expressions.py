@@ -1,7 +1,7 @@
 """Expressions for the differential suite, put together from the pieces in cel_expressions.yaml.
 
-Every piece is used at least once per round; what fills its holes is drawn, from a seed that depends on the piece
-alone, so that a new piece changes no other expression.
+Every piece is used at least once per round; what fills its holes is drawn, from a seed that depends on the
+piece alone, so that a new piece changes no other expression.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What the real API server makes of CEL expressions, hundreds at a time.
 
-Each expression becomes a variable of a ValidatingAdmissionPolicy. Refusals to compile are read from the dry-run
-creation of policies. Values and errors come back as admission warnings: every validation ends in an error, either
-the variable's own or one that has the value in its text. Policies select objects by a label, so that one
-request asks for one policy.
+Each expression becomes a variable of a ValidatingAdmissionPolicy. Refusals to compile are read from the
+dry-run creation of policies. Values and errors come back as admission warnings: every validation ends in an
+error, either the variable's own or one that has the value in its text. Policies select objects by a label, so
+that one request asks for one policy.
 """
 
 from __future__ import annotations

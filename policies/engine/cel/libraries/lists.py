@@ -1,6 +1,6 @@
 """The CEL list functions of Kubernetes: isSorted, sum, min, max, indexOf, lastIndexOf.
 
-Facts: apiserver 0.36 pkg/cel/library/lists.go. All overloads of min, max and isSorted share one function, that
+Facts: apiserver 0.36 pkg/cel/library/lists.go. All overloads of min, max and isSorted share one function. It
 takes mixed lists (from objects of unknown type) as the API server does: what has no order counts as equal.
 """
 
