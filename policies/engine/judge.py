@@ -18,7 +18,7 @@ from policies.engine.cel.libraries.authorization import Authorizer, ResourceChec
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
-from policies.engine.matching import is_exempt, match
+from policies.engine.matching import Matcher, is_exempt
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.parameters import ParameterError, Parameters
 from policies.engine.policy import Binding, Policy
@@ -45,7 +45,9 @@ class Judge:
             for body in bodies
             if body.get("kind") == "Namespace" and body.get("apiVersion") == "v1" and _name(body)
         }
-        self._labels = {name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()}
+        labels = {name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()}
+        self._matcher = Matcher(kinds, labels)
+        self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
         self.evaluations = 0
         """CEL expressions evaluated so far."""
         self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
@@ -71,13 +73,12 @@ class Judge:
         request = self._request(document.body, resource, operation, old, user, doubts)
         findings = [_doubtful(doubt, document) for doubt in doubts]
         findings += self._on(request, document, "", self._policies)
-        for_templates = [bound for bound in self._policies if bound.compiled.policy.judges_pod_templates]
-        if for_templates and operation != "DELETE":
+        if self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
             for path, pod in pod_templates(document.body):
                 inner = self._request(pod, pods, "CREATE", None, user)
-                findings += self._on(inner, document, path, for_templates)
+                findings += self._on(inner, document, path, self._for_templates)
         return findings
 
     def _request(
@@ -116,7 +117,7 @@ class Judge:
         scope: Scope | None = None
         for bound in policies:
             policy = bound.compiled.policy
-            matched = match(policy.match, request, self._kinds, self._labels)
+            matched = self._matcher.match(policy.match, request)
             if matched is None:
                 continue
             broken = self._parameters.unknown_kind(policy)
@@ -126,7 +127,7 @@ class Judge:
                 continue
             applied = False
             for binding in bound.bindings:
-                if match(binding.match, request, self._kinds, self._labels) is None:
+                if self._matcher.match(binding.match, request) is None:
                     continue
                 if scope is None:
                     scope = self._scope(request)
@@ -146,9 +147,8 @@ class Judge:
                         _finding(policy, binding, decision, _config_level(policy), document, path)
                     )
                     continue
-                view = scope.with_values({"request": request.as_cel(matched)})
                 for parameter in parameters:
-                    values = view.with_values({"params": parameter}) if policy.param_kind else view
+                    values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     verdict = Evaluation(bound.compiled, values).verdict()
                     self.evaluations += verdict.evaluated
                     applied = applied or verdict.applied
@@ -169,6 +169,7 @@ class Judge:
                 "object": request.object,
                 "oldObject": request.old_object,
                 "namespaceObject": namespace,
+                "request": request.as_cel(),
                 "authorizer": authorizer,
                 "authorizer.requestResource": ResourceCheck(
                     authorizer, own.group, own.plural, request.subresource, request.namespace, request.name

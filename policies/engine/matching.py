@@ -28,15 +28,41 @@ def is_exempt(resource: Resource) -> bool:
     return resource.group == GROUP and resource.kind in _EXEMPT
 
 
-def match(
-    criteria: MatchResources, request: Request, kinds: Kinds, namespaces: Mapping[str, Mapping[str, str]]
-) -> Resource | None:
-    """The resource as which the request matches, or None. `namespaces` gives labels by namespace name.
+class Matcher:
+    """Finds out which criteria apply to requests, and remembers what depends on the kind of request only."""
 
-    A namespace that nobody gave has the one label that the server puts on all of them.
-    """
-    if not _in_namespace(criteria, request, namespaces) or not _labels_match(criteria, request):
-        return None
+    def __init__(self, kinds: Kinds, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        """`namespaces`: labels by namespace name. One that isn't there has the label that all have."""
+        self._kinds = kinds
+        self._namespaces = namespaces
+        # By the criteria's identity, which the caller's policies keep alive, and the kind of request.
+        self._by_kind: dict[tuple[int, Resource, str, str, bool], Resource | None] = {}
+
+    def match(self, criteria: MatchResources, request: Request) -> Resource | None:
+        """The resource as which the request matches, or None."""
+        found = self._by_rules(criteria, request)
+        if found is None:
+            return None
+        if not _in_namespace(criteria, request, self._namespaces) or not _labels_match(criteria, request):
+            return None
+        return found
+
+    def _by_rules(self, criteria: MatchResources, request: Request) -> Resource | None:
+        if any(rule.resource_names for rule in (*criteria.rules, *criteria.exclude)):
+            return _match_rules(criteria, request, self._kinds)
+        key = (
+            id(criteria),
+            request.resource,
+            request.operation,
+            request.subresource,
+            bool(request.namespace),
+        )
+        if key not in self._by_kind:
+            self._by_kind[key] = _match_rules(criteria, request, self._kinds)
+        return self._by_kind[key]
+
+
+def _match_rules(criteria: MatchResources, request: Request, kinds: Kinds) -> Resource | None:
     if _matching_rule(criteria.exclude, criteria.equivalent, request, kinds):
         return None
     if not criteria.rules:

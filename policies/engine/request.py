@@ -62,15 +62,17 @@ class Request:
         """Whether the object is a Namespace itself."""
         return self.resource.group == "" and self.resource.plural == "namespaces"
 
-    def as_cel(self, matched: Resource) -> dict[str, Any]:
-        """The `request` variable for a policy whose rule matched the object as `matched`."""
+    def as_cel(self) -> dict[str, Any]:
+        """The `request` variable of a policy whose rule matched the resource as it was addressed."""
         own = self.resource
+        kind = {"group": own.group, "version": own.version, "kind": own.kind}
+        resource = {"group": own.group, "version": own.version, "resource": own.plural}
         body: dict[str, Any] = {
             "uid": "",
-            "kind": {"group": matched.group, "version": matched.version, "kind": matched.kind},
-            "resource": {"group": matched.group, "version": matched.version, "resource": matched.plural},
-            "requestKind": {"group": own.group, "version": own.version, "kind": own.kind},
-            "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
             "operation": self.operation,
             "userInfo": self.user.as_cel(),
             "object": None,

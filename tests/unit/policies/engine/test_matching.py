@@ -6,13 +6,23 @@ from typing import Any
 
 import pytest
 
-from policies.engine.kinds import Kinds
-from policies.engine.matching import is_exempt, match
+from policies.engine.kinds import Kinds, Resource
+from policies.engine.matching import Matcher, is_exempt
 from policies.engine.policy import MatchResources, Rule
 from policies.engine.request import Request
 from policies.engine.selectors import read_selector
 
 KINDS = Kinds.builtin()
+
+
+def match(
+    criteria: MatchResources, asked: Request, namespaces: dict[str, dict[str, str]] | None = None
+) -> Resource | None:
+    """The answer, and the same a second time, when it is remembered."""
+    matcher = Matcher(KINDS, namespaces or {})
+    first = matcher.match(criteria, asked)
+    assert matcher.match(criteria, asked) == first
+    return first
 
 
 def rule(resources: str = "pods", **more: Any) -> Rule:
@@ -72,26 +82,26 @@ def request(kind: str = "Pod", api_version: str = "v1", **more: Any) -> Request:
     ],
 )
 def test_rules(rules: Rule, asked: Request, expected: bool) -> None:
-    assert (match(MatchResources(rules=(rules,)), asked, KINDS, {}) is not None) is expected
+    assert (match(MatchResources(rules=(rules,)), asked) is not None) is expected
 
 
 def test_no_rules_match_everything() -> None:
-    assert match(MatchResources(), request(), KINDS, {})
+    assert match(MatchResources(), request())
 
 
 def test_excluded() -> None:
     criteria = MatchResources(rules=(rule("*"),), exclude=(rule("pods"),))
-    assert match(criteria, request(), KINDS, {}) is None
-    assert match(criteria, request("Service"), KINDS, {})
+    assert match(criteria, request()) is None
+    assert match(criteria, request("Service"))
 
 
 def test_equivalent_versions() -> None:
     hpas = rule("horizontalpodautoscalers", group="autoscaling", version="v2")
     asked = request("HorizontalPodAutoscaler", "autoscaling/v1")
-    found = match(MatchResources(rules=(hpas,)), asked, KINDS, {})
+    found = match(MatchResources(rules=(hpas,)), asked)
     assert found is not None
     assert found.version == "v2"
-    assert match(MatchResources(rules=(hpas,), equivalent=False), asked, KINDS, {}) is None
+    assert match(MatchResources(rules=(hpas,), equivalent=False), asked) is None
 
 
 @pytest.mark.parametrize(
@@ -119,14 +129,14 @@ def test_namespace_selector(
     selector: Any, asked: Request, namespaces: dict[str, dict[str, str]], expected: bool
 ) -> None:
     criteria = MatchResources(namespace_selector=read_selector(selector)[0])
-    assert (match(criteria, asked, KINDS, namespaces) is not None) is expected
+    assert (match(criteria, asked, namespaces) is not None) is expected
 
 
 def test_object_selector_takes_either_side() -> None:
     criteria = MatchResources(object_selector=read_selector({"matchLabels": {"a": "b"}})[0])
-    assert match(criteria, request(labels={"a": "b"}), KINDS, {})
-    assert match(criteria, request(labels={}, old={"a": "b"}, operation="UPDATE"), KINDS, {})
-    assert match(criteria, request(labels={}, old={}, operation="UPDATE"), KINDS, {}) is None
+    assert match(criteria, request(labels={"a": "b"}))
+    assert match(criteria, request(labels={}, old={"a": "b"}, operation="UPDATE"))
+    assert match(criteria, request(labels={}, old={}, operation="UPDATE")) is None
 
 
 def test_admission_configuration_is_exempt() -> None:
