@@ -22,15 +22,19 @@ _KEY = rf"(?!(?:{_RESERVED}):)[A-Za-z][A-Za-z0-9_./-]{{0,200}}+"
 _QUOTED = r"\"(?:[^\"\\]|\\[\"\\nt])*+\"|'(?:[^']|'')*+'"
 _ANY_KEY = rf"(?:{_KEY}|\"[^\"\\]{{0,200}}+\"|'[^']{{0,200}}+')"
 _NUMBER = (
-    r"[0-9]{1,15}(?:\.[0-9]{1,5})?(?:[KMGTPE]i|[mkKMGTPshd]|ms|%)|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]{1,2})?"
+    r"[0-9]{1,15}(?:\.[0-9]{1,5})?(?:[KMGTPE]i|[mkKMGTPshd]|ms|%)"
+    r"|[0-9]{1,9}(?:\.[0-9]{1,9}){2,3}(?:/[0-9]{1,2})?"
     r"|-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{0,5}[1-9])?|true|false|null"
+    r"|(?!0[xXoO]|0[bB][01]*+(?![0-9A-Za-z]))[0-9]+(?:[eE][0-9]*[A-Za-z]|[a-df-zA-DF-Z])[A-Za-z0-9./-]*+"
 )
-"""Quantities, durations and addresses, which are text; numbers that all read alike; and literals."""
+"""Quantities, durations, addresses, versions, digests, which are text; numbers that all read alike; literals."""
 _WORD = rf"(?!(?:{_RESERVED})[,\]}} ])[A-Za-z/][A-Za-z0-9_./-]*+"
 _ITEM = rf"(?:{_QUOTED}|(?:{_NUMBER}|{_WORD})(?=[,\]}} ]))"
 _PAIR = rf"{_ANY_KEY}: {_ITEM}"
 _FLOW = rf"\[\]|\{{\}}|\[ ?{_ITEM}(?:, {_ITEM})* ?\]|\{{ ?{_PAIR}(?:, {_PAIR})* ?\}}"
-_TEXT = rf"(?!(?:{_RESERVED})(?: +#| *$))[A-Za-z/](?:[^: ]|:(?=[!-~])| (?=[!-\"$-9;-~]))*+"
+_TEXT = (
+    rf"(?!(?:{_RESERVED})(?: +#| *$))(?:[A-Za-z/$]|--?(?=[A-Za-z]))(?:[^: ]|:(?=[!-~])| (?=[!-\"$-9;-~]))*+"
+)
 _VALUE = rf"(?:{_QUOTED}|(?:{_NUMBER})(?= *$| +#)|{_FLOW}|{_TEXT})"
 _LINE = re.compile(
     rf"(?: {{0,80}}+(?:(?:- ){{0,2}}{_ANY_KEY}:(?: {{1,20}}{_VALUE})?+|(?:- ){{1,2}}{_VALUE}))?"
