@@ -8,15 +8,15 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import Format, FormatOption, print_error, print_json, print_table, progress
+from cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from infra.stack import Result
     from infra.stack_events import ObjectChange
+    from infra.stack_result import Result
 
 EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
@@ -65,7 +65,7 @@ def up(
 def _consent(planned: Result, output: Format) -> None:
     """Ask about what would be deleted or replaced; refuse it where nobody can be asked."""
     from infra.recovery import ProtectedError
-    from infra.stack import StackError
+    from infra.stack_result import StackError
 
     risky = [entry for entry in planned.objects if entry.op in ("delete", "replace")]
     if not risky:
@@ -113,7 +113,7 @@ def destroy(env: EnvArgument, yes: YesOption = False, output: FormatOption = For
 
 def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:
     """Do it with progress shown; print what went wrong and leave with the right code."""
-    from infra.stack import StackError
+    from infra.stack_result import StackError
 
     try:
         with progress(title) as tell:
@@ -127,7 +127,7 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
 def _show_failed(result: Result, output: Format) -> None:
     """What a run got done before it failed; the error itself is printed by `main`."""
     if output is Format.json:
-        print_json(result.as_dict())
+        print_json(_as_json(result))
         return
     _table([entry for entry in result.objects if entry.done or entry.error])
     _notes(result)
@@ -135,11 +135,15 @@ def _show_failed(result: Result, output: Format) -> None:
 
 def _show(result: Result, output: Format) -> None:
     if output is Format.json:
-        print_json(result.as_dict())
+        print_json(_as_json(result))
         return
     _table(result.objects)
     _notes(result)
     sys.stdout.write(_summary(result) + "\n")
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    return {**result.as_dict(), **finding_json(result.findings)}
 
 
 def _table(objects: Sequence[ObjectChange]) -> None:
@@ -156,8 +160,12 @@ def _table(objects: Sequence[ObjectChange]) -> None:
 
 
 def _notes(result: Result) -> None:
+    from infra.policy_gate import describe
+
     if result.refused:
         sys.stdout.write(f"refused: {result.refused}\n")
+    for finding in result.findings:
+        sys.stdout.write(f"{describe(finding)}\n")
     for line in (*result.notes, *result.outcome.warnings):
         sys.stdout.write(f"note: {line}\n")
 

@@ -7,6 +7,7 @@ without it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
@@ -53,7 +54,40 @@ def judge(
     bundle = bundle or generate(plan)
     bodies = [dict(manifest.body) for manifest in bundle if not manifest.patch]
     documents = from_bodies(bodies, plan.environment)
-    return without_secrets(check(documents, policies=extra_policies), documents)
+    report = check(documents, policies=extra_policies)
+    found = (*report.findings, *_bundle_findings(plan, bundle), *_expired_waivers(plan, today))
+    return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
+
+
+def _bundle_findings(plan: Plan, bundle: Bundle) -> list[PolicyFinding]:
+    """What no single object shows."""
+    import policies.bundle as rules
+
+    patches = [manifest.body for manifest in bundle if manifest.patch]
+    manifests = [manifest.body for manifest in bundle if not manifest.patch]
+    releases = [rules.Release(one.name, one.namespace, one.chart, one.values) for one in bundle.releases]
+    whole = rules.Bundle.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
+    return rules.check_bundle(whole)
+
+
+def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
+    """A waiver holds in the cluster until somebody takes it out, so its end must be noticed here."""
+    from policies.engine.outcome import PolicyFinding
+
+    for number, waiver in enumerate(plan.policies.waivers):
+        if waiver.expired(today):
+            where = f"in namespace {waiver.namespace}" if waiver.namespace else "everywhere"
+            yield PolicyFinding(
+                level="deny",
+                rule="expired-waiver",
+                message=f"the waiver of {waiver.policy} {where} was until {waiver.until.isoformat()} "
+                f"(owner {waiver.owner}: {waiver.reason})",
+                origin="waiver",
+                path=f"policies.waivers[{number}].until",
+                title="Waivers end",
+                why="An exception that nobody renews is one that nobody answers for.",
+                fix=f"{waiver.owner} renews it, or it goes and what it excused is mended.",
+            )
 
 
 def require(environment: str, report: Report) -> None:

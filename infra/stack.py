@@ -1,7 +1,7 @@
 """preview, up, refresh and destroy of one environment: the engine's runs, with our own words for them.
 
 Same project, program, stack and state as the plain Pulumi CLI. Everything that can be known to be wrong
-is found before anything is sent: a wrong file, a lock, protected things that would go.
+is found before anything is sent: a wrong file, what policy denies, a lock, protected things that would go.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from pulumi import automation
 from pulumi.automation import errors as automation_errors
@@ -22,12 +22,16 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import apply, program, readiness, recovery
+from infra import apply, policy_gate, program, readiness, recovery
 from infra.engine import PROJECT, EngineError, EngineStack, interruptible, opened
 from infra.kube_api import UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.recovery import ProtectedError
-from infra.stack_events import Collector, ObjectChange, Outcome, deletion
+from infra.stack_events import Collector, ObjectChange, deletion
+from infra.stack_result import Result, StackError
+
+if TYPE_CHECKING:
+    from policies.engine.outcome import PolicyFinding
 
 Report = Callable[[str], None]
 _WITHOUT_FILE = (
@@ -39,56 +43,15 @@ _WITHOUT_FILE = (
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 
 
-class StackError(GpupoolError):
-    """A run that did not get to its end. `result` is what it did get done."""
-
-    def __init__(self, message: str, result: Result | None = None) -> None:
-        super().__init__(message)
-        self.result = result
-
-
-@dataclass(frozen=True)
-class Result:
-    """One run: what it did (or would do) to which objects."""
-
-    environment: str
-    operation: str
-    """preview, up, refresh or destroy."""
-    outcome: Outcome
-    seconds: float
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    """What else was done or found: a stale lock removed, objects that are not ready yet."""
-    refused: str | None = None
-    """Of a preview: why `up` will refuse this, and how to consent."""
-
-    @property
-    def objects(self) -> list[ObjectChange]:
-        """The objects that changed."""
-        return self.outcome.changed
-
-    def as_dict(self) -> dict[str, Any]:
-        """The run as `--format json` promises it."""
-        return {
-            "environment": self.environment,
-            "operation": self.operation,
-            "changes": self.outcome.counts,
-            "objects": [entry.as_dict() for entry in self.objects],
-            "outputs": dict(self.outputs),
-            "notes": [*filter(None, [self.refused]), *self.notes, *self.outcome.warnings],
-            "errors": self.outcome.errors,
-            "seconds": round(self.seconds, 2),
-        }
-
-
 def preview(environment: str, report: Report = lambda _: None, allow_delete: Iterable[str] = ()) -> Result:
     """What `up` would do, tried by the API server's dry run. Changes nothing.
 
     Protected things that would go are among the deletions; for those that `allow_delete` does not name
-    the result says how to consent. Raises GpupoolError, UsageError for a name that would not be deleted.
+    the result says how to consent. Raises GpupoolError: PolicyRefusalError before anything is tried,
+    UsageError for a name that would not be deleted.
     """
-    plan, bundle = _read(environment)
-    with _Run(plan, bundle, "preview", report) as run:
+    plan, bundle, warnings = _judged(environment)
+    with _Run(plan, bundle, "preview", report, warnings) as run:
         lost = run.losses(allow_delete)
         rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
         # The engine refuses to preview these, so they are kept from it and told by us.
@@ -102,11 +65,12 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
 def up(environment: str, allow_delete: Iterable[str] = (), report: Report = lambda _: None) -> Result:
     """Make the cluster what the file says.
 
-    `allow_delete` names protected things (`Namespace/team-x`) that may go. Raises SpecError or UsageError
-    before anything is sent, ProtectedError, or StackError when objects could not be applied or do not work.
+    `allow_delete` names protected things (`Namespace/team-x`) that may go. Raises SpecError, UsageError or
+    PolicyRefusalError before anything is sent, ProtectedError, or StackError when objects could not be
+    applied or do not work.
     """
-    plan, bundle = _read(environment)
-    with _Run(plan, bundle, "up", report) as run:
+    plan, bundle, warnings = _judged(environment)
+    with _Run(plan, bundle, "up", report, warnings) as run:
         lost = run.losses(allow_delete)
         refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
         if refused:
@@ -147,6 +111,14 @@ def _read(environment: str) -> tuple[Plan, Bundle]:
     return plan, generate(plan)
 
 
+def _judged(environment: str) -> tuple[Plan, Bundle, tuple[PolicyFinding, ...]]:
+    """Plan, bundle, and what policy warns of. Raises PolicyRefusalError where it denies something."""
+    plan, bundle = _read(environment)
+    report = policy_gate.judge(plan, datetime.now(UTC).date(), bundle=bundle)
+    policy_gate.require(environment, report)
+    return plan, bundle, policy_gate.shown(report)
+
+
 def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
     """Add what does not work yet; what can't ever work by itself is an error."""
     # After a change controllers get a moment to judge it; after none their verdict is there already.
@@ -162,8 +134,16 @@ def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
 class _Run:
     """One engine run on one stack, from locks and leftovers to its result."""
 
-    def __init__(self, plan: Plan, bundle: Bundle, operation: str, report: Report) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        bundle: Bundle,
+        operation: str,
+        report: Report,
+        warnings: tuple[PolicyFinding, ...] = (),
+    ) -> None:
         self._plan, self._bundle, self._operation, self._report = plan, bundle, operation, report
+        self._warnings = warnings
         self._notes: list[str] = []
         self._program_error: list[GpupoolError] = []
         self._started = time.monotonic()
@@ -271,7 +251,13 @@ class _Run:
         outputs = program.outputs(self._plan) if self._operation in ("up", "preview") else {}
         seconds = time.monotonic() - self._started
         result = Result(
-            self._plan.environment, self._operation, collector.outcome, seconds, outputs, tuple(self._notes)
+            self._plan.environment,
+            self._operation,
+            collector.outcome,
+            seconds,
+            outputs,
+            tuple(self._notes),
+            findings=self._warnings,
         )
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)

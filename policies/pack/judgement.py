@@ -19,6 +19,8 @@ from policies.engine.redaction import without_secrets
 from policies.pack.resources import StackObject, Unjudged
 
 _STACK = "the stack"
+_LEFT_OUT = frozenset({"unmatched-policy"})
+"""What is about the policies and not about this stack: most stacks have no object for most policies."""
 Identity = tuple[str, str, str, str]
 """apiVersion, kind, namespace (`default` where there is none), name."""
 
@@ -52,7 +54,7 @@ def violations(
     report = without_secrets(check(documents, policies=policies), documents)
     return [
         *(Violation("deny", str(finding), None) for finding in unreadable),
-        *(_violation(finding, urns) for finding in report.findings),
+        *(_violation(finding, urns) for finding in report.findings if finding.rule not in _LEFT_OUT),
         *(Violation("warn", f"not judged: {item.why}", item.urn) for item in unjudged),
     ]
 

@@ -1,0 +1,125 @@
+"""What is judged before anything is sent: policies, rules over the bundle, waivers. No cluster, no Pulumi."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.resolve import read_plan
+from infra.policy_gate import PolicyRefusalError, judge, require, shown
+
+TODAY = date(2026, 6, 1)
+POOL: dict[str, Any] = {
+    "name": "models",
+    "gpu": "a100-80gb",
+    "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 2},
+}
+
+
+def plan_of(folder: Path, pool: dict[str, Any] = POOL, **more: Any) -> Any:
+    environments = folder / "environments"
+    environments.mkdir(exist_ok=True)
+    spec = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "trial"},
+        "cluster": {"platform": "local", "name": "trial"},
+        "pools": [pool],
+        **more,
+    }
+    path = environments / "trial.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    return read_plan(str(path))
+
+
+def never(pool: dict[str, Any] = POOL) -> dict[str, Any]:
+    """A pool whose nodes never go, which `node-pools-are-bounded` forbids."""
+    return {**pool, "nodes": {**pool["nodes"], "expireAfter": "Never", "consolidateAfter": "Never"}}
+
+
+def rules(report: Any, level: str) -> set[str]:
+    return {finding.rule for finding in report.findings if finding.level == level}
+
+
+def waiver(**more: str) -> dict[str, Any]:
+    given = {"policy": "node-pools-are-bounded", "owner": "mlops", "reason": "trial", "until": "2026-05-31"}
+    return {"waivers": [{**given, **more}]}
+
+
+@pytest.mark.parametrize("environment", ["dev", "homelab", "local", "prod", "staging"])
+def test_shipped_environments_are_let_through(environment: str) -> None:
+    report = judge(read_plan(environment), TODAY)
+    require(environment, report)
+    assert report.objects > 10
+    assert report.evaluations > 0
+
+
+def test_a_denial_is_refused_with_object_and_remedy(tmp_path: Path) -> None:
+    report = judge(plan_of(tmp_path, never()), TODAY)
+    with pytest.raises(PolicyRefusalError) as caught:
+        require("trial", report)
+    text = str(caught.value)
+    assert "deny node-pools-are-bounded: NodePool models: " in text
+    assert "; Set spec.limits" in text
+    assert text.splitlines()[-1].startswith("policy refuses trial: 1 denial; ")
+    assert all(finding.level in ("deny", "warn") for finding in caught.value.findings)
+
+
+def test_an_override_makes_it_a_warning(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, never(), policies={"overrides": {"node-pools-are-bounded": "warn"}})
+    report = judge(plan, TODAY)
+    require("trial", report)
+    assert "node-pools-are-bounded" in {finding.rule for finding in shown(report)}
+
+
+@pytest.mark.parametrize(("today", "denied"), [(date(2026, 5, 31), set()), (TODAY, {"expired-waiver"})])
+def test_a_waiver_holds_to_its_last_day(tmp_path: Path, today: date, denied: set[str]) -> None:
+    report = judge(plan_of(tmp_path, never(), policies=waiver()), today)
+    assert rules(report, "deny") == denied
+    for finding in report.findings:
+        if finding.rule == "expired-waiver":
+            assert finding.path == "policies.waivers[0].until"
+            assert "mlops" in finding.message
+
+
+def test_rules_over_the_bundle_are_among_it(tmp_path: Path) -> None:
+    report = judge(plan_of(tmp_path, cost={"monthlyUsdMax": 1}), TODAY)
+    assert "cost-within-ceiling" in rules(report, "deny")
+
+
+def test_the_projects_own_policies_hold(tmp_path: Path) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
+    group = "admissionregistration.k8s.io/v1"
+    policy = {
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-namespaces"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "message": "none here"}],
+        },
+    }
+    binding = {
+        "apiVersion": group,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-namespaces"},
+        "spec": {"policyName": "no-namespaces", "validationActions": ["Deny"]},
+    }
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "own.yaml").write_text(yaml.safe_dump_all([policy, binding]))
+    assert rules(judge(plan_of(tmp_path), TODAY), "deny") == {"no-namespaces"}
+
+
+def test_the_gate_needs_no_pulumi() -> None:
+    code = (
+        "import sys; from datetime import date; from gpupool.resolve import read_plan; "
+        "from infra.policy_gate import judge; judge(read_plan('dev'), date.today()); "
+        "sys.exit(any(name.split('.')[0] in ('pulumi', 'kubernetes', 'grpc') for name in sys.modules))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
