@@ -11,7 +11,7 @@ from typing import Any
 
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import COST, SCOPE, VALUES, Frame, Run
-from policies.engine.cel.go_format import verb_v
+from policies.engine.cel.go_format import native_name, verb_v
 from policies.engine.cel.values import NONE, Opaque, Optional, Uint, kind, some, to_key
 
 MISSING: Any = object()
@@ -72,10 +72,11 @@ def _list_index(key: Any) -> int:
 _NATIVE = {"null_type": "<nil>", "list": "[]interface {}", "map": "map[string]interface {}"}
 
 
-def _checked_key(key: Any) -> Any:
+def checked_key(key: Any) -> Any:
+    """A field or index. Raises CelError for a kind that can't be one."""
     if isinstance(key, (str, bool, int, float)):
         return key
-    raise CelError(f"invalid qualifier type: {_NATIVE.get(kind(key), kind(key))}")
+    raise CelError(f"invalid qualifier type: {_NATIVE.get(kind(key)) or native_name(key)}")
 
 
 def walk(frame: Frame, value: Any, qualifiers: tuple[Qualifier, ...]) -> Any:
@@ -89,7 +90,7 @@ def walk(frame: Frame, value: Any, qualifiers: tuple[Qualifier, ...]) -> Any:
         optional = optional or qualifier.optional
         if not optional or qualifier.test:
             frame[COST] += 1
-        key = qualifier.key if qualifier.run is None else _checked_key(qualifier.run(frame))
+        key = qualifier.key if qualifier.run is None else checked_key(qualifier.run(frame))
         if qualifier.test:
             return find(value, key, True) is not MISSING
         value = find(value, key, optional)
@@ -233,8 +234,7 @@ def computed_chain(operand: Run, qualifiers: tuple[Qualifier, ...], base: int) -
     """A chain that starts at the value of another expression."""
 
     def run(frame: Frame) -> Any:
-        value = operand(frame)
-        frame[COST] += base
-        return walk(frame, value, qualifiers)
+        frame[COST] += base  # also where the operand fails
+        return walk(frame, operand(frame), qualifiers)
 
     return run

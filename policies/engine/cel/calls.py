@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from policies.engine.cel.comprehensions import LIST_COST
-from policies.engine.cel.errors import CelError, Halted
+from policies.engine.cel.errors import CelError, Halted, InternalError
 from policies.engine.cel.frame import COST, Frame, Run
 from policies.engine.cel.functions import Function
-from policies.engine.cel.go_format import verb_v
-from policies.engine.cel.libraries.declaration import Cost
-from policies.engine.cel.logic import evaluate_too
+from policies.engine.cel.go_format import native_name, verb_v
+from policies.engine.cel.logic import value_or_error
 from policies.engine.cel.value_types import Optional
 from policies.engine.cel.values import kind, to_key
 
@@ -27,13 +26,21 @@ def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
 
     `single`: the checker knows the overload; then cel-go evaluates the second argument even where the first failed.
     """
-    if len(runs) == 1:
-        return _with_one(called, runs[0])
     if len(runs) == 2:
         return _with_two(called, runs[0], runs[1], single)
 
     def run(frame: Frame) -> Any:
-        arguments = [argument(frame) for argument in runs]
+        arguments: list[Any] = []
+        for argument in runs:
+            try:
+                arguments.append(argument(frame))
+            except Halted:
+                raise
+            except CelError as error:
+                arguments.append(error)
+                if len(arguments) == len(runs):
+                    frame[COST] += _price_of_failure(called, arguments, error)
+                raise
         return _finish(frame, called, arguments)
 
     return run
@@ -44,44 +51,67 @@ def _finish(frame: Frame, called: Function, arguments: list[Any]) -> Any:
     try:
         result = call(*arguments)
     except CelError as error:
-        frame[COST] += _price_of_failure(price, arguments, error)
+        frame[COST] += _price_of_failure(called, arguments, error)
         raise
     frame[COST] += price(arguments, result)
     return result
 
 
-def _price_of_failure(price: Cost, arguments: list[Any], error: CelError) -> int:
+def _price_of_failure(called: Function, arguments: list[Any], error: CelError) -> int:
+    """A failed call costs what it would; failed arguments and results count as one character."""
     try:
-        return price(arguments, error)
+        return called(arguments)[1](arguments, error)
     except (TypeError, AttributeError, IndexError, ValueError):
         return 1  # arguments of kinds that the price can't measure
 
 
-def _with_one(called: Function, argument: Run) -> Run:
-    def run(frame: Frame) -> Any:
-        try:
-            value = argument(frame)
-        except CelError:
-            frame[COST] += 1
-            raise
-        return _finish(frame, called, [value])
-
-    return run
-
-
 def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
     def run(frame: Frame) -> Any:
+        arguments: list[Any] = []
         try:
-            value = left(frame)
+            arguments.append(left(frame))
+            arguments.append(right(frame))
         except Halted:
             raise
-        except CelError:
-            if single:
-                evaluate_too(frame, right)
+        except CelError as error:
+            if arguments or single:
+                arguments.append(error)
+                if len(arguments) == 1:
+                    arguments.append(value_or_error(frame, right))
+                frame[COST] += _price_of_failure(called, arguments, error)
             raise
-        return _finish(frame, called, [value, right(frame)])
+        return _finish(frame, called, arguments)
 
     return run
+
+
+def fragile_step(called: Function, runs: Sequence[Run]) -> Run:
+    """A call of a function whose price cel-go can't take of anything but lists: it stops with an internal error."""
+
+    def run(frame: Frame) -> Any:
+        arguments = [value_or_error(frame, argument) for argument in runs]
+        for argument in arguments:
+            if not isinstance(argument, (list, tuple)):
+                raise InternalError(_no_list(argument))
+        return _finish(frame, called, arguments)
+
+    return run
+
+
+_WITHOUT_ADDITION = (
+    "*types.Err",
+    "types.Bool",
+    "types.Null",
+    "*types.Optional",
+    "*types.Type",
+    "*types.baseMap",
+)
+
+
+def _no_list(value: Any) -> str:
+    name = "*types.Err" if isinstance(value, CelError) else native_name(value)
+    method = "Add" if name in _WITHOUT_ADDITION else "Contains"
+    return f"interface conversion: {name} is not traits.Lister: missing method {method}"
 
 
 def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
@@ -90,7 +120,11 @@ def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
     def run(frame: Frame) -> list[Any]:
         values = []
         for index, element in enumerate(elements):
-            value = element(frame)
+            try:
+                value = element(frame)
+            except CelError:
+                frame[COST] += LIST_COST
+                raise
             if index in optional:
                 if not isinstance(value, Optional):
                     text = f"cannot initialize optional list element from non-optional value {verb_v(value)}"
@@ -111,9 +145,13 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
     def run(frame: Frame) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         for key_of, value_of, optional in entries:
-            key = key_of(frame)
-            value = value_of(frame)
-            if not isinstance(key, (str, int, float)):
+            try:
+                key = key_of(frame)
+                value = value_of(frame)
+            except CelError:
+                frame[COST] += MAP_COST
+                raise
+            if isinstance(key, (list, dict)):
                 raise CelError(f"unsupported key type: {kind(key)}")
             if optional:
                 if not isinstance(value, Optional):

@@ -13,22 +13,9 @@ from typing import Any
 
 from policies.engine.cel.errors import CelError, Halted, NoSuchOverload
 from policies.engine.cel.frame import COST, LIMIT, Frame, Run, check_cost
-from policies.engine.cel.go_format import verb_v
+from policies.engine.cel.go_format import native_name, verb_v
 from policies.engine.cel.values import from_key, kind, to_key
 
-_NATIVE_NAMES = {
-    "string": "types.String",
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "bool": "types.Bool",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "google.protobuf.Duration": "types.Duration",
-    "google.protobuf.Timestamp": "types.Timestamp",
-    "optional_type": "*types.Optional",
-    "type": "*types.Type",
-}
 LIST_COST = 10
 """Cost units of making a list (cel-go common/cost.go)."""
 
@@ -51,17 +38,12 @@ def entries(fold: Fold, value: Any) -> Iterable[Any]:
             return value
         if isinstance(value, dict):
             return map(from_key, value)
-        raise CelError(f"got '{_native_name(value)}', expected iterable type")
+        raise CelError(f"got '{native_name(value)}', expected iterable type")
     if isinstance(value, (list, tuple)):
         return enumerate(value)
     if isinstance(value, dict):
         return ((from_key(key), entry) for key, entry in value.items())
-    raise CelError(f"unsupported comprehension range type: {_native_name(value)}")
-
-
-def _native_name(value: Any) -> str:
-    name = kind(value)
-    return _NATIVE_NAMES.get(name, f"*{name}")
+    raise CelError(f"unsupported comprehension range type: {native_name(value)}")
 
 
 def _each(fold: Fold, frame: Frame) -> Iterator[None]:
@@ -231,6 +213,9 @@ def insert(fold: Fold, entry: Run, key: Run | None, condition: Run | None) -> Ru
                 raise
             except CelError as error:
                 problem = error
+                continue
+            if problem is not None and key is not None:
+                frame[COST] += 1  # the failed map is looked at first, and nothing else then
                 continue
             try:
                 frame[COST] += 2

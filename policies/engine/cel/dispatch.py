@@ -112,5 +112,7 @@ def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[A
 
 
 def no_overload(name: str, arguments: Sequence[Any]) -> NoSuchOverload:
-    """The error that lists the kinds of the arguments."""
+    """The error that lists the kinds of the arguments; without a name the short one."""
+    if not name:
+        return NoSuchOverload()
     return NoSuchOverload(f"no such overload: {name}({', '.join(map(kind, arguments))})")

@@ -31,7 +31,18 @@ _TOKENS = re.compile(
 """Comments and strings, and the quoted field names that cel-go of Kubernetes doesn't know."""
 _TWO_VARIABLES = re.compile(r"\.(exists_one)(?=\s*\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,)")
 """exists_one with two variables, which the checker knows by its other name only."""
+_HAS_VARIABLE = re.compile(r"\bhas\(\s*(variables\.[A-Za-z_]\w*)\s*\)")
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(-?\d+): ")
+_REWORDED = (
+    (re.compile(r"^[A-Z_]+: (?=ERROR)"), ""),
+    (re.compile(r" \[[A-Z_]+\]$"), ""),
+    (
+        re.compile(r"undeclared reference to 'variables\.(\w+)[\w.]*' \(in container ''\)"),
+        r"undefined field '\1'",
+    ),
+    (re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
+)
+"""The checker's words and the API server's."""
 _AUTHORIZER = "kubernetes.authorization.Authorizer"
 _RESOURCE_CHECK = "kubernetes.authorization.ResourceCheck"
 
@@ -94,8 +105,9 @@ class Environment:
         try:
             run = planner.plan(tree.root).run
         except PlanError as error:
+            place = self._refusal("", tree, error.node, expression)
             text = f"program instantiation failed: {error}"
-            raise self._refusal(text, tree, error.node, expression) from None
+            raise CompileError(text, place.line, place.column) from None
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         reads = frozenset(
@@ -124,12 +136,21 @@ class Environment:
                 extensions=[number_orders()],
             )
         try:
-            text = _TWO_VARIABLES.sub(".existsOne ", expression) if ".exists_one" in expression else expression
+            if "has(" in expression and VARIABLE_PREFIX in expression:
+                expression = _HAS_VARIABLE.sub(self._presence, expression)
+            text = (
+                _TWO_VARIABLES.sub(".existsOne ", expression) if ".exists_one" in expression else expression
+            )
             return read_tree(self._checker.compile(text).serialize())
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         except (RuntimeError, ValueError) as error:
             raise _compile_error(str(error)) from None
+
+    def _presence(self, match: re.Match[str]) -> str:
+        """has(variables.x), which the checker misreads: true, or the variable's error."""
+        name = match[1]
+        return f"({name} == {name} ? true : true)" if name in self._variables else match[0]
 
     def _type(self, signature: str) -> Any:
         if signature in ADMISSION or (self._types and signature in self._types):
@@ -142,8 +163,12 @@ class Environment:
 
 
 def _refusal_at(text: str, expression: str, offset: int) -> CompileError:
+    """The refusal in the form of the checker's own, with the line and a mark below the place."""
     before = expression[:offset]
-    return CompileError(text, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    source = expression.splitlines()[line - 1] if expression else ""
+    shown = f"ERROR: <input>:{line}:{column}: {text}\n | {source}\n | {'.' * (column - 1)}^"
+    return CompileError(f"compilation failed: {shown}", line, column)
 
 
 def _kept_type(signature: str) -> str:
@@ -156,9 +181,8 @@ def _kept_type(signature: str) -> str:
 
 def _compile_error(text: str) -> CompileError:
     """The checker's message without its wrapping, and the place of the first error."""
-    text = re.sub(r"^[A-Z_]+: (?=ERROR)", "", text)
-    text = re.sub(r" \[[A-Z_]+\]$", "", text)
+    for pattern, replacement in _REWORDED:
+        text = pattern.sub(replacement, text)
     match = _PLACE.search(text)
-    if match is None:
-        return CompileError(text)
-    return CompileError(text, int(match[1]), max(1, int(match[2])))
+    line, column = (int(match[1]), max(1, int(match[2]))) if match else (1, 1)
+    return CompileError(f"compilation failed: {text}", line, column)

@@ -21,6 +21,13 @@ class Halted(CelError):
     """An evaluation that was stopped; neither `||` nor `&&` nor a macro absorbs it."""
 
 
+class InternalError(Halted):
+    """A failure inside cel-go that ends the evaluation of the API server at once."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"internal error: {text}")
+
+
 class CostExceeded(Halted):
     """One expression cost more than its limit (cel-go's EvalCancelledError)."""
 

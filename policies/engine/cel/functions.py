@@ -89,6 +89,11 @@ _UNGUARDED: dict[str, tuple[Callable[..., Any], Cost]] = {
 _GLOBAL_MATCHES = "matches"
 """The overload of `matches(a, b)`, which costs one unit only: cel-go prices `a.matches(b)` alone."""
 
+FRAGILE = frozenset(("distinct", "sort", "@sortByAssociatedKeys"))
+"""Functions that stop the API server's evaluation when what they are called on is an error or no list."""
+_UNCHECKED = frozenset(("sort", "@sortByAssociatedKeys"))
+"""Functions that look at the kinds of their arguments themselves."""
+
 
 @lru_cache(maxsize=1024)
 def function(
@@ -110,7 +115,14 @@ def function(
     overloads = _BY_NAME.get((name, member))
     if not overloads:
         return None
-    choose = dispatcher(name, overloads)
+    if compiled_pattern:
+        return dispatcher("", overloads)
+    if name in _UNCHECKED:
+        only = (overloads[0].call, (overloads[0].cost or unit) if len(references) == 1 else unit)
+        refused = dispatcher(name, overloads)
+        return lambda arguments: only if isinstance(arguments[0], (list, tuple)) else refused(arguments)
+    meant = [overload for overload in overloads if references == (overload.id,)]
+    choose = dispatcher(name, meant or overloads)
     if name in _PRICED_BY_OVERLOAD and len(references) != 1:
         return lambda arguments: (choose(arguments)[0], unit)
     return choose

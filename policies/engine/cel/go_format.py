@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from policies.engine.cel.values import BoolKey, Duration, Optional, Timestamp, TypeValue, Uint
+from policies.engine.cel.values import BoolKey, Duration, Optional, Timestamp, TypeValue, Uint, kind
 
 
 def double_g(value: float) -> str:
@@ -51,6 +51,27 @@ def _placed(digits: str, exponent: int) -> str:
     if len(digits) <= exponent + 1:
         return digits + "0" * (exponent + 1 - len(digits))
     return digits[: exponent + 1] + "." + digits[exponent + 1 :]
+
+
+_NATIVE_NAMES = {
+    "string": "types.String",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "bool": "types.Bool",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "google.protobuf.Duration": "types.Duration",
+    "google.protobuf.Timestamp": "types.Timestamp",
+    "optional_type": "*types.Optional",
+    "type": "*types.Type",
+}
+
+
+def native_name(value: Any) -> str:
+    """The name of the class that holds a value in cel-go, which some messages show."""
+    name = kind(value)
+    return _NATIVE_NAMES.get(name, f"*{name}")
 
 
 def verb_v(value: Any) -> str:

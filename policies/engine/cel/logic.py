@@ -109,32 +109,48 @@ def not_strictly_false(operand: Run) -> Run:
     return run
 
 
-def evaluate_too(frame: Frame, right: Run) -> None:
-    """The right operand of a failed left one, for its cost, and the operator's own unit."""
+def value_or_error(frame: Frame, run: Run) -> Any:
+    """The value of a step, or its error as a value."""
     try:
-        right(frame)
+        return run(frame)
     except Halted:
         raise
-    except CelError:
-        pass
-    frame[COST] += 1
+    except CelError as error:
+        return error
+
+
+Price = Callable[[Any, Any], int]
+_UNKNOWN: Any = object()
+
+
+def _failed(frame: Frame, left: Any, right: Run, error: CelError, price: Price | None) -> None:
+    """Count what a failed operator costs: the right operand is evaluated even where the left one failed."""
+    one, other = (error, value_or_error(frame, right)) if left is _UNKNOWN else (left, error)
+    frame[COST] += 1 if price is None else price(one, other)
+
+
+def _shorter(left: Any, right: Any) -> int:
+    return ceil(min(actual_size(left), actual_size(right)) * PER_CHARACTER)
+
+
+def _equality_price(left: Any, right: Any) -> int:
+    return 1 if isinstance(left, Opaque) else _shorter(left, right)
 
 
 def equality(left: Run, right: Run, wanted: bool) -> Run:
     """`==` with True, `!=` with False."""
 
     def run(frame: Frame) -> bool:
+        one = _UNKNOWN
         try:
             one = left(frame)
+            other = right(frame)
         except Halted:
             raise
-        except CelError:
-            evaluate_too(frame, right)
+        except CelError as error:
+            _failed(frame, one, right, error, _equality_price)
             raise
-        other = right(frame)
-        frame[COST] += (
-            1 if isinstance(one, Opaque) else ceil(min(actual_size(one), actual_size(other)) * PER_CHARACTER)
-        )
+        frame[COST] += _equality_price(one, other)
         return equal(one, other) is wanted
 
     return run
@@ -189,15 +205,8 @@ def negation(operand: Run) -> Run:
     return run
 
 
-Price = Callable[[Any, Any], int]
-
-
 def _joined(left: Any, right: Any) -> int:
     return ceil((actual_size(left) + actual_size(right)) * PER_CHARACTER)
-
-
-def _shorter(left: Any, right: Any) -> int:
-    return ceil(min(actual_size(left), actual_size(right)) * PER_CHARACTER)
 
 
 def _elements(_left: Any, right: Any) -> int:
@@ -216,14 +225,15 @@ def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: P
     """An operator with two operands."""
 
     def run(frame: Frame) -> Any:
+        one = _UNKNOWN
         try:
             one = left(frame)
+            other = right(frame)
         except Halted:
             raise
-        except CelError:
-            evaluate_too(frame, right)
+        except CelError as error:
+            _failed(frame, one, right, error, price)
             raise
-        other = right(frame)
         frame[COST] += 1 if price is None else price(one, other)
         return operation(one, other)
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from policies.engine.cel import comprehensions, logic
-from policies.engine.cel.attributes import Qualifier, computed_chain, global_chain, local_chain
-from policies.engine.cel.calls import call_step, list_step, map_step
+from policies.engine.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
+from policies.engine.cel.calls import call_step, fragile_step, list_step, map_step
 from policies.engine.cel.comprehensions import Fold
 from policies.engine.cel.conversions import FOLDED
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import LOCALS, Run
-from policies.engine.cel.functions import PATTERN_FUNCTIONS, function
+from policies.engine.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function
 from policies.engine.cel.libraries.patterns import compile_pattern
+from policies.engine.cel.messages import message_step
 from policies.engine.cel.operators import BINARY, UNARY, constant_set
 from policies.engine.cel.syntax import (
     Call,
@@ -146,8 +147,11 @@ class Planner:
         if self._is_attribute(node):
             return Qualifier(run=self._attribute(node, counted=False), optional=optional)
         step = self.plan(node)
-        if step.constant and isinstance(step.value, (str, bool, int, float)):
-            return Qualifier(step.value, optional=optional)
+        if step.constant:
+            try:
+                return Qualifier(checked_key(step.value), optional=optional)
+            except CelError as error:
+                raise PlanError(str(error), node) from None
         return Qualifier(run=step.run, optional=optional)
 
     def _uncounted(self, node: Node) -> Run:
@@ -225,7 +229,11 @@ class Planner:
                 return constant(called([value])[0](value))
             except CelError as error:
                 raise PlanError(str(error), node) from None
-        return Step(call_step(called, [operand.run for operand in operands], len(overloads) == 1))
+        single = len(overloads) == 1
+        runs = [operand.run for operand in operands]
+        if single and node.function in FRAGILE:
+            return Step(fragile_step(called, runs))
+        return Step(call_step(called, runs, single and not compiled))
 
     @staticmethod
     def _check_pattern(pattern: Any, node: Node) -> None:
@@ -245,7 +253,8 @@ class Planner:
 
     def _map(self, node: MapLiteral) -> Step:
         if node.message:
-            raise PlanError(f"unknown type: {node.message}", node)
+            fields = [(str(entry.key), self.plan(entry.value).run, entry.optional) for entry in node.entries]
+            return Step(message_step(node.message, fields))
         pairs = [
             (self.plan(entry.key), self.plan(entry.value), entry.optional)
             for entry in node.entries

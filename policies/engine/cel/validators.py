@@ -76,7 +76,8 @@ def _is_nested(signature: str) -> bool:
 def _has_empty(tree: Tree, node: Node) -> bool:
     """Whether it has an empty literal in it, whose type nothing determines."""
     return any(
-        (isinstance(part, ListLiteral) and not part.elements) or (isinstance(part, MapLiteral) and not part.entries)
+        (isinstance(part, ListLiteral) and not part.elements)
+        or (isinstance(part, MapLiteral) and not part.entries)
         for part in tree.walk(node)
     )
 
