@@ -23,6 +23,9 @@ _PREFIX = "cel-differential"
 _LABEL = f"{GROUP}/batch"
 _PER_POLICY = 10
 _PER_COMPILATION = 60
+_PER_POLICY_WHEN_LONG = 2
+_CUT = 256
+"""Runes that are left of a warning when all of an answer exceed 4096 (apiserver 0.36 filters/warning.go)."""
 _WAIT_SECONDS = 60.0
 _POLL_SECONDS = 0.3
 _WARNING = re.compile(r"variables\.e(\d+)\]\) \+ '>'\]' resulted in error: (.*)$", re.DOTALL)
@@ -118,21 +121,32 @@ class CelServer:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._made: list[Object] = []
+        self._batches = 0
 
     def outcomes(self, expressions: Sequence[Expression]) -> dict[str, Outcome]:
         """The outcome of each expression, by name."""
         self._create(crd())
         self._until_served()
         refusals = self._refusals(expressions)
-        numbered = [(n, one) for n, one in enumerate(expressions) if n not in refusals]
-        batches = list(enumerate(_batches(numbered, _PER_POLICY)))
+        found = {n: Outcome("refused", text) for n, text in refusals.items()}
+        found |= self._evaluated(
+            [(n, one) for n, one in enumerate(expressions) if n not in found], _PER_POLICY
+        )
+        long = [(n, one) for n, one in enumerate(expressions) if n not in found]
+        found |= self._evaluated(long, _PER_POLICY_WHEN_LONG)
+        return {one.name: found[n] for n, one in enumerate(expressions)}
+
+    def _evaluated(self, numbered: Sequence[tuple[int, Expression]], size: int) -> dict[int, Outcome]:
+        """Outcomes of expressions that compile, but for those whose texts were cut."""
+        batches = list(enumerate(_batches(numbered, size), start=self._batches))
+        self._batches += len(batches)
         for batch, members in batches:
             self._create(policy(batch, members))
             self._create(_binding(batch))
-        found = {n: Outcome("refused", text) for n, text in refusals.items()}
+        found: dict[int, Outcome] = {}
         for batch, members in batches:
             found |= self._answers(batch, members)
-        return {one.name: found[n] for n, one in enumerate(expressions)}
+        return found
 
     def remove(self) -> None:
         """Delete the policies and the kind."""
@@ -141,7 +155,11 @@ class CelServer:
         self._made.clear()
 
     def _create(self, body: Object) -> None:
+        """Create an object; a policy that an interrupted run left is replaced."""
         answer = self._server.ask("CREATE", body, dry_run=False)
+        if answer.status == 409 and body["kind"] != "CustomResourceDefinition":
+            self._server.ask("DELETE", body, dry_run=False)
+            answer = self._server.ask("CREATE", body, dry_run=False)
         assert answer.status < 300 or answer.status == 409, answer.message
         self._made.append(body)
 
@@ -172,24 +190,28 @@ class CelServer:
         deadline = time.monotonic() + _WAIT_SECONDS
         while True:
             answer = self._server.ask("CREATE", specimen(batch))
-            found = dict(filter(None, map(_read, answer.warnings)))
+            whole = len(members) <= _PER_POLICY_WHEN_LONG
+            found = dict(filter(None, (_read(warning, whole) for warning in answer.warnings)))
             if len(found) == len(members):
-                return found
+                return {n: outcome for n, outcome in found.items() if outcome is not None}
             missing = {n: one.text for n, one in members.items() if n not in found}
             assert time.monotonic() < deadline, (batch, missing, answer.warnings, answer.message)
             time.sleep(_POLL_SECONDS)
 
 
-def _read(warning: str) -> tuple[int, Outcome] | None:
-    """Number and outcome out of one warning; None for a warning about something else."""
-    match = _WARNING.search(warning.encode("latin-1").decode("utf-8"))
+def _read(warning: str, whole: bool) -> tuple[int, Outcome | None] | None:
+    """Number and outcome out of one warning; no outcome where it may be cut, None for others."""
+    text = warning.encode("latin-1").decode("utf-8")
+    match = _WARNING.search(text)
     if match is None:
         return None
-    number, text = int(match.group(1)), match.group(2)
-    value = text.removeprefix(f"no such key: e{number}=<")
-    if value != text:
+    number, said = int(match.group(1)), match.group(2)
+    if len(text) == _CUT and not whole:
+        return number, None
+    value = said.removeprefix(f"no such key: e{number}=<")
+    if value != said:
         return number, Outcome("value", value.removesuffix(">"))
-    return number, Outcome("error", text.removeprefix(variable_failed(number)))
+    return number, Outcome("error", said.removeprefix(variable_failed(number)))
 
 
 def variable_failed(number: int) -> str:

@@ -20,6 +20,9 @@ from tests.cluster.policies.server import Server
 
 EXPRESSIONS = expressions(int(os.environ.get("GPUPOOL_DIFFERENTIAL_ROUNDS", "1")))
 LEAST = 500
+CRASH = "internal error: interface conversion"
+"""Where the cost tracking of the API server crashes (cel-go 0.26 ext/lists.go, given no list), its text is
+that of the crash; we say the error that it was given."""
 
 
 @pytest.fixture(scope="module")
@@ -54,5 +57,5 @@ def test_engine_agrees_with_the_server(
 ) -> None:
     ours, theirs = engine_outcome(number, expression), outcomes[expression.name]
     assert ours.kind == theirs.kind, f"{expression.text}\n  ours:   {ours}\n  server: {theirs}"
-    if theirs.kind != "refused":
+    if theirs.kind != "refused" and not theirs.text.startswith(CRASH):
         assert ours.text == theirs.text, expression.text
