@@ -1,7 +1,7 @@
 """Reading values: identifiers, fields, indexes, has() and the optional forms, with cel-go's errors and costs.
 
-A chain such as `object.spec.containers[0]` is one step, as in cel-go (interpreter/attributes.go, 0.26): each field
-costs one unit and the chain one more. Nothing here calls functions.
+A chain such as `object.spec.containers[0]` is one step, as in cel-go (interpreter/attributes.go, 0.26):
+each field costs one unit and the chain one more. Nothing here calls functions.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ MAP_COST = 30
 def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
     """A call: its arguments from the left, then the function, then its price.
 
-    `single`: the checker knows the overload; then cel-go evaluates the second argument even where the first failed.
+    `single`: the checker knows the overload; then cel-go evaluates the second argument even where the first
+    one failed.
     """
     if len(runs) == 2:
         return _with_two(called, runs[0], runs[1], single)
@@ -86,7 +87,7 @@ def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
 
 
 def fragile_step(called: Function, runs: Sequence[Run]) -> Run:
-    """A call of a function whose price cel-go can't take of anything but lists: it stops with an internal error."""
+    """A call of a function whose price cel-go can take of lists only; it stops with an internal error."""
 
     def run(frame: Frame) -> Any:
         arguments = [value_or_error(frame, argument) for argument in runs]
@@ -155,9 +156,8 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
                 raise CelError(f"unsupported key type: {kind(key)}")
             if optional:
                 if not isinstance(value, Optional):
-                    raise CelError(
-                        f"cannot initialize optional entry '{verb_v(key)}' from non-optional value {verb_v(value)}"
-                    )
+                    shown = f"'{verb_v(key)}' from non-optional value {verb_v(value)}"
+                    raise CelError(f"cannot initialize optional entry {shown}")
                 if not value.present:
                     result.pop(to_key(key), None)
                     continue

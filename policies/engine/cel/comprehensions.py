@@ -1,7 +1,7 @@
 """Running what the macros become: folds over lists and maps, with cel-go's order of evaluation and costs.
 
-Facts: cel-go 0.26 interpreter/interpretable.go (evalFold) and parser/macro.go. The usual macros have their own
-loops, because they are where policies spend their time; any other fold runs as written.
+Facts: cel-go 0.26 interpreter/interpretable.go (evalFold) and parser/macro.go. The usual macros have their
+own loops, because they are where policies spend their time; any other fold runs as written.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
     """
     per_element = 4 if verdict else 3
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         problem: CelError | None = None
         steps = iter(_each(fold, frame))
         for _ in steps:
@@ -103,7 +103,7 @@ def list_quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
     per_element = 4 if verdict else 3
     other = not verdict
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         values = source(frame)
         if type(values) is not list:
             frame[slot] = values
@@ -138,7 +138,7 @@ def list_quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
 def exactly_one(fold: Fold, predicate: Run) -> Run:
     """exists_one(): whether the predicate holds for one element only; the last error counts."""
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         count, problem = 0, None
         for _ in _each(fold, frame):
             try:

@@ -119,7 +119,7 @@ def timestamp_of_string(value: str) -> Timestamp:
     return timestamp
 
 
-def duration_of_int(value: int) -> Duration:
+def duration_of_int(_value: int) -> Duration:
     raise _unconvertible("int", "google.protobuf.Duration")
 
 

@@ -1,7 +1,7 @@
 """What the checker is told: the API server's functions and the types of `request` and `namespaceObject`.
 
-The checker is configured with the YAML (here JSON) of cel-go's and cel-cpp's environment files, because only that
-way takes opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go and
+The checker is configured with the YAML (here JSON) of cel-go's and cel-cpp's environment files, because
+only that way takes opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go and
 pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from cel_expr_python import cel
+from cel_expr_python import cel  # type: ignore[import-untyped]
 
 from policies.engine.cel.conversions import CONVERSIONS
 from policies.engine.cel.dispatch import split_type

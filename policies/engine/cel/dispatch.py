@@ -1,7 +1,7 @@
 """Choosing the overload of a function by the kinds of its arguments, as cel-go does when it runs.
 
-Facts: cel-go 0.26 common/decls/decls.go (guards and dynamic dispatch) and common/types/types.go (which value is
-assignable to which type). Nothing here knows what a function does.
+Facts: cel-go 0.26 common/decls/decls.go (guards and dynamic dispatch) and common/types/types.go (which
+value is assignable to which type). Nothing here knows what a function does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiling expressions against declared names, with the refusals of the API server.
 
-cel-expr-python parses and checks; what Kubernetes adds to that (homogeneous literals, literals that can't be
-converted, limits of size) is judged on the checked tree. Nothing here evaluates an expression on data.
+cel-expr-python parses and checks; what Kubernetes adds to that (homogeneous literals, literals that can't
+be converted, limits of size) is judged on the checked tree. Nothing here evaluates an expression on data.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
-from cel_expr_python import cel
+from cel_expr_python import cel  # type: ignore[import-untyped]
 
 from policies.engine.cel import validators
+from policies.engine.cel.checked_expression import read_tree
 from policies.engine.cel.declarations import checker_type, configuration, number_orders
 from policies.engine.cel.errors import CompileError
 from policies.engine.cel.message_types import ADMISSION, Types, pool
 from policies.engine.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from policies.engine.cel.program import Program
-from policies.engine.cel.syntax import Identifier, Node, Tree, read_tree
+from policies.engine.cel.syntax import Identifier, Node, Tree
 
 MAX_EXPRESSION = 100_000
 """Code points of an expression (cel-go's parser limit, kept by the checker too)."""
@@ -56,8 +57,9 @@ class Environment:
     """Names that expressions may use, with their types."""
 
     def __init__(self, variables: Mapping[str, str], types: Types | None = None) -> None:
-        """`variables`: name, perhaps dotted, to CEL signature. `types`: fields of the types that signatures name
-        beside the API server's own; without it those of `request` and `namespaceObject` are known.
+        """Names, perhaps dotted, with their CEL signatures.
+
+        `types`: fields of the types that signatures name, beside those of `request` and `namespaceObject`.
         """
         self._variables = dict(variables)
         self._types = types
@@ -90,8 +92,8 @@ class Environment:
     def compile(self, expression: str, expects: Collection[str] = ()) -> Program:
         """The program of an expression. Raises CompileError when the API server would refuse it.
 
-        `expects`: the types that its result may have; without it any. "dyn" must be named too to be accepted, as
-        for the API server, whose validations are ("bool",).
+        `expects`: the types that its result may have; without it any. "dyn" is accepted only where it is
+        named: for the API server a validation must be ("bool",).
         """
         tree = self._check(expression)
         problem = validators.problem(tree)

@@ -1,6 +1,7 @@
 """`'...'.format([...])` of the strings library below version 4, which prints doubles as in American English.
 
-Facts: cel-go 0.26 ext/formatting.go; its doubles go through golang.org/x/text (1,234.50 and 1.05 × 10⁰³).
+Facts: cel-go 0.26 ext/formatting.go; its doubles go through golang.org/x/text (1,234.50, and powers
+of ten in superscript).
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ class _Unfit(Exception):
 
 
 PROBLEMS = {
-    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
-    "and timestamps, was given {}",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+    "durations, and timestamps, was given {}",
     "d": "decimal clause can only be used on integers, was given {}",
     "f": "fixed-point clause can only be used on doubles, was given {}",
     "e": "scientific clause can only be used on doubles, was given {}",
@@ -201,7 +202,7 @@ def _scientific(value: Any, precision: int) -> str:
     mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
     power = int(exponent)
     digits = f"{abs(power):02d}".translate(_SUPERSCRIPTS)
-    return f"{mantissa}×10{'⁻' if power < 0 else ''}{digits}".rjust(precision)
+    return f"{mantissa}\u00d710{'⁻' if power < 0 else ''}{digits}".rjust(precision)
 
 
 def _binary(value: Any, _precision: int) -> str:

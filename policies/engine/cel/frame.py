@@ -1,8 +1,8 @@
 """The state of one running evaluation, as the compiled steps see it.
 
-A frame is a list, because a list's slots are the cheapest variables that Python has and every step touches them.
-Slots: COST the cost so far, VALUES the values by name, LIMIT the cost at which to stop, SCOPE who resolves names
-that have no value yet; from LOCALS on the variables of comprehensions.
+A frame is a list, because a list's slots are the cheapest variables that Python has and every step touches
+them. Slots: COST the cost so far, VALUES the values by name, LIMIT the cost at which to stop, SCOPE who
+resolves names that have no value yet; from LOCALS on the variables of comprehensions.
 """
 
 from __future__ import annotations

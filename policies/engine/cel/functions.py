@@ -1,7 +1,7 @@
 """Every function that an expression may call, by name: the one place that joins the libraries.
 
-What a call costs is here too: cel-go's table by overload (interpreter/runtimecost.go, 0.26) for the standard
-functions; the libraries price their own. Operators are planned elsewhere.
+What a call costs is here too: cel-go's table by overload (interpreter/runtimecost.go, 0.26) for the
+standard functions; the libraries price their own. Operators are planned elsewhere.
 """
 
 from __future__ import annotations

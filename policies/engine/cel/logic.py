@@ -1,7 +1,7 @@
 """Compiled steps for `&&`, `||`, `?:`, equality and the operators, with their costs.
 
-Facts: cel-go 0.26 interpreter/interpretable.go and runtimecost.go. Where the left operand fails the right one is
-still evaluated, because cel-go does so and counts what it costs.
+Facts: cel-go 0.26 interpreter/interpretable.go and runtimecost.go. Where the left operand fails the right
+one is still evaluated, because cel-go does so and counts what it costs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from policies.engine.cel.values import equal
 
 
 def both(terms: Sequence[Run], settles: bool) -> Run:
-    """`&&` with False, `||` with True: the value of a term that settles it, whatever errors come before or after."""
+    """`&&` with False, `||` with True: a term that settles it does so whatever errors there are beside it."""
     if len(terms) == 2:
         return _two(terms[0], terms[1], settles)
     other = not settles
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         problem: CelError | None = None
         for term in terms:
             try:
@@ -47,7 +47,7 @@ def both(terms: Sequence[Run], settles: bool) -> Run:
 def _two(left: Run, right: Run, settles: bool) -> Run:
     other = not settles
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         try:
             value = left(frame)
         except Halted:
@@ -66,7 +66,7 @@ def _two(left: Run, right: Run, settles: bool) -> Run:
     return run
 
 
-def _rescued(frame: Frame, right: Run, settles: bool, problem: CelError) -> bool:
+def _rescued(frame: Frame, right: Run, settles: bool, problem: CelError) -> Any:
     """After a failed left term: the right one may still settle it."""
     try:
         value = right(frame)
@@ -96,7 +96,7 @@ def conditional(condition: Run, then: Run, otherwise: Run) -> Run:
 def not_strictly_false(operand: Run) -> Run:
     """What the conditions of folds ask: false only for a clear false."""
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         frame[COST] += 1
         try:
             value = operand(frame)
@@ -140,7 +140,7 @@ def _equality_price(left: Any, right: Any) -> int:
 def equality(left: Run, right: Run, wanted: bool) -> Run:
     """`==` with True, `!=` with False."""
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         one = _UNKNOWN
         try:
             one = left(frame)
@@ -162,7 +162,7 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
     highest = prices[-1]
     least = min(1, highest)
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         try:
             value = left(frame)
         except CelError:
@@ -193,7 +193,7 @@ def unary(operation: Callable[[Any], Any], operand: Run) -> Run:
 def negation(operand: Run) -> Run:
     """`!x`"""
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         frame[COST] += 1
         value = operand(frame)
         if value is True:
@@ -243,14 +243,14 @@ def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: P
 def membership(operand: Run, among: Callable[[Any], bool]) -> Run:
     """`x in [constants]`, which the API server doesn't charge for."""
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Any:
         return among(operand(frame))
 
     return run
 
 
 def alternative(left: Run, right: Run, unwrap: bool) -> Run:
-    """`.or(optional)` and with `unwrap` `.orValue(value)`; the right side is evaluated only when it is needed."""
+    """`.or(optional)`, and with `unwrap` `.orValue(value)`; the right side is evaluated only when needed."""
 
     def run(frame: Frame) -> Any:
         value = left(frame)

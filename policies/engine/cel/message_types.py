@@ -1,7 +1,8 @@
 """Types with fields for the checker, so that a misspelt field is refused before anything is evaluated.
 
-The checker knows such types as protobuf messages; they are made here from plain tables. Values stay ordinary
-dicts. What messages can't express (lists of lists, maps of lists) is looser: `dyn` inside. Nothing here compiles.
+The checker knows such types as protobuf messages; they are made here from plain tables. Values stay
+ordinary dicts. What messages can't express (lists of lists, maps of lists) is looser: `dyn` inside. Nothing
+here compiles.
 """
 
 from __future__ import annotations
@@ -9,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
+from google.protobuf import (  # type: ignore[import-untyped]
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    struct_pb2,
+    timestamp_pb2,
+)
 
 from policies.engine.cel.dispatch import split_type
 

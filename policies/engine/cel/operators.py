@@ -1,7 +1,7 @@
 """Arithmetic, comparison and membership, with cel-go's overflow rules and error texts.
 
-Facts: cel-go 0.26 common/types (int.go, uint.go, double.go, overflow.go, compare.go...). Each function takes plain
-values and gives one, or raises CelError.
+Facts: cel-go 0.26 common/types (int.go, uint.go, double.go, overflow.go, compare.go...). Each function
+takes plain values and gives one, or raises CelError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from policies.engine.cel.values import (
 
 
 def _unfit(function: str, left: Any, fitting: tuple[type, ...]) -> NoSuchOverload:
-    """The error for a right operand that doesn't fit, or for a left one that the operator doesn't know at all."""
+    """The error for a right operand that doesn't fit, or for a left one that the operator doesn't know."""
     known = isinstance(left, (*fitting, *_RECEIVERS))
     return NoSuchOverload() if known else NoSuchOverload(f"no such overload: {function}")
 

@@ -1,7 +1,8 @@
 """Turning a checked tree into steps that run: one Python closure for each expression.
 
-It decides what cel-go's planner decides (interpreter/planner.go, 0.26, with constant folding on): which parts are
-constant, which are attributes, what each costs. The steps themselves are in attributes, logic and comprehensions.
+It decides what cel-go's planner decides (interpreter/planner.go, 0.26, with constant folding on): which
+parts are constant, which are attributes, what each costs. The steps themselves are in attributes, logic and
+comprehensions.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from policies.engine.cel import comprehensions, logic
+from policies.engine.cel import logic, macros
 from policies.engine.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
 from policies.engine.cel.calls import call_step, fragile_step, list_step, map_step
-from policies.engine.cel.comprehensions import Fold
 from policies.engine.cel.conversions import FOLDED
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import LOCALS, Run
@@ -69,7 +69,8 @@ class Planner:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._slots: dict[str, int] = {}
-        self._pending: set[int] = set()
+        self.pending: set[int] = set()
+        """Slots of accumulators that are computed when they are first read."""
         self.size = LOCALS
         """How many slots a frame needs."""
         self._kinds: dict[type, Callable[[Any], Step]] = {
@@ -79,7 +80,7 @@ class Planner:
             Call: self._call,
             ListLiteral: self._list,
             MapLiteral: self._map,
-            Comprehension: lambda node: Step(self._comprehension(node)),
+            Comprehension: lambda node: Step(macros.comprehension(self, node)),
         }
 
     def plan(self, node: Node) -> Step:
@@ -139,7 +140,7 @@ class Planner:
         slot = self._slots.get(name)
         if slot is None:
             return global_chain(name, chain, base + name.startswith(VARIABLE_PREFIX))
-        if slot in self._pending:
+        if slot in self.pending:
             return computed_chain(lambda frame: frame[slot].read(frame), chain, base)
         return local_chain(slot, chain, base)
 
@@ -271,7 +272,7 @@ class Planner:
     # Macros
 
     @contextmanager
-    def _names(self, **names: str) -> Iterator[dict[str, int]]:
+    def names(self, **names: str) -> Iterator[dict[str, int]]:
         """Slots for a comprehension's variables while its body is compiled.
 
         No slot is used twice, because an accumulator may be computed late, in the middle of other loops.
@@ -285,94 +286,3 @@ class Planner:
             self.size += 1
         yield slots
         self._slots = before
-
-    def _comprehension(self, node: Comprehension) -> Run:
-        source = self.plan(node.range)
-        if source.constant and source.value == [] and _is_false(node.condition):
-            return self._binding(node)
-        initial = self.plan(node.initial).run
-        with self._names(
-            first=node.variable, second=node.second_variable, accumulator=node.accumulator
-        ) as slots:
-            fold = Fold(
-                source.run,
-                slots["first"],
-                slots["second"] if node.second_variable else None,
-                slots["accumulator"],
-            )
-            run = self._macro(node, fold)
-            if run is not None:
-                return run
-            self._pending.add(fold.accumulator)
-            steps = [self.plan(part).run for part in (node.condition, node.step, node.result)]
-            self._pending.discard(fold.accumulator)
-            return comprehensions.general(fold, initial, *steps)
-
-    def _binding(self, node: Comprehension) -> Run:
-        initial = self.plan(node.initial).run
-        with self._names(accumulator=node.accumulator) as slots:
-            slot = slots["accumulator"]
-            self._pending.add(slot)
-            run = comprehensions.binding(slot, initial, self.plan(node.result).run)
-            self._pending.discard(slot)
-        return run
-
-    def _macro(self, node: Comprehension, fold: Fold) -> Run | None:
-        """The loop of a known macro; None for another fold."""
-        step, accumulator = node.step, node.accumulator
-        if not isinstance(step, Call):
-            return None
-        if (
-            step.function in ("_&&_", "_||_")
-            and _is_name(step.arguments[0], accumulator)
-            and isinstance(node.initial, Literal)
-        ):
-            verdict = step.function == "_||_"
-            if node.initial.value is not (not verdict) or not _is_name(node.result, accumulator):
-                return None
-            predicate = self.plan(step.arguments[1]).run
-            if fold.second is None:
-                return comprehensions.list_quantifier(fold, predicate, verdict)
-            return comprehensions.quantifier(fold, predicate, verdict)
-        condition: Node | None = None
-        if step.function == "_?_:_":
-            condition, chosen, otherwise = step.arguments
-            if not isinstance(chosen, Call) or not _is_name(otherwise, accumulator):
-                return None
-            step = chosen
-        if not step.arguments or not _is_name(step.arguments[0], accumulator):
-            return None
-        return self._accumulation(node, step, condition, fold)
-
-    def _accumulation(
-        self, node: Comprehension, step: Call, condition: Node | None, fold: Fold
-    ) -> Run | None:
-        test = None if condition is None else self.plan(condition).run
-        if step.function == "cel.@mapInsert" and _is_name(node.result, node.accumulator):
-            entry = self.plan(step.arguments[-1]).run
-            key = self.plan(step.arguments[1]).run if len(step.arguments) == 3 else None
-            return comprehensions.insert(fold, entry, key, test)
-        added = step.arguments[1]
-        if step.function != "_+_":
-            return None
-        if (
-            isinstance(added, ListLiteral)
-            and len(added.elements) == 1
-            and _is_name(node.result, node.accumulator)
-        ):
-            if added.optional:
-                return None
-            element = self.plan(added.elements[0])
-            cost = 2 if element.constant else 2 + comprehensions.LIST_COST
-            return comprehensions.collect(fold, element.run, test, cost)
-        if test is not None and isinstance(added, Literal) and isinstance(node.result, Call):
-            return comprehensions.exactly_one(fold, test)
-        return None
-
-
-def _is_name(node: Node, name: str) -> bool:
-    return isinstance(node, Identifier) and node.name == name
-
-
-def _is_false(node: Node) -> bool:
-    return isinstance(node, Literal) and node.value is False

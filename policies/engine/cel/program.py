@@ -1,8 +1,8 @@
 """Compiled expressions, the values that they see, and the cost budgets that they spend.
 
-A Scope holds the values of one object as they are (nothing is converted), so that all programs of all policies can
-share it; a policy's `variables` are computed in a scope of their own when they are first read, as the API server
-does (apiserver 0.36 pkg/admission/plugin/cel/composition.go). Nothing here compiles.
+A Scope holds the values of one object as they are (nothing is converted), so that all programs of all
+policies can share it; a policy's `variables` are computed in a scope of their own when they are first read,
+as the API server does (apiserver 0.36 pkg/admission/plugin/cel/composition.go). Nothing here compiles.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Scope:
         return scope
 
     def resolve(self, name: str) -> Any:
-        """The value of a name that has none yet. Raises CelError: the variable's own error, or an unknown name."""
+        """The value of a name that has none yet. Raises CelError: the variable's, or an unknown name."""
         if name in self._failed:
             raise self._failed[name]
         program = self._variables.get(name.removeprefix(VARIABLE_PREFIX)) if "." in name else None
@@ -119,8 +119,9 @@ class Program:
         return value, frame[COST], error
 
     def evaluate(self, scope: Scope) -> Any:
-        """The value. Raises CelError; CostExceeded beyond the limit of one expression; BudgetExceeded beyond that
-        of the scope's budget, to which this evaluation and the variables that it computed are added.
+        """The value, paid for from the scope's budget together with the variables that had to be computed.
+
+        Raises CelError; CostExceeded beyond the limit of one expression, BudgetExceeded beyond the budget.
         """
         value, cost, error = self.run(scope)
         budget = scope.budget

@@ -133,7 +133,7 @@ _ACCEPTED = {
     "x": ("int", "uint", "string", "bytes"),
     "o": ("int", "uint"),
 }
-_PRINTABLE = (
+_PRINTABLE: tuple[str, ...] = (
     "list",
     "map",
     "int",

@@ -1,7 +1,7 @@
-"""CEL values that Python's own types don't cover, and what the language says about kinds and equality of values.
+"""CEL values that Python's own types don't cover, and the language's kinds and equality.
 
-null, bool, int, float, str, bytes, list (or tuple) and dict stand for themselves, so that objects read from JSON are
-used as they are. Nothing here knows functions.
+null, bool, int, float, str, bytes, list (or tuple) and dict stand for themselves, so that objects read from
+JSON are used as they are. Nothing here knows functions.
 """
 
 from __future__ import annotations
