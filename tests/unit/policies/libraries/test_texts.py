@@ -50,6 +50,7 @@ def test_parts_of_a_url() -> None:
         ("https://[::1", "parse \"https://[::1\": missing ']' in host"),
         ("https://h/%zz", 'parse "https://h/%zz": invalid URL escape "%zz"'),
         ("https://a b/", 'parse "https://a b/": invalid character " " in host name'),
+        ("https://ex%41mple.com/", 'parse "https://ex%41mple.com/": invalid URL escape "%41"'),
         ("", 'parse "": empty url'),
     ],
 )
