@@ -20,7 +20,7 @@ from gpupool.resolve import resolve
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
 from infra.local import binaries
-from tests.perf import large
+from tests.perf import large, policy_figures
 from tests.perf.measure import Failed, run, seconds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -101,6 +101,11 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     (large_environment, ("large-environment", "large-environment-memory")),
     (layouts, ("maximal-layouts",)),
     (up, ("up-from-nothing", "up-unchanged")),
+    (
+        policy_figures.whole_command,
+        ("policy-check", "policy-check-memory", "policy-check-fifty", "policy-check-linear"),
+    ),
+    (policy_figures.evaluation, ("policy-expression",)),
 )
 
 

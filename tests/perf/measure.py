@@ -29,12 +29,13 @@ def run(
     folder: Path,
     variables: Mapping[str, str] | None = None,
     accepted: Collection[int] = (0,),
+    output: Path | None = None,
 ) -> tuple[float, float]:
-    """Wall seconds and peak resident megabytes (MiB) of a program.
+    """Wall seconds and peak resident megabytes (MiB) of a program, which writes to `output` if given.
 
     Raises Failed with its last words when its exit status is none of `accepted`.
     """
-    with tempfile.TemporaryFile() as said:
+    with output.open("w+b") if output else tempfile.TemporaryFile() as said:
         started = time.perf_counter()
         process = subprocess.Popen(
             [str(part) for part in command],

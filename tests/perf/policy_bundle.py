@@ -30,13 +30,25 @@ _PER_FILE = 100
 _POOLS = ("a100-shared", "h100-mig", "t4-sliced", "l4-whole")
 
 
+class _Dumper(yaml.CSafeDumper):
+    """Texts of several lines as blocks and schedules in quotes, as people write them."""
+
+
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else '"' if "*" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def write(folder: Path, objects: int) -> Path:
     """Write so many objects into `folder`, a hundred in a file, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
     bodies = list(itertools.islice(manifests(), objects))
     for start in range(0, objects, _PER_FILE):
         chunk = bodies[start : start + _PER_FILE]
-        text = yaml.dump_all(chunk, Dumper=yaml.CSafeDumper, sort_keys=False, explicit_start=True)
+        text = yaml.dump_all(chunk, Dumper=_Dumper, sort_keys=False, explicit_start=True)
         (folder / f"objects-{start // _PER_FILE:04}.yaml").write_text(text)
     return folder
 

@@ -1,0 +1,105 @@
+"""Figures of the policy engine: the whole command, its memory, evaluation alone, growth.
+
+Each function yields (name, value) pairs; they are registered in `figures`. Other tools are measured elsewhere
+(`policy_rivals`), because they take minutes to build.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from policies.engine.admission_view import as_admitted
+from policies.engine.cel import Scope
+from policies.engine.compiled_policy import CompiledPolicy
+from policies.engine.documents import read_files
+from policies.engine.evaluation import Evaluation
+from policies.engine.judge import resource_of
+from policies.engine.kinds import Kinds
+from policies.engine.matching import match
+from policies.engine.policy_set import read_policies
+from policies.engine.request import Request
+from tests.perf import policy_bundle, policy_files
+from tests.perf.measure import run
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+OBJECTS, POLICIES = 3000, 10
+TIMES = 5
+DENIED = 1
+"""Exit status of `policy check` when something is denied, as one object in nineteen is."""
+Figure = tuple[str, float]
+
+
+def check(bundle: Path, policies: Path, folder: Path, times: int = TIMES) -> tuple[float, float]:
+    """Median seconds and highest peak MiB of `policy check` from process start."""
+    command = [GPUPOOL, "policy", "check", bundle, "--policies", policies]
+    measured = [run(command, folder, accepted=(DENIED,)) for _ in range(times)]
+    return statistics.median(seconds for seconds, _ in measured), max(peak for _, peak in measured)
+
+
+def violations(bundle: Path, policies: Path, folder: Path) -> int:
+    """How many denials `policy check` reports."""
+    said = folder / "report.json"
+    command = [GPUPOOL, "policy", "check", bundle, "--policies", policies, "-o", "json"]
+    run(command, folder, accepted=(DENIED,), output=said)
+    return sum(finding["level"] == "deny" for finding in json.loads(said.read_text())["findings"])
+
+
+def whole_command(folder: Path) -> Iterator[Figure]:
+    """3,000 objects by 10 policies, ten times the objects, five times the policies: in one go, so that all of
+    them meet the same machine."""
+    bundle = policy_bundle.write(folder / "bundle", OBJECTS)
+    large = policy_bundle.write(folder / "large", OBJECTS * 10)
+    ten = policy_files.write(folder / "ten", POLICIES)
+    fifty = policy_files.write(folder / "fifty", POLICIES * 5)
+    seconds, peak = check(bundle, ten, folder)
+    yield "policy-check", seconds
+    yield "policy-check-memory", peak
+    yield "policy-check-fifty", check(bundle, fifty, folder)[0] / seconds
+    yield "policy-check-linear", check(large, ten, folder, times=1)[0] / (10 * seconds)
+
+
+def evaluation(folder: Path) -> Iterator[Figure]:
+    """Expressions alone, in microseconds: objects are read, admitted and matched beforehand. Scopes are new
+    for each time, so that no value of a variable is there already."""
+    applications = list(_applications(folder))
+    expressions = sum(
+        len(compiled.variables) + len(compiled.validations)
+        for policies, _ in applications
+        for compiled in policies
+    )
+    taken = []
+    for _ in range(TIMES):
+        prepared = [(policies, Scope(dict(values))) for policies, values in applications]
+        started = time.perf_counter()
+        for policies, scope in prepared:
+            for compiled in policies:
+                Evaluation(compiled, scope).verdict()
+        taken.append(time.perf_counter() - started)
+    yield "policy-expression", statistics.median(taken) / expressions * 1e6
+
+
+def _applications(folder: Path) -> Iterator[tuple[list[CompiledPolicy], dict[str, Any]]]:
+    """Each object's values with the policies that match it."""
+    documents, _ = read_files([policy_bundle.write(folder / "bundle", OBJECTS)])
+    rules, _ = read_files([policy_files.write(folder / "policies", POLICIES)])
+    kinds = Kinds.builtin()
+    found = [bound.compiled for bound in read_policies(rules).policies]
+    for document in documents:
+        resource = resource_of(document.body, kinds)
+        body = as_admitted(document.body, kinds, operation="CREATE")
+        meta = body["metadata"]
+        request = Request("CREATE", resource, meta["name"], meta.get("namespace", ""), body, None)
+        matching = [compiled for compiled in found if match(compiled.policy.match, request, kinds, {})]
+        values = {
+            "object": body,
+            "oldObject": None,
+            "namespaceObject": None,
+            "request": request.as_cel(resource),
+        }
+        yield matching, values
