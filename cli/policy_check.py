@@ -5,6 +5,7 @@ Reads, hands over to the engine and gathers the reports; evaluates and prints no
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -55,8 +56,13 @@ class Question:
 
 def answer(question: Question, output: Output) -> int:
     """Judge, print, and say the exit code: 1 when anything is denied or can't be read."""
-    check = run(question)
-    write(check, output)
+    # Next to nothing of a check is cyclic garbage, and looking for it takes a tenth of the time.
+    gc.disable()
+    try:
+        check = run(question)
+        write(check, output)
+    finally:
+        gc.enable()
     return int(check.report.denied)
 
 

@@ -13,6 +13,10 @@ from contextlib import contextmanager
 
 QUIET_S = 2.0
 """How long nothing is said, in seconds."""
+REDRAW_S = 0.5
+"""How often a live line is drawn again, in seconds."""
+LINE_EVERY_S = 5.0
+"""Where lines stay, one at most in so many seconds: a log is read by people too."""
 
 
 @contextmanager
@@ -25,15 +29,18 @@ def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[
     live = sys.stderr.isatty()
 
     def show() -> None:
-        said = None
-        while not done.wait(max(0.0, started + quiet_s - time.monotonic()) if said is None else 0.5):
+        said, again = None, 0.0
+        while not done.wait(max(0.0, started + quiet_s - time.monotonic()) if said is None else REDRAW_S):
             line = f"{title}: {step[0]}" if step[0] else title
             if live:
                 sys.stderr.write(f"\r\x1b[K{line} ... {time.monotonic() - started:.0f} s")
                 sys.stderr.flush()
-            elif line != said:
+            elif line != said and time.monotonic() >= again:
                 sys.stderr.write(f"{line} ...\n")
                 sys.stderr.flush()
+                again = time.monotonic() + LINE_EVERY_S
+            else:
+                continue
             said = line
         if live and said is not None:
             sys.stderr.write("\r\x1b[K")

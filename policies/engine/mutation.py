@@ -77,22 +77,30 @@ def judge_fixtures(suite: Suite, kinds: Kinds, tell: Callable[[int], None] = lam
 
 
 def mutants(policy: Document) -> Iterator[Mutant]:
-    """Every mutant of a policy, those that do not compile included."""
+    """Every mutant of a policy, those that do not compile included, each once."""
+    seen = {repr(policy.body)}
+    for mutant in _mutants(policy):
+        if repr(mutant.body) not in seen:
+            seen.add(repr(mutant.body))
+            yield mutant
+
+
+def _mutants(policy: Document) -> Iterator[Mutant]:
     spec = policy.body.get("spec") or {}
     for index, row in enumerate(spec.get("matchConditions") or ()):
         path = f"spec.matchConditions[{index}].expression"
         for value in ("true", "false"):
-            yield from _replaced(policy, path, row["expression"], value, f"always {value}")
+            yield _replaced(policy, path, row["expression"], value, f"always {value}")
         yield from _edited(policy, path, row["expression"])
     neutral = _neutral_variables(policy)
     for index, row in enumerate(spec.get("variables") or ()):
         path = f"spec.variables[{index}].expression"
         for value in neutral.get(row["name"], ()):
-            yield from _replaced(policy, path, row["expression"], value, f"replaced by {value}")
+            yield _replaced(policy, path, row["expression"], value, f"replaced by {value}")
         yield from _edited(policy, path, row["expression"])
     for index, row in enumerate(spec.get("validations") or ()):
         path = f"spec.validations[{index}].expression"
-        yield from _replaced(policy, path, row["expression"], "true", "always true")
+        yield _replaced(policy, path, row["expression"], "true", "always true")
         yield from _edited(policy, path, row["expression"])
         worded = row.get("messageExpression")
         if worded:
@@ -102,22 +110,20 @@ def mutants(policy: Document) -> Iterator[Mutant]:
     yield from _unmatched(policy, spec.get("matchConstraints") or {})
 
 
-def _replaced(policy: Document, path: str, expression: str, value: str, what: str) -> Iterator[Mutant]:
-    if expression.strip() != value:
-        yield Mutant(path, expression, what, _with(policy.body, path, value))
-
-
 def _edited(policy: Document, path: str, expression: str) -> Iterator[Mutant]:
     for edit in edits(expression):
-        yield from _replaced(policy, path, expression, edit.text, edit.what)
+        yield _replaced(policy, path, expression, edit.text, edit.what)
 
 
 def _unmatched(policy: Document, match: Body) -> Iterator[Mutant]:
-    """Rules and selectors of matchConstraints, each left out. A lone resource rule must stay."""
+    """Rules and selectors of matchConstraints, each left out.
+
+    A lone resource rule must stay, and no fixture can address a subresource.
+    """
     for name in ("resourceRules", "excludeResourceRules"):
         rules = match.get(name) or []
         for index, rule in enumerate(rules):
-            if name == "resourceRules" and len(rules) == 1:
+            if name == "resourceRules" and (len(rules) == 1 or _only_subresources(rule)):
                 continue
             body = copy.deepcopy(policy.body)
             del body["spec"]["matchConstraints"][name][index]
@@ -128,6 +134,10 @@ def _unmatched(policy: Document, match: Body) -> Iterator[Mutant]:
             body = copy.deepcopy(policy.body)
             del body["spec"]["matchConstraints"][name]
             yield Mutant(f"spec.matchConstraints.{name}", "", "removed", body)
+
+
+def _only_subresources(rule: Body) -> bool:
+    return all("/" in str(resource) for resource in rule.get("resources") or ())
 
 
 def _neutral_variables(policy: Document) -> dict[str, tuple[str, ...]]:
@@ -141,10 +151,10 @@ def _neutral_variables(policy: Document) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _with(body: Body, path: str, value: str) -> Body:
-    """A copy of `body` with `value` at a path of the form `spec.<list>[<index>].<field>`."""
-    changed = copy.deepcopy(body)
+def _replaced(policy: Document, path: str, expression: str, value: str, what: str) -> Mutant:
+    """The policy with `value` at a path of the form `spec.<list>[<index>].<field>`."""
+    changed = copy.deepcopy(policy.body)
     rows, _, field = path.removeprefix("spec.").partition("].")
     name, _, index = rows.partition("[")
     changed["spec"][name][int(index)][field] = value
-    return changed
+    return Mutant(path, expression, what, changed)
