@@ -2,6 +2,7 @@
 
 This is the reader that is always right and is slow; `policies.engine.plain_yaml` reads what is plain. It
 reads the first document of a text, as kubectl does after splitting, and knows nothing of Kubernetes.
+One difference is known: Go's scanner takes `{a:, b:}` for the keys `a:` and `b:`, libyaml's refuses it.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _refuse_slash(text: str, event: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Unsendable:
-    """Stands for a number that JSON doesn't have, until it is known whether another value replaces it."""
+    """Stands for a number or key that JSON can't have, until it is known whether another replaces it."""
 
     error: YamlError
 
@@ -161,8 +162,12 @@ class _Unsendable:
 def _refuse_unsendable(value: Any) -> None:
     if isinstance(value, _Unsendable):
         raise value.error
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
+    if isinstance(value, dict):
+        for key in value:
+            _refuse_unsendable(key)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
             _refuse_unsendable(item)
 
 
@@ -243,13 +248,19 @@ class _Decoder:
             own.add(name)
             found[name] = self.value(value, depth + 1)
 
-    def key(self, node: Node, depth: int) -> str:
+    def key(self, node: Node, depth: int) -> Any:
+        """The key as text, or what stands for one that JSON can't have."""
         self.count(node, depth)
         if node.kind == "alias":
-            return str(self.through(node, lambda target: self.key(target, depth + 1)))
+            return self.through(node, lambda target: self.key(target, depth + 1))
         if node.kind != "scalar":
             raise YamlError("invalid map key: a mapping or list can't be a key", node.line, node.column)
-        return str(self.guarded(node, key_text, self.scalar(node)))
+        value = self.scalar(node)
+        try:
+            return key_text(value)
+        except ScalarError as error:
+            self.unsendable = True
+            return _Unsendable(YamlError(str(error), node.line, node.column))
 
     def merge(self, found: dict[str, Any], node: Node, depth: int) -> None:
         """Merge a mapping, an alias of one, or a list of such (of which the first ones count most)."""

@@ -32,9 +32,11 @@ def place_in(text: str, base: tuple[str | int, ...], path: str) -> tuple[int, in
     """Line and column of `path` below `base` in `text`: of the key in an object, of the item in a list; of
     the innermost part that is there."""
     wanted = (*base, *parts(path))
-    quick = _by_lines(text, wanted)
-    if quick is not None:
-        return quick
+    return by_lines(text, wanted) or by_parser(text, wanted)
+
+
+def by_parser(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int]:
+    """`place_in` for any text."""
     node = _root(text)
     if node is None:
         return 1, 1
@@ -99,7 +101,7 @@ def _plain_lines(text: str) -> list[str] | None:
     return ["", *body.split("\n")] if body is not text else body.split("\n")
 
 
-def _by_lines(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int] | None:
+def by_lines(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int] | None:
     """`place_in` for plain texts, by their indentation; None where it takes a parser to tell."""
     lines = _plain_lines(text)
     if lines is None:
@@ -189,7 +191,7 @@ def _indent(line: str) -> int:
 def _item_rows(text: str, count: int) -> list[int] | None:
     """`rows_of_items` for plain texts."""
     lines = _plain_lines(text)
-    place = _by_lines(text, ("items",)) if lines is not None else None
+    place = by_lines(text, ("items",)) if lines is not None else None
     if lines is None or place is None or place[1] != 1:
         return None
     row = _content(lines, place[0], len(lines))
