@@ -21,7 +21,7 @@ from policies.engine.documents import read_files
 from policies.engine.evaluation import Evaluation
 from policies.engine.judge import resource_of
 from policies.engine.kinds import Kinds
-from policies.engine.matching import match
+from policies.engine.matching import Matcher
 from policies.engine.policy_set import read_policies
 from policies.engine.request import Request
 from tests.perf import policy_bundle, policy_files
@@ -89,17 +89,18 @@ def _applications(folder: Path) -> Iterator[tuple[list[CompiledPolicy], dict[str
     documents, _ = read_files([policy_bundle.write(folder / "bundle", OBJECTS)])
     rules, _ = read_files([policy_files.write(folder / "policies", POLICIES)])
     kinds = Kinds.builtin()
+    matcher = Matcher(kinds, {})
     found = [bound.compiled for bound in read_policies(rules).policies]
     for document in documents:
         resource = resource_of(document.body, kinds)
         body = as_admitted(document.body, kinds, operation="CREATE")
         meta = body["metadata"]
         request = Request("CREATE", resource, meta["name"], meta.get("namespace", ""), body, None)
-        matching = [compiled for compiled in found if match(compiled.policy.match, request, kinds, {})]
+        matching = [compiled for compiled in found if matcher.match(compiled.policy.match, request)]
         values = {
             "object": body,
             "oldObject": None,
             "namespaceObject": None,
-            "request": request.as_cel(resource),
+            "request": request.as_cel(),
         }
         yield matching, values

@@ -1,7 +1,7 @@
 """`python -m tests.perf --rivals`: the same objects and rules through Kyverno's CLI and conftest.
 
-Both are built on demand from tools/kyverno and tools/conftest (Kyverno: ten minutes on two cores), each is run
-between two runs of ours, and what is measured is kept in policy_rivals.yaml with the date and the machine.
+Both are built on demand from tools/kyverno and tools/conftest (Kyverno: ten minutes on two cores), each is
+run between two runs of ours, and what is measured is kept in policy_rivals.yaml with date and machine.
 Kyverno evaluates the very policies that we evaluate; conftest the same rules in Rego. Nothing here is an
 expectation: those are in expectations.yaml.
 """
