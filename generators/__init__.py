@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from generators import (
+    admission_policies,
     device_plugin,
     gpu_operator,
     karpenter,
@@ -18,6 +19,7 @@ from generators import (
     node_classes,
     node_overlays,
     node_pools,
+    policy_parameters,
     priorities,
     quotas,
     rbac,
@@ -42,6 +44,8 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
     node_pools.generate,
     static_nodes.generate,
     warm_nodes.generate,
+    policy_parameters.generate,
+    admission_policies.generate,
 )
 
 

@@ -31,6 +31,8 @@ KIND_ORDER = (
     "NodePool",
     "Node",
     "Deployment",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 )
 
 _RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}

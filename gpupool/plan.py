@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from gpupool.catalog import GpuModel
+from gpupool.plan_policies import Policies
 from gpupool.sharing import Sharing
 
 HOURS_PER_MONTH = 730
@@ -314,6 +315,7 @@ class Plan:
     prometheus_operator: bool
     dcgm_interval: str
     queue_enabled: bool
+    policies: Policies
 
     def pool(self, name: str) -> Pool:
         """The pool of that name. Raises KeyError."""

@@ -10,11 +10,20 @@ from hashlib import sha256
 from pathlib import Path
 
 from gpupool import plan, spec
-from gpupool.capacity import capacities, grant_slices, machines, parse_window, sharing_of
+from gpupool.capacity import (
+    capacities,
+    duration_seconds,
+    grant_slices,
+    machines,
+    parse_window,
+    sharing_of,
+)
 from gpupool.catalog import Catalog, CatalogError, load_catalog
 from gpupool.checks import CHECKS, Context
 from gpupool.findings import Finding, SpecError
 from gpupool.load import Loaded, find_environment, load
+from gpupool.plan_policies import Policies, PolicyLimits, Waiver
+from gpupool.policy_files import policy_files
 from gpupool.sharing import MigSharing, Sharing
 
 
@@ -62,7 +71,7 @@ def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) ->
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
     stem = file.stem if file.suffix == ".yaml" else None
-    return Context(environment, catalog, pools, named, loaded.kept, stem)
+    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file))
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
@@ -166,6 +175,7 @@ def _plan(context: Context) -> plan.Plan:
         prometheus_operator=environment.monitoring.prometheus_operator,
         dcgm_interval=environment.monitoring.dcgm_interval,
         queue_enabled=environment.queue.enabled,
+        policies=_policies(context),
     )
 
 
@@ -202,4 +212,22 @@ def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
         ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
+    )
+
+
+def _policies(context: Context) -> Policies:
+    given = context.environment.policies
+    limits = given.limits
+    return Policies(
+        default=given.default,
+        overrides=given.overrides,
+        waivers=tuple(Waiver(w.policy, w.namespace, w.owner, w.reason, w.until) for w in given.waivers),
+        limits=PolicyLimits(
+            registries=tuple(limits.registries),
+            job_ttl_seconds=duration_seconds(limits.job_ttl),
+            job_deadline_seconds=duration_seconds(limits.job_deadline),
+            job_retries=limits.job_retries,
+            budget_after_seconds=duration_seconds(limits.budget_after),
+        ),
+        files=context.policy_files,
     )

@@ -72,6 +72,19 @@ class Waiver(Model):
     """Last day on which it holds."""
 
 
+class PolicyLimits(Model):
+    registries: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._:/-]*[a-z0-9]$")]] = []
+    """Registries that images may come from, host or host/path; default: any."""
+    job_ttl: Duration = "168h"
+    """Longest ttlSecondsAfterFinished of a GPU job."""
+    job_deadline: Duration = "336h"
+    """Longest activeDeadlineSeconds of a GPU job."""
+    job_retries: Annotated[int, Field(ge=0, le=100)] = 3
+    """Largest backoffLimit of a GPU job. Kubernetes' own default is 6."""
+    budget_after: Duration = "12h"
+    """GPU jobs that may run longer than this are to name a budget."""
+
+
 class Policies(Model):
     default: Literal["deny", "warn", "audit"] = "deny"
     """What happens on a violation."""
@@ -79,6 +92,8 @@ class Policies(Model):
     """Other actions, by policy."""
     waivers: list[Waiver] = []
     """Exceptions that end."""
+    limits: PolicyLimits = PolicyLimits()
+    """What policies hold workloads to, where sites differ."""
 
 
 class Delivery(Model):

@@ -32,6 +32,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "NodePool": ("ClusterPolicy", "Release", "KWOKNodeClass", "EC2NodeClass", "NodeOverlay"),
     "Node": ("ClusterPolicy", "Release"),
     "Deployment": ("PriorityClass", "ServiceAccount", "NodePool"),
+    # What a policy judges by is there before it is enforced.
+    "ValidatingAdmissionPolicyBinding": ("ValidatingAdmissionPolicy", "ConfigMap"),
 }
 """Kind -> the kinds it must follow. Deletion runs the other way: NodePools go first and take their nodes
 with them while Karpenter and the operator still run. A namespace comes before everything in it."""

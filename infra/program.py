@@ -93,6 +93,9 @@ def provider(plan: Plan) -> pulumi.ProviderResource:
         # are not ours stay safe: creating over an existing one fails, and static_nodes checks labels.
         "enablePatchForce": "true",
         "suppressDeprecationWarnings": "true",
+        # Policies judge by ConfigMaps of fixed names: replacing one would leave them nothing to judge by
+        # for a moment. Those that must be replaced have their content in their name.
+        "enableConfigMapMutable": "true",
     }
     given = {name: value for name, value in options.items() if value is not None}
     plugin = pulumi.ResourceOptions(version=version("pulumi-kubernetes"))

@@ -22,6 +22,8 @@ _MANAGER = "gpupool-sample"
 _LABEL = "gpupool.dev/sample"
 _RUNS = "24h"
 """How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
+_DEADLINE_S = 25 * 3600
+"""When one ends on a cluster whose pods do not end by themselves."""
 _TIMEOUT_S = 120.0
 _POLL_S = 0.5
 
@@ -130,6 +132,7 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
         },
         "spec": {
             "backoffLimit": 1,
+            "activeDeadlineSeconds": _DEADLINE_S,
             "ttlSecondsAfterFinished": 60,
             "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
         },

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpupool.checks import labels, names, operator, pools, priorities, tenants
+from gpupool.checks import labels, names, operator, policies, pools, priorities, tenants
 from gpupool.checks.context import Context, Problem
 
 CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
@@ -36,6 +36,8 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.budgets,
     tenants.projects,
     tenants.access,
+    policies.references,
+    policies.waivers,
 )
 
 __all__ = ["CHECKS", "Context", "Problem"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 from gpupool.catalog import Catalog, CatalogError, GpuModel
 from gpupool.plan import Pool
@@ -36,6 +37,8 @@ class Context:
     """For each top-level list, the file's index of each item of the environment."""
     file_stem: str | None
     """Name of the file without .yaml; None where the text came from elsewhere."""
+    policy_files: tuple[Path, ...]
+    """Files of the policies that are in force."""
 
     def gpu(self, key: str) -> GpuModel | None:
         """The GPU model of that key, None where the catalog has none."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from gpupool.findings import GpupoolError
 from infra.kube_api import REQUEST_SECONDS, KubeApi
-from infra.local import binaries, components, crds, processes
+from infra.local import binaries, components, crds, parameters_anchor, processes
 from infra.local.components import Ports
 from infra.local.failures import LocalError
 from infra.local.instance import Instance, require_own, unusable
@@ -220,6 +220,7 @@ class ControlPlane:
         instance.start(components.AFTER_CORE, programs, report)
         api = self.api()
         crds.serve(api, definitions)
+        parameters_anchor.apply(api)
         instance.start(components.AFTER_CRDS, programs, report)
         self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
         health = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"

@@ -109,7 +109,8 @@ def test_the_operator_points_at_the_maps_that_exist() -> None:
         ),
     )
     (policy,) = of_kind(given, "ClusterPolicy")
-    names = {manifest.name for manifest in of_kind(given, "ConfigMap")}
+    maps = [manifest for manifest in of_kind(given, "ConfigMap") if manifest.namespace == "gpu-operator"]
+    names = {manifest.name for manifest in maps}
     assert {policy.body["spec"][part]["config"]["name"] for part in ("devicePlugin", "migManager")} == names
 
 

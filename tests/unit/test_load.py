@@ -83,13 +83,13 @@ def test_anchors_share_settings() -> None:
 
 @pytest.mark.parametrize("until", ["2027-03-31", '"2027-03-31"'])
 def test_a_date_needs_no_quotes(until: str) -> None:
-    waiver = f"policies: {{waivers: [{{policy: p, owner: o, reason: r, until: {until}}}]}}\n"
+    waiver = f"policies: {{waivers: [{{policy: pin-images, owner: o, reason: r, until: {until}}}]}}\n"
     assert plan_of(HEAD + waiver)
 
 
 @pytest.mark.parametrize("until", ["2027-02-30", "tomorrow", "2027", "2027-03-31 10:00:00"])
 def test_a_date_is_a_date(until: str) -> None:
-    waiver = f"policies: {{waivers: [{{policy: p, owner: o, reason: r, until: {until}}}]}}\n"
+    waiver = f"policies: {{waivers: [{{policy: pin-images, owner: o, reason: r, until: {until}}}]}}\n"
     (finding,) = found(HEAD + waiver)
     assert finding.path == "policies.waivers[0].until"
     assert "2027-03-31" in finding.hint

@@ -41,6 +41,8 @@ SMALL = {
 PLUGIN = ("ConfigMap", "gpupool-device-plugin")
 LAYOUTS = ("ConfigMap", "gpupool-mig")
 POLICY = ("ClusterPolicy", "cluster-policy")
+PARAMETERS = ("ConfigMap", "gpupool-pools")
+"""What admission policies judge by."""
 
 
 @pytest.fixture
@@ -93,6 +95,7 @@ def test_replicas_reach_the_nodes_without_replacing_them(small: CommandLine, clu
     expected = {
         PLUGIN,
         POLICY,
+        PARAMETERS,
         ("NodeOverlay", "sliced"),
         ("NodePool", "sliced"),
         ("ResourceQuota", "gpupool"),
@@ -127,6 +130,7 @@ def test_layout_replaces_nodes_within_the_budget(small: CommandLine, cluster: An
     expected = {
         LAYOUTS,
         POLICY,
+        PARAMETERS,
         ("NodeOverlay", "parted"),
         ("NodePool", "parted"),
         ("ResourceQuota", "gpupool"),
@@ -164,7 +168,7 @@ def test_pools_come_go_and_are_renamed(small: CommandLine, cluster: Any) -> None
     third = {**SMALL["pools"][0], "name": "third", "sharing": {"mode": "mps", "replicas": 2}}  # type: ignore[index]
 
     small.change(lambda data: data["pools"].append(third))
-    expected = {PLUGIN, POLICY, ("NodeOverlay", "third"), ("NodePool", "third")}
+    expected = {PLUGIN, POLICY, PARAMETERS, ("NodeOverlay", "third"), ("NodePool", "third")}
     assert small.touched(small.json("preview")) == expected
     assert small.touched(small.up()) == expected
 

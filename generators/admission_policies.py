@@ -1,0 +1,84 @@
+"""The policies and their bindings, as the environment wants them enforced.
+
+The files are data and go out as they are; only bindings change: their actions by `policies.default` and
+`overrides`, what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
+one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner, reason and
+last day. That a waiver has ended changes no byte here: the check says so, and somebody takes it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import object_labels
+from gpupool.plan import Plan
+from gpupool.plan_policies import Action, Policies, Waiver
+from gpupool.policy_files import BINDING, read_objects
+
+WAIVED = "waivers.policies.gpupool.dev/"
+"""Prefix of the annotations that tell a binding's waivers, by namespace."""
+EVERYWHERE = "Everywhere"
+"""Stands for all namespaces there; no namespace has a capital letter."""
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""Label that the API server puts on every namespace."""
+_STRICTNESS: tuple[Action, ...] = ("audit", "warn", "deny")
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    labels = object_labels(plan)
+    for body in read_objects(plan.policies.files):
+        described = dict(body["metadata"])
+        described["labels"] = {**labels, **(described.get("labels") or {})}
+        made = {**body, "metadata": described}
+        yield Manifest(_bound(made, plan.policies) if body["kind"] == BINDING else made)
+
+
+def _bound(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:
+    """The binding with the environment's actions and waivers."""
+    spec = dict(binding.get("spec") or {})
+    policy = str(spec.get("policyName", ""))
+    waivers = policies.waivers_of(policy)
+    spec["validationActions"] = _actions(
+        [str(action) for action in spec.get("validationActions") or ()], policy, policies, waivers
+    )
+    namespaces = sorted({waiver.namespace for waiver in waivers if waiver.namespace})
+    if namespaces:
+        spec["matchResources"] = _without(spec.get("matchResources") or {}, namespaces)
+    if not waivers:
+        return {**binding, "spec": spec}
+    notes = {f"{WAIVED}{waiver.namespace or EVERYWHERE}": _note(waiver) for waiver in waivers}
+    described = binding["metadata"]
+    annotations = {**(described.get("annotations") or {}), **dict(sorted(notes.items()))}
+    return {**binding, "metadata": {**described, "annotations": annotations}, "spec": spec}
+
+
+def _actions(written: Sequence[str], policy: str, policies: Policies, waivers: Sequence[Waiver]) -> list[str]:
+    """What happens on a violation. The default weakens and never strengthens; an override is exact. Audit
+    that stands beside the main action stays."""
+    wanted = policies.overrides.get(policy)
+    if wanted is None:
+        mildest = min(_rank(policies.default), max((_rank(action.lower()) for action in written), default=0))
+        wanted = _STRICTNESS[mildest]
+    if any(waiver.namespace is None for waiver in waivers):
+        wanted = "audit"
+    beside = ["Audit"] if len(written) > 1 and "Audit" in written and wanted != "audit" else []
+    return [wanted.capitalize(), *beside]
+
+
+def _rank(action: str) -> int:
+    """How strict an action is; one that Kubernetes does not know is as lax as can be."""
+    return next((rank for rank, known in enumerate(_STRICTNESS) if known == action), 0)
+
+
+def _without(match: Mapping[str, Any], namespaces: Sequence[str]) -> dict[str, Any]:
+    """`match` without `namespaces`; what it already demands stays."""
+    selector = dict(match.get("namespaceSelector") or {})
+    left_out = {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": list(namespaces)}
+    selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), left_out]
+    return {**match, "namespaceSelector": selector}
+
+
+def _note(waiver: Waiver) -> str:
+    return f"{waiver.owner}, until {waiver.until.isoformat()}: {waiver.reason}"

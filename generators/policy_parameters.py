@@ -1,0 +1,120 @@
+"""What the policies judge by, where sites and environments differ: ConfigMaps in gpupool's own namespace.
+
+Facts of the Plan as short texts that CEL takes apart by `split`: names apart by spaces, `name=value` where
+each has one. They lie in a namespace that no tenant's role reaches, under names that never change, so that
+a policy of the user's own can refer to them as well. No quota is in them: a changed grant is a changed
+ResourceQuota and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from generators.manifest import Manifest
+from generators.metadata import TENANT_LABEL, metadata
+from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Tenant
+from gpupool.sharing import GPU_RESOURCE
+
+POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
+OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
+_REPELS = ("NoSchedule", "NoExecute")
+"""Effects of a taint that keep a pod away; PreferNoSchedule only advises."""
+_UNDIVIDED = "time-slicing"
+"""The mode that shares a GPU and leaves its memory to whoever takes it."""
+_MOST = 2**62
+"""A number that CEL can still read (64 bits)."""
+
+_POD_SECURITY = "pod-security.kubernetes.io/enforce"
+_OWNER_GROUPS = ("system:masters", f"system:serviceaccounts:{OPERATOR_NAMESPACE}")
+"""Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one."""
+_OWNER_USERS = (
+    "system:serviceaccount:kube-system:karpenter",  # labels and taints of the nodes that it starts
+    # Those that clear a namespace away, as accounts of their own or as one user.
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+)
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    yield _parameters(plan, POOLS, _pools(plan))
+    yield _parameters(plan, TENANTS, _tenants(plan))
+    yield _parameters(plan, OWNERS, _owners(plan))
+    yield _parameters(plan, LIMITS, _limits(plan))
+
+
+def _parameters(plan: Plan, name: str, data: Mapping[str, str]) -> Manifest:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(plan, name, SYSTEM_NAMESPACE)}
+    return Manifest({**body, "data": dict(data)})
+
+
+def _pools(plan: Plan) -> dict[str, str]:
+    """`capacity` is what all pools can offer at their maximum; no pool's name has a dot, so no keys meet."""
+    capacity: dict[str, int] = {}
+    for pool in plan.pools:
+        for resource, count in pool.slices_max.items():
+            capacity[resource] = capacity.get(resource, 0) + count
+    data = {"pools": _words(pool.name for pool in plan.pools), "capacity": _counts(capacity)}
+    for pool in sorted(plan.pools, key=lambda pool: pool.name):
+        data |= _pool(pool)
+    return data
+
+
+def _pool(pool: Pool) -> dict[str, str]:
+    taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in pool.taints if taint.effect in _REPELS]
+    return {
+        f"resources.{pool.name}": _counts(pool.slices_per_node),
+        f"sharing.{pool.name}": pool.sharing.mode,
+        f"taints.{pool.name}": " ".join(taints),
+    } | ({f"memory.{pool.name}": f"{_memory_share_mib(pool)}Mi"} if pool.sharing.mode == _UNDIVIDED else {})
+
+
+def _memory_share_mib(pool: Pool) -> int:
+    """An equal part of a GPU's memory for each pod on it."""
+    return pool.gpu.memory_mib // pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
+
+
+def _tenants(plan: Plan) -> dict[str, str]:
+    data = {"namespaces": _words(tenant.namespace for tenant in plan.tenants)}
+    for tenant in sorted(plan.tenants, key=lambda tenant: tenant.namespace):
+        data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
+        data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
+    return data
+
+
+def _priorities(plan: Plan, tenant: Tenant) -> str:
+    """The classes that the tenant may use with their values, highest first."""
+    names = [priority.name for priority in plan.priorities]
+    if tenant.max_priority not in names:
+        return ""
+    allowed = plan.priorities[names.index(tenant.max_priority) :]
+    return " ".join(f"{priority.name}={priority.value}" for priority in allowed)
+
+
+def _owners(plan: Plan) -> dict[str, str]:
+    labels = {key for pool in plan.pools for key in pool.labels} | {POOL_LABEL, TENANT_LABEL, _POD_SECURITY}
+    return {
+        "users": " ".join(_OWNER_USERS),
+        "groups": " ".join(_OWNER_GROUPS),
+        "labels": _words(labels),
+        "taints": _words(taint.key for pool in plan.pools for taint in pool.taints),
+    }
+
+
+def _limits(plan: Plan) -> dict[str, str]:
+    limits = plan.policies.limits
+    return {
+        "registries": " ".join(f"{registry}/" for registry in limits.registries),
+        "jobTtlSeconds": str(min(limits.job_ttl_seconds, _MOST)),
+        "jobDeadlineSeconds": str(min(limits.job_deadline_seconds, _MOST)),
+        "jobRetries": str(limits.job_retries),
+        "budgetAfterSeconds": str(min(limits.budget_after_seconds, _MOST)),
+    }
+
+
+def _words(values: Iterable[str]) -> str:
+    return " ".join(sorted(set(values)))
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={count}" for name, count in sorted(counts.items()))

@@ -1,0 +1,62 @@
+"""What an environment says of its policies, with every default filled: a part of the Plan.
+
+Frozen values; what the policies themselves are is in the files that are named here, and whether a waiver
+has ended is for a check to say, since no rendering may depend on the day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+Action = Literal["deny", "warn", "audit"]
+"""What happens on a violation; from strict to lax."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """An exception from one policy, which somebody answers for and which ends."""
+
+    policy: str
+    namespace: str | None
+    """Where it holds; None: everywhere."""
+    owner: str
+    reason: str
+    until: date
+    """Last day on which it holds."""
+
+    def expired(self, today: date) -> bool:
+        """Whether the last day is over."""
+        return today > self.until
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyLimits:
+    """What shipped policies hold workloads to, where sites differ. Durations in seconds."""
+
+    registries: tuple[str, ...]
+    """Host, or host and path, that images may come from; empty: any."""
+    job_ttl_seconds: int
+    job_deadline_seconds: int
+    job_retries: int
+    budget_after_seconds: int
+    """Jobs that may run longer are to name a budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    default: Action
+    """At most this happens on a violation of any policy."""
+    overrides: Mapping[str, Action]
+    """Policy -> what happens instead."""
+    waivers: tuple[Waiver, ...]
+    limits: PolicyLimits
+    files: tuple[Path, ...]
+    """Files with the policies and bindings that are in force, by name."""
+
+    def waivers_of(self, policy: str) -> tuple[Waiver, ...]:
+        """The waivers of the policy of that name."""
+        return tuple(waiver for waiver in self.waivers if waiver.policy == policy)

@@ -1,0 +1,222 @@
+"""The shipped policies on a real API server: every good fixture is taken, every bad one refused or warned of.
+
+All policies are in force at once, each on the fixtures of its own folder, and every request is a dry run.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from gpupool.policy_files import BINDING, SHIPPED, read_objects
+from infra import kubeconfig
+from infra.kube_api import MERGE, ApiError, KubeApi
+from infra.local.control_plane import ControlPlane
+from policies.engine.fixtures import Case, read_suites
+
+Object = dict[str, Any]
+SUITES = {suite.name: suite for suite in read_suites(SHIPPED)[0]}
+CASES = [(suite.name, case) for suite in SUITES.values() for case in suite.cases]
+REFUSED_ANYWAY = frozenset({"gpu-limits-equal-requests"})
+"""Policies about what the API server's own validation refuses first; they are there for templates of pods."""
+_LABEL = "fixture"
+_ENFORCED_SECONDS = 30.0
+_STRATEGIC = "application/strategic-merge-patch+json"
+_WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
+_ACCOUNT_SECONDS = 20.0
+
+
+class Asker:
+    """Sends dry runs as any user; one connection."""
+
+    def __init__(self, path: Path) -> None:
+        self._access = kubeconfig.load(path, None)
+        self.api = KubeApi(self._access)
+
+    def verdict(self, case: Case, policy: str) -> str:
+        """What the server says against the request: the refusal, a warning of a policy, or nothing."""
+        body = labelled(case.document.body, policy)
+        where = self.api.require(body["apiVersion"], body["kind"])
+        namespace = body["metadata"].get("namespace", "default") if where.namespaced else None
+        name, method, content = body["metadata"]["name"], "POST", "application/json"
+        path, sent = where.collection(namespace), body
+        if case.operation != "CREATE":
+            path = where.path(namespace, name)
+            method, sent = "DELETE", {}
+        if case.operation == "UPDATE":
+            method, sent = "PATCH", difference(labelled(case.old or {}, policy), body)
+            content = _STRATEGIC if body["kind"] == "Pod" else MERGE
+            if "ephemeralContainers" in body.get("spec", {}):
+                path += "/ephemeralcontainers"
+        return self._send(method, path, sent, content, case)
+
+    def _send(self, method: str, path: str, body: Object, content: str, case: Case) -> str:
+        headers: dict[str, str] = {"Accept": "application/json", "Content-Type": content}
+        if case.user.name != "gpupool-check":
+            headers["Impersonate-User"] = case.user.name
+            # Whoever it is, RBAC must let the request through to admission.
+            headers["Impersonate-Group"] = next(
+                (group for group in case.user.groups if not group.endswith(":authenticated")), "staff"
+            )
+        self._access.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        answer = self._access.client.rest_client.pool_manager.request(
+            method,
+            f"{self._access.server}{path}?{urlencode({'dryRun': 'All'})}",
+            body=json.dumps(body).encode(),
+            headers=headers,
+        )
+        warnings = _WARNING.findall(answer.headers.get("Warning", ""))
+        of_policies = [text for text in warnings if "ValidatingAdmissionPolicy" in text]
+        if answer.status >= 400:
+            return str(json.loads(answer.data).get("message", answer.status))
+        return "; ".join(of_policies)
+
+
+def labelled(body: Object, policy: str) -> Object:
+    """The object, known to the binding of its policy alone."""
+    made = copy.deepcopy(body)
+    made["metadata"]["labels"] = {**(made["metadata"].get("labels") or {}), _LABEL: policy}
+    return made
+
+
+def difference(old: Object, new: Object) -> Object:
+    """What turns `old` into `new`, as a merge patch; lists as a whole."""
+    changes = {
+        key: difference(old[key], value)
+        if isinstance(value, dict) and isinstance(old.get(key), dict)
+        else value
+        for key, value in new.items()
+        if old.get(key) != value
+    }
+    return changes | {key: None for key in old if key not in new}
+
+
+def bound(body: Object) -> Object:
+    """A shipped object; a binding acts on the fixtures of its policy only."""
+    made = copy.deepcopy(body)
+    if made["kind"] == BINDING:
+        matched = made["spec"].setdefault("matchResources", {})
+        matched["objectSelector"] = {"matchLabels": {_LABEL: made["spec"]["policyName"]}}
+    return made
+
+
+def existing(case: Case, policy: str) -> Object | None:
+    """The object that must be there before the request."""
+    if case.operation == "CREATE":
+        return None
+    made = labelled(case.old or case.document.body, policy)
+    if made["kind"] == "Pod":
+        # What the server would add to the pod can't be in the fixture's new version of it.
+        made["spec"]["automountServiceAccountToken"] = False
+    return made
+
+
+@pytest.fixture(scope="module")
+def asker(control_plane: ControlPlane) -> Iterator[Asker]:
+    """A server with the policies in force and everything that the fixtures refer to."""
+    asker = Asker(control_plane.kubeconfig)
+    made: list[Object] = []
+
+    def create(body: Object) -> None:
+        try:
+            asker.api.create(body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+        made.append(body)
+
+    for suite in SUITES.values():
+        for document in suite.context:
+            if (document.body["kind"], document.body["metadata"]["name"]) != ("Namespace", "kube-system"):
+                create(document.body)
+    _wait_for_accounts(asker.api, [body for body in made if body["kind"] == "Namespace"])
+    everybody = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "fixtures"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "fixtures"},
+        "subjects": [
+            {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+        ],
+    }
+    rules = [
+        {"apiGroups": ["", "batch", "networking.k8s.io", "karpenter.sh"], "resources": ["*"], "verbs": ["*"]}
+    ]
+    create({**everybody, "kind": "ClusterRole", "rules": rules, "roleRef": None, "subjects": None})
+    create(everybody)
+    for policy, case in CASES:
+        old = existing(case, policy)
+        if old is not None:
+            create(old)
+    for body in read_objects(sorted(SHIPPED.glob("*.yaml"))):
+        create(bound(dict(body)))
+    try:
+        yield asker
+    finally:
+        for body in reversed(made):
+            asker.api.delete(
+                body["apiVersion"],
+                body["kind"],
+                body["metadata"]["name"],
+                body["metadata"].get("namespace"),
+                0,
+            )
+        asker.api.close()
+
+
+def _wait_for_accounts(api: KubeApi, namespaces: list[Object]) -> None:
+    """No pod is taken in a namespace before its default account is there."""
+    deadline = time.monotonic() + _ACCOUNT_SECONDS
+    for namespace in namespaces:
+        while api.get("v1", "ServiceAccount", "default", namespace["metadata"]["name"]) is None:
+            assert time.monotonic() < deadline, f"no account in {namespace['metadata']['name']}"
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def enforced(asker: Asker) -> dict[str, str]:
+    """Verdict by place of every bad fixture, asked until the policies are in force (some ten seconds)."""
+    deadline = time.monotonic() + _ENFORCED_SECONDS
+    found: dict[str, str] = {}
+    for policy, case in CASES:
+        while not case.good and not found.get(case.place):
+            found[case.place] = asker.verdict(case, policy)
+            if time.monotonic() > deadline:
+                break
+            if not found[case.place]:
+                time.sleep(0.2)
+    return found
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_bad_fixtures_are_refused(name: str, enforced: dict[str, str]) -> None:
+    wrong = [
+        f"{case.place} {case.name}: {enforced[case.place] or 'passes'}; expected {case.expect!r}"
+        for case in SUITES[name].cases
+        if not case.good and not as_expected(case, name, enforced[case.place])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def as_expected(case: Case, policy: str, verdict: str) -> bool:
+    if policy in REFUSED_ANYWAY:
+        return "is invalid: spec." in verdict
+    return f"ValidatingAdmissionPolicy '{policy}'" in verdict and case.expect in verdict
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_good_fixtures_are_taken(name: str, asker: Asker, enforced: dict[str, str]) -> None:
+    wrong = [
+        f"{case.place} {case.name}: {verdict}"
+        for case in SUITES[name].cases
+        if case.good and "ValidatingAdmissionPolicy" in (verdict := asker.verdict(case, name))
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,114 @@
+"""What policies judge by is what the Plan says, and a changed grant changes none of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+
+from generators import policy_parameters
+from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
+from gpupool.load import environment_names
+from gpupool.plan import SYSTEM_NAMESPACE, Plan
+from gpupool.resolve import read_plan
+from tests.environment_strategies import Data, environments, plan_of
+
+
+def data_of(plan: Plan) -> dict[str, dict[str, str]]:
+    found = list(policy_parameters.generate(plan))
+    assert {manifest.namespace for manifest in found} == {SYSTEM_NAMESPACE}, "where no tenant's role reaches"
+    return {manifest.name: dict(manifest.body["data"]) for manifest in found}
+
+
+def counts(text: str) -> dict[str, int]:
+    """`name=count` apart by spaces, as the policies read it."""
+    pairs = (item.split("=") for item in text.split(" ") if item)
+    return {name: int(count) for name, count in pairs}
+
+
+@settings(deadline=None)
+@given(environments())
+def test_pools_are_those_of_the_plan(environment: Data) -> None:
+    plan = plan_of(environment)
+    data = data_of(plan)[POOLS]
+    assert data["pools"].split() == sorted(pool.name for pool in plan.pools)
+    for pool in plan.pools:
+        assert counts(data[f"resources.{pool.name}"]) == dict(pool.slices_per_node)
+        assert data[f"sharing.{pool.name}"] == pool.sharing.mode
+        repelling = [taint for taint in pool.taints if taint.effect != "PreferNoSchedule"]
+        read = [text.partition("=") for text in data[f"taints.{pool.name}"].split(" ") if text]
+        assert [(key, *rest.split(":")) for key, _, rest in read] == [
+            (taint.key, taint.value, taint.effect) for taint in repelling
+        ]
+        shared = f"memory.{pool.name}" in data
+        assert shared == (pool.sharing.mode == "time-slicing")
+        if shared:
+            part = int(data[f"memory.{pool.name}"].removesuffix("Mi"))
+            slices = pool.sharing.slices_per_gpu(pool.gpu)["nvidia.com/gpu"]
+            assert part * slices <= pool.gpu.memory_mib < (part + 1) * slices
+
+
+@settings(deadline=None)
+@given(environments())
+def test_what_is_granted_is_within_what_policies_allow(environment: Data) -> None:
+    """So that no environment is refused by its own policy on quotas."""
+    plan = plan_of(environment)
+    data = data_of(plan)
+    capacity = counts(data[POOLS]["capacity"])
+    for tenant in plan.tenants:
+        assert data[TENANTS][f"pools.{tenant.namespace}"].split() == sorted(tenant.grants)
+        for resource, count in tenant.quota.items():
+            assert count <= capacity[resource]
+        allowed = counts(data[TENANTS][f"priorities.{tenant.namespace}"])
+        assert (tenant.max_priority in allowed) == bool(plan.priorities)
+        if tenant.max_priority:
+            highest = max(allowed.values())
+            assert highest == allowed[tenant.max_priority] == next(iter(allowed.values()))
+            above = {priority.name for priority in plan.priorities if priority.value > highest}
+            assert not above & set(allowed)
+
+
+def test_owned_keys_are_all_that_pools_put_on_nodes() -> None:
+    for name in environment_names():
+        plan = read_plan(name)
+        data = data_of(plan)[OWNERS]
+        for pool in plan.pools:
+            assert set(pool.labels) <= set(data["labels"].split())
+            assert {taint.key for taint in pool.taints} <= set(data["taints"].split())
+
+
+def test_limits_are_in_seconds() -> None:
+    limits: dict[str, Any] = {
+        "registries": ["a.example", "b.example/ml"],
+        "jobDeadline": "1h30m",
+        "jobTtl": "90s",
+    }
+    environment = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "random"},
+        "cluster": {"platform": "local", "name": "x"},
+        "policies": {"limits": {**limits, "jobRetries": 0, "budgetAfter": "9999999999999999999999h"}},
+    }
+    data = data_of(plan_of(environment))[LIMITS]
+    assert data == {
+        "registries": "a.example/ b.example/ml/",
+        "jobTtlSeconds": "90",
+        "jobDeadlineSeconds": "5400",
+        "jobRetries": "0",
+        "budgetAfterSeconds": str(2**62),
+    }
+
+
+def test_a_changed_grant_changes_no_parameter() -> None:
+    environment: Data = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "random"},
+        "cluster": {"platform": "local", "name": "x"},
+        "pools": [{"name": "p", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2}}],
+        "tenants": [{"name": "t", "namespace": "t", "pools": {"p": {"gpus": 2}}}],
+    }
+    before = data_of(plan_of(environment))
+    environment["tenants"][0]["pools"]["p"]["gpus"] = 1
+    assert data_of(plan_of(environment)) == before
