@@ -152,7 +152,7 @@ def _judge_manifests(documents: list[Document], policies: list[Document], questi
     from policies.engine.redaction import without_secrets
 
     user = identity(question.user or "", question.groups)
-    report = check(documents, policies=policies, user=user, operation=question.operation.value)
+    report = check(documents, typed=True, policies=policies, user=user, operation=question.operation.value)
     return without_secrets(report, [*documents, *policies])
 
 

@@ -6,6 +6,7 @@ folder may hold both.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -73,7 +74,28 @@ def read_manifests(targets: Targets) -> tuple[list[Document], list[Finding]]:
             raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
         more, unread = read_text(text, "stdin")
         documents, findings = [*documents, *more], [*findings, *unread]
+    beside = _beside_objects(findings)
+    if beside:
+        documents = [document for document in documents if Path(document.file) not in beside]
+        findings = [finding for finding in findings if Path(finding.file) not in beside]
     return documents, findings
+
+
+def _beside_objects(findings: list[Finding]) -> set[Path]:
+    """The files that `gpupool render` writes beside its objects: index, Helm releases, and patches, which are
+    fragments of objects that others own.
+
+    Everything else that is no Kubernetes object stays a finding, because it may have been meant as one.
+    """
+    found: set[Path] = set()
+    for index in {Path(finding.file) for finding in findings if Path(finding.file).name == "index.json"}:
+        try:
+            listed = json.loads(index.read_text(encoding="utf-8"))["objects"]
+            paths = [row["path"] for row in listed if row["path"].startswith(("releases/", "patches/"))]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue  # somebody else's, and a finding
+        found |= {index, *(index.parent / path for path in paths)}
+    return found
 
 
 def is_environment(document: Document) -> bool:

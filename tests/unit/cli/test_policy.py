@@ -187,6 +187,20 @@ def test_a_policy_that_does_not_compile_is_a_denial(place: Path) -> None:
     assert "ovner" in done.stdout
 
 
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "junit", "github"])
+def test_no_output_shows_what_is_in_a_secret(place: Path, output: str) -> None:
+    telling = POLICY.replace("[pods, configmaps]", "[secrets]").replace(
+        "\"object.kind + ' has no owner'\"", "\"'no owner: ' + string(object.data.token)\""
+    )
+    (place / "guards" / "owners.yaml").write_text(telling)
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {token: aHVudGVyMg==}\n"
+    done = gpupool("check", "-", "--policies", "guards", "-o", output, folder=place, text=secret)
+    assert done.returncode == 1
+    assert "no owner" in done.stdout
+    assert "aHVudGVyMg" not in done.stdout
+    assert "hunter2" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -244,6 +258,17 @@ def test_every_shipped_environment_is_let_through() -> None:
         assert answer["summary"]["objects"] > 10
 
 
+def test_environments_and_manifests_in_one_run(place: Path) -> None:
+    alone = json.loads(gpupool("check", "homelab", "-o", "json", folder=ROOT).stdout)
+    k8s = str(place / "k8s")
+    both = json.loads(gpupool("check", "homelab", k8s, "-o", "json", folder=ROOT).stdout)
+    assert both["summary"]["objects"] == alone["summary"]["objects"] + 2
+    matched = {row["name"]: row["matched"] for row in both["policies"]}
+    assert matched == {row["name"]: row["matched"] for row in alone["policies"]}
+    idle = {one["object"]["name"] for one in both["findings"] if one["policy"] == "unmatched-policy"}
+    assert idle == {name for name, count in matched.items() if not count}
+
+
 def test_an_environment_is_the_place_of_its_findings(tmp_path: Path) -> None:
     strict = tmp_path / "strict.yaml"
     strict.write_text(POLICY.replace("[pods, configmaps]", "[namespaces]"))
@@ -276,6 +301,20 @@ def test_environment_files_in_a_folder_are_environments(tmp_path: Path) -> None:
     done = gpupool("check", "environments", "-o", "json", folder=tmp_path)
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["summary"]["objects"] > 10
+
+
+@pytest.mark.parametrize("name", ["prod", "homelab"])
+def test_a_rendering_is_judged_like_its_environment(name: str, tmp_path: Path) -> None:
+    render = subprocess.run([str(GPUPOOL), "render", name, "-o", str(tmp_path)], cwd=ROOT, check=True)
+    assert render.returncode == 0
+    rendered = json.loads(gpupool("check", str(tmp_path), "-o", "json", folder=ROOT).stdout)
+    environment = json.loads(gpupool("check", name, "-o", "json", folder=ROOT).stdout)
+    assert rendered["summary"]["objects"] == environment["summary"]["objects"]
+    assert rendered["policies"] == environment["policies"]
+    assert rendered["denied"] is environment["denied"] is False
+    (tmp_path / "index.json").write_text('{"objects": 3}')
+    broken = json.loads(gpupool("check", str(tmp_path), "-o", "json", folder=ROOT).stdout)
+    assert broken["denied"], "an index of somebody else is no excuse"
 
 
 # policy test
