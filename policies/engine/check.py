@@ -25,16 +25,20 @@ def check(
     kinds: Kinds | None = None,
     user: User = User(),  # noqa: B008  (immutable)
     operation: str = "CREATE",
+    typed: bool = False,
 ) -> Report:
     """Judges every object among `documents` by the policies among `documents` and `policies`.
 
-    Namespaces, parameters, CRDs and RBAC objects are looked up in both. `policies` themselves are not judged.
+    Namespaces, parameters, CRDs and RBAC objects are looked up in both. `policies` themselves are not judged;
+    with `typed` their expressions are also held to the schemas of the kinds that they match.
     """
     everything = [*documents, *policies]
     kinds = (kinds or Kinds.builtin()).with_crds(everything)
     found = read_policies(everything)
     judge = Judge(found, everything, kinds)
     findings = list(found.findings)
+    if typed:
+        findings += _mistyped(found, kinds)
     objects = 0
     for document in documents:
         if not is_policy(document):
@@ -42,6 +46,27 @@ def check(
             findings += judge.judge(document, operation=operation, user=user)
     findings += _unmatched(found, judge)
     return Report(tuple(findings), objects, judge.evaluations, dict(judge.matched))
+
+
+def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:
+    """What no object of a matched kind can have: the server only warns of it, and so do we."""
+    from policies.engine.type_check import type_check  # sets up a checker, which `up` has no use for
+
+    policies = {bound.compiled.policy.name: bound.compiled.policy for bound in found.policies}
+    findings = []
+    for name, warnings in type_check(list(policies.values()), kinds).items():
+        for warning in warnings:
+            seen_in = ", ".join(f"{kind.api_version} {kind.kind}" for kind in warning.kinds)
+            finding = engine_finding(
+                "mistyped-expression",
+                policies[name].document,
+                warning.expression.path,
+                f"{warning.message} in {seen_in} (at {warning.line}:{warning.column} of the expression)",
+                level="warn",
+                expression=warning.expression.text,
+            )
+            findings.append(replace(finding, fix=warning.hint))
+    return findings
 
 
 def _unmatched(found: PolicySet, judge: Judge) -> list[PolicyFinding]:
