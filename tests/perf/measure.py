@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 
@@ -31,19 +32,19 @@ def run(
     accepted: Collection[int] = (0,),
     output: Path | None = None,
 ) -> tuple[float, float]:
-    """Wall seconds and peak resident megabytes (MiB) of a program, which writes to `output` if given.
+    """Wall seconds and peak resident megabytes (MiB) of a program; what it prints goes to `output` if given.
 
     Raises Failed with its last words when its exit status is none of `accepted`.
     """
-    with output.open("w+b") if output else tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, output.open("wb") if output else nullcontext(said) as printed:
         started = time.perf_counter()
         process = subprocess.Popen(
             [str(part) for part in command],
             cwd=folder,
             env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
+            stdout=printed,
+            stderr=said,
         )
         _, status, usage = os.wait4(process.pid, 0)
         taken = time.perf_counter() - started
