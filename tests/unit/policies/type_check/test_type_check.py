@@ -44,7 +44,11 @@ CRD = {
                                 "properties": {
                                     "size": {"type": "integer"},
                                     "share": {"x-kubernetes-int-or-string": True},
-                                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                                    "free": {
+                                        "type": "object",
+                                        "x-kubernetes-preserve-unknown-fields": True,
+                                        "properties": {"known": {"type": "string"}},
+                                    },
                                     "rows": {
                                         "type": "array",
                                         "items": {"type": "object", "properties": {"a": {"type": "string"}}},
