@@ -86,7 +86,7 @@ def run_fixtures(
 
     Example: gpupool policy test policies -k gpu-pods --mutate
     """
-    from cli.policy_test import run
+    from cli.policy_fixtures import run
 
     if not run(folder, name or "", mutate, format):
         raise typer.Exit(1)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from cli.policy_outputs import UNMATCHED, Check, Output, relative, write
 from cli.policy_progress import patient_progress
 from cli.policy_targets import (
+    STDIN_NAME,
     Targets,
     default_policies,
     is_environment,
@@ -70,37 +71,48 @@ def run(question: Question) -> Check:
     """Judge every target. Raises UsageError for targets that do not exist."""
     started = time.monotonic()
     targets = sort_targets(question.targets)
-    if targets.environments and (
-        question.user or question.groups or question.operation is not Operation.CREATE
-    ):
-        raise UsageError(
-            "--user, --group and --operation are for manifests; an environment is what `up` creates"
-        )
     extra, unread = _read_policies(question.policies)
-    reports, sources = [Report(tuple(unread), 0, 0, {})], [relative(str(path)) for path in question.policies]
+    found = _Found([Report(tuple(unread), 0, 0, {})], [relative(str(path)) for path in question.policies])
+    environments = list(targets.environments)
     with patient_progress("policy check") as tell:
-        environments = list(targets.environments)
         if targets.manifests or targets.stdin:
             tell("reading manifests")
             documents, problems = read_manifests(targets)
-            reports.append(Report(_unread(problems), 0, 0, {}))
-            environments += [Path(document.file) for document in documents if is_environment(document)]
-            documents = [document for document in documents if not is_environment(document)]
-            if not (documents or problems or environments):
+            found.reports.append(Report(_unread(problems), 0, 0, {}))
+            environments += _files_of(filter(is_environment, documents))
+            objects = [document for document in documents if not is_environment(document)]
+            if not (documents or problems):
                 raise UsageError(
                     f"{', '.join(question.targets)}: nothing to judge; name what holds manifests"
                 )
-            policies, source = _policies_for(documents, extra, targets)
-            sources += source
-            if documents:
-                tell(f"judging {len(documents):,} objects")
-                reports.append(_judge_manifests(documents, policies, question))
+            if objects:
+                tell(f"judging {len(objects):,} objects")
+                _judge_manifests(objects, extra, targets, question, found)
+        if environments and question != replace(question, user=None, groups=(), operation=Operation.CREATE):
+            raise UsageError("--user, --group and --operation are for manifests; `up` creates an environment")
         for path in dict.fromkeys(environments):
             tell(f"judging {path.stem}")
-            reports.append(_judge_environment(path, extra))
-            sources.append(relative(str(path)))
-    names = tuple(dict.fromkeys(sources))
-    return Check(_gather(reports), question.targets, names, time.monotonic() - started)
+            found.reports.append(_judge_environment(path, extra))
+            found.sources.append(relative(str(path)))
+    sources = tuple(dict.fromkeys(found.sources))
+    return Check(_gather(found.reports), question.targets, sources, time.monotonic() - started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What has been found so far."""
+
+    reports: list[Report]
+    sources: list[str]
+    """Where policies came from."""
+
+
+def _files_of(environments: Iterable[Document]) -> list[Path]:
+    """The files of environments that were met among manifests; each is read again, as the other verbs do."""
+    files = [Path(document.file) for document in environments]
+    if Path(STDIN_NAME) in files:
+        raise UsageError("standard input: holds an environment; name its file instead")
+    return files
 
 
 def _read_policies(paths: Iterable[Path]) -> tuple[list[Document], Sequence[PolicyFinding]]:
@@ -146,14 +158,18 @@ def _is_policy(document: Document) -> bool:
     return document.body.get("kind") == POLICY
 
 
-def _judge_manifests(documents: list[Document], policies: list[Document], question: Question) -> Report:
+def _judge_manifests(
+    objects: list[Document], extra: list[Document], targets: Targets, question: Question, found: _Found
+) -> None:
     from policies.engine.check import check
     from policies.engine.identity import identity
     from policies.engine.redaction import without_secrets
 
+    policies, sources = _policies_for(objects, extra, targets)
     user = identity(question.user or "", question.groups)
-    report = check(documents, typed=True, policies=policies, user=user, operation=question.operation.value)
-    return without_secrets(report, [*documents, *policies])
+    report = check(objects, policies=policies, user=user, operation=question.operation.value)
+    found.reports.append(without_secrets(report, [*objects, *policies]))
+    found.sources.extend(sources)
 
 
 def _judge_environment(path: Path, extra: Sequence[Document]) -> Report:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gpupool.findings import Finding
     from policies.engine.documents import Document
 
-STDIN = "-"
+STDIN, STDIN_NAME = "-", "stdin"
+"""As a target, and as the file of a finding."""
 _ENVIRONMENT = (
     re.compile(rb"^kind:\s*[\"']?Environment\b", re.MULTILINE),
     re.compile(rb"^apiVersion:\s*[\"']?gpupool\.dev/", re.MULTILINE),
@@ -72,7 +73,7 @@ def read_manifests(targets: Targets) -> tuple[list[Document], list[Finding]]:
             text = sys.stdin.buffer.read().decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
-        more, unread = read_text(text, "stdin")
+        more, unread = read_text(text, STDIN_NAME)
         documents, findings = [*documents, *more], [*findings, *unread]
     beside = _beside_objects(findings)
     if beside:

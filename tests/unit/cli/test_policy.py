@@ -303,6 +303,13 @@ def test_environment_files_in_a_folder_are_environments(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["summary"]["objects"] > 10
 
 
+def test_an_environment_can_not_come_in_by_standard_input() -> None:
+    text = (ROOT / "environments" / "homelab.yaml").read_text()
+    done = gpupool("check", "-", folder=ROOT, text=text)
+    assert done.returncode == 2
+    assert "name its file instead" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["prod", "homelab"])
 def test_a_rendering_is_judged_like_its_environment(name: str, tmp_path: Path) -> None:
     render = subprocess.run([str(GPUPOOL), "render", name, "-o", str(tmp_path)], cwd=ROOT, check=True)
@@ -372,3 +379,13 @@ def test_a_policy_without_fixtures_fails(place: Path) -> None:
         "no good fixture",
         "no bad fixture",
     ]
+
+
+def test_fixtures_of_the_shipped_policies_prove_every_part_of_them() -> None:
+    done = gpupool("test", str(ROOT / "policies"), "--mutate", "--format", "json", folder=ROOT)
+    answer = json.loads(done.stdout)
+    assert [(row["name"], row["failures"], row["unnoticed"]) for row in answer["policies"]] == [
+        (row["name"], [], []) for row in answer["policies"]
+    ]
+    assert (done.returncode, answer["failures"]) == (0, [])
+    assert len(answer["policies"]) == len(list((ROOT / "policies").glob("*.yaml")))
