@@ -11,6 +11,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from policies.engine.outcome import PolicyFinding
 
 Report = Callable[[str], None]
+Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
+"""Waits for what policy says: its warnings. Raises PolicyRefusalError."""
 _WITHOUT_FILE = (
     "destroy reads the file to know the cluster, and which nodes to give back: mend it, or fetch it back "
     "from version control. Where it is lost, everything but the labels of existing nodes goes with plain "
@@ -50,8 +53,8 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
     the result says how to consent. Raises GpupoolError: PolicyRefusalError before anything is tried,
     UsageError for a name that would not be deleted.
     """
-    plan, bundle, warnings = _judged(environment)
-    with _Run(plan, bundle, "preview", report, warnings) as run:
+    plan, bundle = _read(environment)
+    with _Run(plan, bundle, "preview", report, _verdict(environment, plan, bundle)) as run:
         lost = run.losses(allow_delete)
         rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
         # The engine refuses to preview these, so they are kept from it and told by us.
@@ -69,8 +72,8 @@ def up(environment: str, allow_delete: Iterable[str] = (), report: Report = lamb
     PolicyRefusalError before anything is sent, ProtectedError, or StackError when objects could not be
     applied or do not work.
     """
-    plan, bundle, warnings = _judged(environment)
-    with _Run(plan, bundle, "up", report, warnings) as run:
+    plan, bundle = _read(environment)
+    with _Run(plan, bundle, "up", report, _verdict(environment, plan, bundle)) as run:
         lost = run.losses(allow_delete)
         refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
         if refused:
@@ -111,12 +114,21 @@ def _read(environment: str) -> tuple[Plan, Bundle]:
     return plan, generate(plan)
 
 
-def _judged(environment: str) -> tuple[Plan, Bundle, tuple[PolicyFinding, ...]]:
-    """Plan, bundle, and what policy warns of. Raises PolicyRefusalError where it denies something."""
-    plan, bundle = _read(environment)
-    report = policy_gate.judge(plan, datetime.now(UTC).date(), bundle=bundle)
-    policy_gate.require(environment, report)
-    return plan, bundle, policy_gate.shown(report)
+def _verdict(environment: str, plan: Plan, bundle: Bundle) -> Verdict:
+    """Begin to judge, and return what waits for the end of it: what policy warns of, or PolicyRefusalError.
+
+    Judging takes as long as the engine needs to start and to read the state, so the two go side by side.
+    """
+    thread = ThreadPoolExecutor(1, "policy")
+    judged = thread.submit(policy_gate.judge, plan, datetime.now(UTC).date(), bundle=bundle)
+    thread.shutdown(wait=False)
+
+    def wait() -> tuple[PolicyFinding, ...]:
+        report = judged.result()
+        policy_gate.require(environment, report)
+        return policy_gate.shown(report)
+
+    return wait
 
 
 def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
@@ -140,10 +152,11 @@ class _Run:
         bundle: Bundle,
         operation: str,
         report: Report,
-        warnings: tuple[PolicyFinding, ...] = (),
+        verdict: Verdict = tuple,
     ) -> None:
         self._plan, self._bundle, self._operation, self._report = plan, bundle, operation, report
-        self._warnings = warnings
+        self._verdict = verdict
+        self._warnings: tuple[PolicyFinding, ...] = ()
         self._notes: list[str] = []
         self._program_error: list[GpupoolError] = []
         self._started = time.monotonic()
@@ -182,7 +195,10 @@ class _Run:
             self._note("removed the lock of a run that was killed")
         if recovery.clear_sidecars(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
-        self.deployment = self._export()
+        known = self._export()
+        # Nothing has been changed up to here, the leftovers of killed runs aside.
+        self._warnings = self._verdict()
+        self.deployment = self._created() if known is None else known
         if self._operation != "refresh":
             # An unreachable cluster is told by what comes next, in its own words.
             with contextlib.suppress(UnreachableError, KubeconfigError):
@@ -209,16 +225,20 @@ class _Run:
         except automation_errors.CommandError as error:
             raise EngineError(_plain(error)) from error
 
-    def _export(self) -> dict[str, Any]:
+    def _export(self) -> dict[str, Any] | None:
+        """What the stack's state says; None where there is no such stack yet."""
         with self._in_our_words():
             try:
                 return dict(self.stack.export_stack().deployment or {})
             except automation_errors.CommandError as error:
                 if "no stack named" not in str(error):
                     raise
-            with contextlib.suppress(automation_errors.StackAlreadyExistsError):  # by another run just now
-                self.stack.workspace.create_stack(self.stack.name)
-            return {}
+            return None
+
+    def _created(self) -> dict[str, Any]:
+        with self._in_our_words(), contextlib.suppress(automation_errors.StackAlreadyExistsError):
+            self.stack.workspace.create_stack(self.stack.name)  # unless another run just did
+        return {}
 
     def _note(self, text: str) -> None:
         self._notes.append(text)

@@ -13,6 +13,7 @@ import yaml
 
 from gpupool.resolve import read_plan
 from infra.policy_gate import PolicyRefusalError, judge, require, shown
+from policies.engine.documents import from_bodies
 
 TODAY = date(2026, 6, 1)
 POOL: dict[str, Any] = {
@@ -93,27 +94,44 @@ def test_rules_over_the_bundle_are_among_it(tmp_path: Path) -> None:
     assert "cost-within-ceiling" in rules(report, "deny")
 
 
+def never_any(resource: str, **more: Any) -> list[dict[str, Any]]:
+    """A policy that denies every object of a kind, and its binding."""
+    group, name = "admissionregistration.k8s.io/v1", {"name": "never-any"}
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resource]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "false", "message": "none here", **more}],
+    }
+    binding = {"policyName": "never-any", "validationActions": ["Deny"]}
+    return [
+        {"apiVersion": group, "kind": "ValidatingAdmissionPolicy", "metadata": name, "spec": spec},
+        {"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": name, "spec": binding},
+    ]
+
+
 def test_the_projects_own_policies_hold(tmp_path: Path) -> None:
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
-    group = "admissionregistration.k8s.io/v1"
-    policy = {
-        "apiVersion": group,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "no-namespaces"},
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "validations": [{"expression": "false", "message": "none here"}],
-        },
-    }
-    binding = {
-        "apiVersion": group,
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "no-namespaces"},
-        "spec": {"policyName": "no-namespaces", "validationActions": ["Deny"]},
-    }
     (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "own.yaml").write_text(yaml.safe_dump_all([policy, binding]))
-    assert rules(judge(plan_of(tmp_path), TODAY), "deny") == {"no-namespaces"}
+    (tmp_path / "policies" / "own.yaml").write_text(yaml.safe_dump_all(never_any("namespaces")))
+    assert rules(judge(plan_of(tmp_path), TODAY), "deny") == {"never-any"}
+
+
+@pytest.mark.parametrize(("resource", "denied"), [("namespaces", {"never-any"}), ("nodes", set())])
+def test_other_policies_hold_but_not_for_patches(resource: str, denied: set[str]) -> None:
+    """The machines of a home lab are somebody else's objects: of those only our fields are known here."""
+    extra = from_bodies(never_any(resource), "extra")
+    assert rules(judge(read_plan("homelab"), TODAY, extra), "deny") == denied
+
+
+def test_what_a_secret_holds_is_not_told() -> None:
+    policy, binding = never_any("namespaces", messageExpression="'psst: ' + params.data.token")
+    policy["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "Secret"}
+    where = {"name": "tokens", "namespace": "default"}
+    binding["spec"]["paramRef"] = {**where, "parameterNotFoundAction": "Deny"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": where, "data": {"token": "aHVudGVyMi0yMg=="}}
+    report = judge(read_plan("homelab"), TODAY, from_bodies([policy, binding, secret], "extra"))
+    found = [finding for finding in report.findings if finding.rule == "never-any"]
+    assert {finding.message for finding in found} == {"psst: ***"}
+    assert "aHVudGVyMi0yMg==" not in str(report)
 
 
 def test_the_gate_needs_no_pulumi() -> None:

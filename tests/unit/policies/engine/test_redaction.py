@@ -31,6 +31,11 @@ def test_of_a_secret_only_facts_are_shown() -> None:
     assert found.values == {"size": 13, "ok": False, "shout": "***", "rows": "***"}
 
 
+def test_text_is_hidden_in_its_encoded_form_too() -> None:
+    plain = {**SECRET, "data": {}, "stringData": {"key": PASSWORD}}
+    assert redacted("Pod", f"{ENCODED} {PASSWORD}", plain).message == "*** ***"
+
+
 def test_another_object_may_not_tell_it_either() -> None:
     found = redacted("Pod", f"1 of {PASSWORD}", params={"data": [ENCODED, "1"]}, name="db")
     assert found.message == "1 of ***", "a short value is an ordinary word elsewhere"

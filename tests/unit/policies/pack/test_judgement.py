@@ -64,6 +64,10 @@ def test_the_folders_policies_hold_for_any_stack(folder: Path, namespace: str | 
     assert found == [Violation("deny", text, "urn:ConfigMap")]
 
 
+def test_fixtures_are_no_policies(folder: Path) -> None:
+    assert shipped_policies(folder) == [folder / "one.yaml"]
+
+
 def test_the_stacks_own_binding_wins(folder: Path) -> None:
     found = violations(stack(settings(), binding("Warn")), [], shipped_policies(folder))
     assert [(one.level, one.urn) for one in found] == [("warn", "urn:ConfigMap")]
