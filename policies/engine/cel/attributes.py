@@ -116,6 +116,8 @@ def global_chain(name: str, qualifiers: tuple[Qualifier, ...], base: int) -> Run
     """A chain that starts at a declared name; `base` is the cost of the name itself."""
     if all(qualifier.plain for qualifier in qualifiers):
         return _plain_global(name, [qualifier.key for qualifier in qualifiers], qualifiers, base)
+    if qualifiers[-1].test and all(qualifier.plain for qualifier in qualifiers[:-1]):
+        return _tested(global_chain(name, qualifiers[:-1], base), qualifiers[-1])
 
     def run(frame: Frame) -> Any:
         frame[COST] += base
@@ -177,10 +179,26 @@ def _plain_global(name: str, keys: list[str], qualifiers: tuple[Qualifier, ...],
     return {0: none, 1: one, 2: two, 3: three}.get(len(keys), many)
 
 
+def _tested(path: Run, last: Qualifier) -> Run:
+    """has() at the end of a plain chain."""
+    key = last.key
+
+    def run(frame: Frame) -> Any:
+        value = path(frame)
+        if type(value) is dict:
+            frame[COST] += 1
+            return key in value
+        return walk(frame, value, (last,))
+
+    return run
+
+
 def local_chain(slot: int, qualifiers: tuple[Qualifier, ...], base: int) -> Run:
     """A chain that starts at a variable of a comprehension."""
     if all(qualifier.plain for qualifier in qualifiers):
         return _plain_local(slot, [qualifier.key for qualifier in qualifiers], qualifiers, base)
+    if qualifiers[-1].test and all(qualifier.plain for qualifier in qualifiers[:-1]):
+        return _tested(local_chain(slot, qualifiers[:-1], base), qualifiers[-1])
 
     def run(frame: Frame) -> Any:
         frame[COST] += base

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from policies.engine.cel.comprehensions import LIST_COST
+from policies.engine.cel.dispatch import Chosen
 from policies.engine.cel.errors import CelError, Halted, InternalError
 from policies.engine.cel.frame import COST, Frame, Run
 from policies.engine.cel.functions import Function
@@ -86,8 +87,30 @@ def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
     return run
 
 
+def text_step(simple: Chosen, called: Function, operand: Run, constant: str) -> Run:
+    """startsWith(), contains(), matches() and the like with a constant, the most frequent calls of policies."""
+    call, price = simple
+    slowly = call_step(called, [operand, lambda _frame: constant], True)
+
+    def run(frame: Frame) -> Any:
+        start = frame[COST]
+        try:
+            text = operand(frame)
+        except CelError:
+            frame[COST] += 1
+            raise
+        if type(text) is str:
+            arguments = (text, constant)
+            frame[COST] += price(arguments, None)
+            return call(text, constant)
+        frame[COST] = start
+        return slowly(frame)
+
+    return run
+
+
 def fragile_step(called: Function, runs: Sequence[Run]) -> Run:
-    """A call of a function whose price cel-go can take of lists only; it stops with an internal error."""
+    """A call whose price cel-go can take of lists only; of all else it stops with an internal error."""
 
     def run(frame: Frame) -> Any:
         arguments = [value_or_error(frame, argument) for argument in runs]

@@ -7,6 +7,7 @@ classes are needed. Nothing here checks or evaluates.
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Any
 
 from policies.engine.cel.syntax import (
@@ -29,16 +30,18 @@ from policies.engine.cel.values import Duration, Timestamp, Uint
 def read_tree(message: bytes) -> Tree:
     """The tree in a serialized google.protobuf.Any with a cel.expr.CheckedExpr inside."""
     checked = _fields(_last(_fields(message), 2))
-    types, references, positions = {}, {}, {}
+    types, references = {}, {}
     for entry in checked.get(3, ()):
         parts = _fields(entry)
         types[_number(parts, 1)] = _type(_last(parts, 2))
     for entry in checked.get(2, ()):
         parts = _fields(entry)
         references[_number(parts, 1)] = _reference(_last(parts, 2))
-    for entry in _fields(_last(checked, 5)).get(4, ()):
-        parts = _fields(entry)
-        positions[_number(parts, 1)] = _number(parts, 2)
+
+    def positions() -> dict[int, int]:
+        entries = (_fields(entry) for entry in _fields(_last(checked, 5)).get(4, ()))
+        return {_number(parts, 1): _number(parts, 2) for parts in entries}
+
     return Tree(_expression(_last(checked, 4)), types, references, positions)
 
 
@@ -186,6 +189,7 @@ def _comprehension(node_id: int, data: bytes) -> Node:
 _READERS = {3: _literal, 4: _identifier, 5: _select, 6: _call, 7: _list, 8: _map, 9: _comprehension}
 
 
+@lru_cache(maxsize=1024)
 def _reference(data: bytes) -> Reference:
     fields = _fields(data)
     overloads = tuple(part.decode() for part in fields.get(3, ()))
@@ -196,6 +200,7 @@ _PRIMITIVES = ("dyn", "bool", "int", "uint", "double", "string", "bytes")
 _WELL_KNOWN = ("dyn", "any", "timestamp", "duration")
 
 
+@lru_cache(maxsize=1024)
 def _type(data: bytes) -> TypeName:
     fields = _fields(data)
     if 2 in fields:

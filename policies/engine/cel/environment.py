@@ -13,7 +13,7 @@ from typing import Any
 
 from cel_expr_python import cel  # type: ignore[import-untyped]
 
-from policies.engine.cel import validators
+from policies.engine.cel import refusals, validators
 from policies.engine.cel.checked_expression import read_tree
 from policies.engine.cel.declarations import checker_type, configuration, number_orders
 from policies.engine.cel.errors import CompileError
@@ -33,17 +33,6 @@ _TOKENS = re.compile(
 _TWO_VARIABLES = re.compile(r"\.(exists_one)(?=\s*\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,)")
 """exists_one with two variables, which the checker knows by its other name only."""
 _HAS_VARIABLE = re.compile(r"\bhas\(\s*(variables\.[A-Za-z_]\w*)\s*\)")
-_PLACE = re.compile(r"ERROR: <input>:(\d+):(-?\d+): ")
-_REWORDED = (
-    (re.compile(r"^[A-Z_]+: (?=ERROR)"), ""),
-    (re.compile(r" \[[A-Z_]+\]$"), ""),
-    (
-        re.compile(r"undeclared reference to 'variables\.(\w+)[\w.]*' \(in container ''\)"),
-        r"undefined field '\1'",
-    ),
-    (re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
-)
-"""The checker's words and the API server's."""
 _AUTHORIZER = "kubernetes.authorization.Authorizer"
 _RESOURCE_CHECK = "kubernetes.authorization.ResourceCheck"
 
@@ -128,7 +117,7 @@ class Environment:
             raise CompileError(f"not valid Unicode at position {error.start}", 1, error.start + 1) from None
         quoted = next((token for token in _TOKENS.finditer(expression) if token["quoted"]), None)
         if quoted is not None:
-            raise _refusal_at("unsupported syntax: '`'", expression, quoted.start())
+            raise refusals.refusal("unsupported syntax: '`'", expression, quoted.start())
         if self._checker is None:
             variables = {name: self._type(signature) for name, signature in self._variables.items()}
             self._checker = cel.NewEnv(
@@ -137,6 +126,7 @@ class Environment:
                 variables=variables,
                 extensions=[number_orders()],
             )
+        text = expression
         try:
             if "has(" in expression and VARIABLE_PREFIX in expression:
                 expression = _HAS_VARIABLE.sub(self._presence, expression)
@@ -147,7 +137,7 @@ class Environment:
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         except (RuntimeError, ValueError) as error:
-            raise _compile_error(str(error)) from None
+            raise refusals.reworded(str(error), text) from None
 
     def _presence(self, match: re.Match[str]) -> str:
         """has(variables.x), which the checker misreads: true, or the variable's error."""
@@ -161,16 +151,7 @@ class Environment:
 
     @staticmethod
     def _refusal(text: str, tree: Tree, node: Node, expression: str) -> CompileError:
-        return _refusal_at(text, expression, tree.positions.get(node.id, 0))
-
-
-def _refusal_at(text: str, expression: str, offset: int) -> CompileError:
-    """The refusal in the form of the checker's own, with the line and a mark below the place."""
-    before = expression[:offset]
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    source = expression.splitlines()[line - 1] if expression else ""
-    shown = f"ERROR: <input>:{line}:{column}: {text}\n | {source}\n | {'.' * (column - 1)}^"
-    return CompileError(f"compilation failed: {shown}", line, column)
+        return refusals.refusal(text, expression, tree.positions().get(node.id, 0))
 
 
 def _kept_type(signature: str) -> str:
@@ -179,12 +160,3 @@ def _kept_type(signature: str) -> str:
         return signature
     plain = ("bool", "bytes", "double", "duration", "dyn", "int", "null_type", "string", "timestamp", "uint")
     return signature if signature in plain else "dyn"
-
-
-def _compile_error(text: str) -> CompileError:
-    """The checker's message without its wrapping, and the place of the first error."""
-    for pattern, replacement in _REWORDED:
-        text = pattern.sub(replacement, text)
-    match = _PLACE.search(text)
-    line, column = (int(match[1]), max(1, int(match[2]))) if match else (1, 1)
-    return CompileError(f"compilation failed: {text}", line, column)

@@ -95,6 +95,22 @@ _UNCHECKED = frozenset(("sort", "@sortByAssociatedKeys"))
 """Functions that look at the kinds of their arguments themselves."""
 
 
+def unguarded(name: str, references: tuple[str, ...], compiled_pattern: bool = False) -> Chosen | None:
+    """A standard function that takes any arguments, with its price; None for the others."""
+    free = _UNGUARDED.get(name)
+    if free is None or name != "matches":
+        return free
+    price = unit if references == (_GLOBAL_MATCHES,) else free[1]
+    return (strings.matches_compiled if compiled_pattern else free[0]), price
+
+
+def _refuse(name: str) -> Callable[..., Any]:
+    def refused(*_arguments: Any) -> Any:
+        raise NoSuchOverload(f"no such overload: {name}")
+
+    return refused
+
+
 @lru_cache(maxsize=1024)
 def function(
     name: str, member: bool, references: tuple[str, ...], compiled_pattern: bool = False
@@ -104,14 +120,9 @@ def function(
     `references`: the overloads that the checker thinks possible, because some prices depend on their number.
     `compiled_pattern`: the pattern is a constant, which changes the words of an error.
     """
-    free = _UNGUARDED.get(name)
+    free = unguarded(name, references, compiled_pattern)
     if free is not None:
-        call, price = free
-        if name == "matches":
-            call = strings.matches_compiled if compiled_pattern else call
-            price = unit if references == (_GLOBAL_MATCHES,) else price
-        chosen = (call, price)
-        return lambda _arguments: chosen
+        return lambda _arguments: free
     overloads = _BY_NAME.get((name, member))
     if not overloads:
         return None
@@ -119,8 +130,8 @@ def function(
         return dispatcher("", overloads)
     if name in _UNCHECKED:
         only = (overloads[0].call, (overloads[0].cost or unit) if len(references) == 1 else unit)
-        refused = dispatcher(name, overloads)
-        return lambda arguments: only if isinstance(arguments[0], (list, tuple)) else refused(arguments)
+        refused = (_refuse(name), unit)
+        return lambda arguments: only if isinstance(arguments[0], (list, tuple)) else refused
     meant = [overload for overload in overloads if references == (overload.id,)]
     choose = dispatcher(name, meant or overloads)
     if name in _PRICED_BY_OVERLOAD and len(references) != 1:

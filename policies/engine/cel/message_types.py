@@ -96,24 +96,23 @@ ADMISSION: Types = {
 
 
 def pool(types: Types) -> Any:
-    """A descriptor pool with a message for each type."""
+    """A descriptor pool with a message for each type; a prefix may name types of prefixes before it."""
     found = descriptor_pool.DescriptorPool()
     for module in (struct_pb2, timestamp_pb2, duration_pb2):
         found.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
     by_package: dict[str, list[str]] = {}
     for name in types:
         by_package.setdefault(name.rpartition(".")[0], []).append(name)
-    file = descriptor_pb2.FileDescriptorProto(name="policy_types.proto", syntax="proto3")
-    file.dependency.extend(module.DESCRIPTOR.name for module in (struct_pb2, timestamp_pb2, duration_pb2))
-    (package, names), *others = by_package.items()
-    if others:
-        raise ValueError(f"types of one environment must have one prefix: found {sorted(by_package)}")
-    file.package = package
-    for name in names:
-        message = file.message_type.add(name=name.rpartition(".")[2])
-        for number, (field, signature) in enumerate(types[name].items(), start=1):
-            _add_field(message, f".{name}", field, number, signature, types)
-    found.AddSerializedFile(file.SerializeToString())
+    files = [module.DESCRIPTOR.name for module in (struct_pb2, timestamp_pb2, duration_pb2)]
+    for package, names in by_package.items():
+        file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", syntax="proto3", package=package)
+        file.dependency.extend(files)
+        for name in names:
+            message = file.message_type.add(name=name.rpartition(".")[2])
+            for number, (field, signature) in enumerate(types[name].items(), start=1):
+                _add_field(message, f".{name}", field, number, signature, types)
+        found.AddSerializedFile(file.SerializeToString())
+        files.append(file.name)
     return found
 
 

@@ -49,6 +49,23 @@ _ADDABLE = (int, float, str, bytes, list, tuple, Duration, Timestamp)
 _NUMBERS = (int, float)
 
 
+def _json_number(value: Any) -> Any:
+    """A whole number beyond 64 bits, which only JSON brings, as the double that it is for the API server."""
+    if type(value) is int and not INT_MIN <= value <= INT_MAX:
+        return float(value)
+    return value
+
+
+def _again(
+    function: str, operation: Callable[[Any, Any], Any], left: Any, right: Any, fitting: tuple[type, ...]
+) -> Any:
+    """For operands that don't fit: once more where one of them is a double in truth, else NoSuchOverload."""
+    one, other = _json_number(left), _json_number(right)
+    if one is not left or other is not right:
+        return operation(one, other)
+    raise _unfit(function, left, () if type(left) is bool else fitting)
+
+
 def _plain_bool(left: Any, right: Any) -> bool:
     return type(left) is bool or type(right) is bool
 
@@ -69,7 +86,7 @@ def add(left: Any, right: Any) -> Any:
         return left + right
     if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
         return [*left, *right]
-    raise _unfit("_+_", left, () if one is bool else _ADDABLE)
+    return _again("_+_", add, left, right, _ADDABLE)
 
 
 def subtract(left: Any, right: Any) -> Any:
@@ -84,7 +101,7 @@ def subtract(left: Any, right: Any) -> Any:
             return left - right
     if one is Timestamp and other is Duration:
         return left - right
-    raise _unfit("_-_", left, () if one is bool else (*_NUMBERS, Duration, Timestamp))
+    return _again("_-_", subtract, left, right, (*_NUMBERS, Duration, Timestamp))
 
 
 def multiply(left: Any, right: Any) -> Any:
@@ -97,7 +114,7 @@ def multiply(left: Any, right: Any) -> Any:
             return _uint(int(left) * int(right))
         if one is float:
             return left * right
-    raise _unfit("_*_", left, () if one is bool else _NUMBERS)
+    return _again("_*_", multiply, left, right, _NUMBERS)
 
 
 def divide(left: Any, right: Any) -> Any:
@@ -112,7 +129,7 @@ def divide(left: Any, right: Any) -> Any:
             quotient = abs(int(left)) // abs(int(right))
             value = quotient if (left < 0) == (right < 0) else -quotient
             return _int(value, left, right) if one is int else _uint(value)
-    raise _unfit("_/_", left, () if one is bool else _NUMBERS)
+    return _again("_/_", divide, left, right, _NUMBERS)
 
 
 def _divide_doubles(left: float, right: float) -> float:
@@ -172,7 +189,7 @@ def compare(left: Any, right: Any, function: str) -> int:
                 raise CelError("NaN values cannot be ordered")
             return -1 if left < right else int(left > right)
     elif isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS) and not _plain_bool(left, right):
-        return _compare_numbers(left, right)
+        return _compare_numbers(_json_number(left), _json_number(right))
     raise _unfit(function, left, _COMPARABLE)
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from policies.engine.cel import logic, macros
 from policies.engine.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
-from policies.engine.cel.calls import call_step, fragile_step, list_step, map_step
+from policies.engine.cel.calls import call_step, fragile_step, list_step, map_step, text_step
 from policies.engine.cel.conversions import FOLDED
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import LOCALS, Run
-from policies.engine.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function
+from policies.engine.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from policies.engine.cel.libraries.patterns import compile_pattern
 from policies.engine.cel.messages import message_step
 from policies.engine.cel.operators import BINARY, UNARY, constant_set
@@ -231,6 +231,14 @@ class Planner:
             except CelError as error:
                 raise PlanError(str(error), node) from None
         single = len(overloads) == 1
+        simple = unguarded(node.function, overloads, compiled)
+        if (
+            simple is not None
+            and len(operands) == 2
+            and operands[1].constant
+            and type(operands[1].value) is str
+        ):
+            return Step(text_step(simple, called, operands[0].run, operands[1].value))
         runs = [operand.run for operand in operands]
         if single and node.function in FRAGILE:
             return Step(fragile_step(called, runs))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 TypeName = str
@@ -102,8 +102,8 @@ class Tree:
     root: Node
     types: dict[int, TypeName]
     references: dict[int, Reference]
-    positions: dict[int, int] = field(default_factory=dict)
-    """Offset of each node in the text, in code points."""
+    positions: Callable[[], dict[int, int]] = dict
+    """Gives the offset of each node in the text, in code points; read only when something is refused."""
 
     def walk(self, node: Node | None = None) -> Iterator[Node]:
         """Every node, parents before children."""

@@ -58,7 +58,7 @@ def _mixed(tree: Tree, elements: list[tuple[Node, bool]]) -> Problem | None:
             found = split_type(found)[1][0]
         if not expected:
             expected = found
-        elif found != expected and not (_has_empty(tree, element) and _agree(expected, found)):
+        elif found != expected and not (_has_empty(element) and _agree(expected, found)):
             if not _agree(found, expected) or not _is_nested(found):
                 return f"expected type '{_shown(expected)}' but found '{_shown(found)}'", element
             expected = found
@@ -73,13 +73,13 @@ def _is_nested(signature: str) -> bool:
     return "(" in signature
 
 
-def _has_empty(tree: Tree, node: Node) -> bool:
-    """Whether it has an empty literal in it, whose type nothing determines."""
-    return any(
-        (isinstance(part, ListLiteral) and not part.elements)
-        or (isinstance(part, MapLiteral) and not part.entries)
-        for part in tree.walk(node)
-    )
+def _has_empty(node: Node) -> bool:
+    """Whether it is a literal with an empty one in it, whose type nothing determines."""
+    if isinstance(node, ListLiteral):
+        return not node.elements or any(map(_has_empty, node.elements))
+    if isinstance(node, MapLiteral):
+        return not node.entries or any(_has_empty(entry.value) for entry in node.entries)
+    return False
 
 
 def _agree(one: str, other: str) -> bool:

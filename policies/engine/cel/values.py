@@ -183,6 +183,8 @@ def _same_number(left: float, right: float) -> bool:
     if isinstance(left, float) == isinstance(right, float):
         return left == right
     whole, fraction = (right, left) if isinstance(left, float) else (left, right)
+    if not INT_MIN <= whole <= UINT_MAX:
+        return float(whole) == fraction  # a double too, from JSON
     if not INT_MIN <= fraction <= (UINT_MAX if isinstance(whole, Uint) else INT_MAX):
         return False
     return float(whole) == fraction  # the API server compares as doubles, so large numbers may coincide
