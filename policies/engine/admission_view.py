@@ -8,6 +8,7 @@ never change (uid, random parts of names, addresses) or is left out (managedFiel
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from policies.engine.canonical_form import DOUBTS, Convert, converter
+from policies.engine.canonical_form import DOUBTS, MISTYPED, Convert, converter
 from policies.engine.decoding import Doubt, doubts_about
 from policies.engine.kinds import Kinds, Resource
 from policies.engine.pod_admission import Surroundings, admit_pod, quality_of_service
@@ -83,7 +84,8 @@ def as_admitted(
             out["metadata"] = {}
     _fill_metadata(out["metadata"], resource, operation)
     if schema is not None:
-        _fill(out, body, surroundings, custom=not kinds.is_builtin(api_version, kind))
+        with contextlib.suppress(*MISTYPED):
+            _fill(out, body, surroundings, custom=not kinds.is_builtin(api_version, kind))
     return out
 
 

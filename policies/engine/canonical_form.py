@@ -20,6 +20,8 @@ from policies.engine.schema import ABSENT, Schema, builtin
 from policies.engine.server_defaults import HOOKS
 
 Convert = Callable[[Any], Any]
+MISTYPED = (TypeError, AttributeError, KeyError, ValueError)
+"""What filling in an object raises when a part has the wrong type, which no server accepts (`decoding`)."""
 _MODULES = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.")
 _SCALARS: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 _ZERO: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
@@ -106,7 +108,10 @@ def _builtin_object(name: str) -> Convert:
             if key not in out:
                 out[key] = zero() if callable(zero) else zero
         if hook is not None:
-            hook(out)
+            try:
+                hook(out)
+            except MISTYPED:
+                doubts.any = True
         return out
 
     return convert

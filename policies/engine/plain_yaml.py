@@ -27,7 +27,7 @@ _NUMBER = (
     r"|-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{0,5}[1-9])?|true|false|null"
     r"|(?!0[xXoO]|0[bB][01]*+(?![0-9A-Za-z]))[0-9]+(?:[eE][0-9]*[A-Za-z]|[a-df-zA-DF-Z])[A-Za-z0-9./-]*+"
 )
-"""Quantities, durations, addresses, versions, digests, which are text; numbers that all read alike; literals."""
+"""Quantities, addresses, versions and digests, which are text; numbers and words that all read alike."""
 _WORD = rf"(?!(?:{_RESERVED})[,\]}} ])[A-Za-z/][A-Za-z0-9_./-]*+"
 _ITEM = rf"(?:{_QUOTED}|(?:{_NUMBER}|{_WORD})(?=[,\]}} ]))"
 _PAIR = rf"{_ANY_KEY}: {_ITEM}"

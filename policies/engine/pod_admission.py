@@ -62,19 +62,29 @@ def admit_pod(pod: Body, surroundings: Surroundings | None) -> None:
         if isinstance(container, dict)
     ]
     for item in around.limits.get(namespace, ()):
-        for container in containers:
-            _limit(container, item)
+        said: list[str] = []
+        for key, words in (("containers", "container"), ("initContainers", "init container")):
+            for container in spec.get(key) or ():
+                said += _limit(container, item, f"{words} {container.get('name', '')}")
+        if said:
+            text = f"LimitRanger plugin set: {'; '.join(said)}"
+            annotations = pod["metadata"].get("annotations") or {}
+            pod["metadata"]["annotations"] = {**annotations, "kubernetes.io/limit-ranger": text}
     _service_account(spec, containers, around.service_accounts, namespace)
     _priority(spec, around.priority_classes)
     _tolerations(spec)
 
 
-def _limit(container: Body, item: Body) -> None:
-    """LimitRanger: requests and limits that the container doesn't have."""
-    resources = container.setdefault("resources", {})
-    for part, defaults in (("limits", item.get("default")), ("requests", item.get("defaultRequest"))):
-        if defaults:
-            resources[part] = {**defaults, **(resources.get(part) or {})}
+def _limit(container: Body, item: Body, named: str) -> list[str]:
+    """LimitRanger: requests and limits that the container doesn't have; what it writes into an annotation."""
+    resources, said = container.setdefault("resources", {}), []
+    for part, defaults in (("requests", item.get("defaultRequest")), ("limits", item.get("default"))):
+        given = resources.get(part) or {}
+        missing = sorted(set(defaults or ()) - set(given))
+        if missing and defaults:
+            resources[part] = {**defaults, **given}
+            said.append(f"{', '.join(missing)} {part.removesuffix('s')} for {named}")
+    return said
 
 
 def _service_account(

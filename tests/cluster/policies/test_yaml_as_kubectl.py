@@ -1,8 +1,8 @@
 """The reader of manifests against the kubectl program: the same objects, and failures where kubectl fails.
 
 kubectl asks a server which kinds there are before it reads a file; a server of three fixed answers tells it
-of ConfigMaps. One run of kubectl reads many files and goes on after one that is broken. GPUPOOL_FUZZ multiplies
-the number of random files.
+of ConfigMaps. One run of kubectl reads many files and goes on after one that is broken. GPUPOOL_FUZZ
+multiplies the number of random files.
 """
 
 from __future__ import annotations
