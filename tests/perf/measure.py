@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 class Failed(Exception):
@@ -36,21 +40,24 @@ def run(
 
     Raises Failed with its last words when its exit status is none of `accepted`.
     """
-    with tempfile.TemporaryFile() as said, output.open("wb") if output else nullcontext(said) as printed:
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            [str(part) for part in command],
+    with (
+        tempfile.TemporaryFile() as said,
+        tempfile.NamedTemporaryFile("r") as report,
+        output.open("wb") if output else nullcontext(said) as printed,
+    ):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", _LAUNCHER, report.name, *(str(part) for part in command)],
             cwd=folder,
             env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=said,
+            check=False,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        taken = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in accepted:
+        took = json.loads(report.read() or "{}")
+        if done.returncode or took["code"] not in accepted:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()[-500:]
-            raise Failed(f"{' '.join(str(part) for part in command)}: exit {process.returncode}: {words}")
-    return taken, usage.ru_maxrss / 1024
+            code = took.get("code", done.returncode)
+            raise Failed(f"{' '.join(str(part) for part in command)}: exit {code}: {words}")
+    return took["seconds"], took["kibibytes"] / 1024

@@ -45,9 +45,9 @@ _Dumper.add_representer(str, _text)
 def write(folder: Path, objects: int) -> Path:
     """Write so many objects into `folder`, a hundred in a file, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    bodies = list(itertools.islice(manifests(), objects))
+    bodies = itertools.islice(manifests(), objects)
     for start in range(0, objects, _PER_FILE):
-        chunk = bodies[start : start + _PER_FILE]
+        chunk = itertools.islice(bodies, _PER_FILE)
         text = yaml.dump_all(chunk, Dumper=_Dumper, sort_keys=False, explicit_start=True)
         (folder / f"objects-{start // _PER_FILE:04}.yaml").write_text(text)
     return folder
