@@ -24,6 +24,7 @@ values.py (Uint, Duration, Timestamp, Optional, TypeValue) or the libraries' own
 
 from policies.engine.cel.environment import Environment
 from policies.engine.cel.errors import BudgetExceeded, CelError, CompileError, CostExceeded
+from policies.engine.cel.explanation import Explanation, explain
 from policies.engine.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "CompileError",
     "CostExceeded",
     "Environment",
+    "Explanation",
     "Program",
     "Scope",
+    "explain",
 ]

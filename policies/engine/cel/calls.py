@@ -88,7 +88,7 @@ def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
 
 
 def text_step(simple: Chosen, called: Function, operand: Run, constant: str) -> Run:
-    """startsWith(), contains(), matches() and the like with a constant, the most frequent calls of policies."""
+    """startsWith(), contains(), matches() with a constant, the most frequent calls of policies."""
     call, price = simple
     slowly = call_step(called, [operand, lambda _frame: constant], True)
 
@@ -110,7 +110,7 @@ def text_step(simple: Chosen, called: Function, operand: Run, constant: str) -> 
 
 
 def fragile_step(called: Function, runs: Sequence[Run]) -> Run:
-    """A call whose price cel-go can take of lists only; of all else it stops with an internal error."""
+    """A call that cel-go can price for lists only: for all else it stops with an internal error."""
 
     def run(frame: Frame) -> Any:
         arguments = [value_or_error(frame, argument) for argument in runs]

@@ -40,7 +40,7 @@ class Budget:
 class Scope:
     """The values that expressions see, by name."""
 
-    __slots__ = ("_failed", "_variables", "budget", "spent_on_variables", "values")
+    __slots__ = ("_failed", "budget", "spent_on_variables", "values", "variables")
 
     def __init__(self, values: Mapping[str, Any], budget: Budget | None = None) -> None:
         self.values: dict[str, Any] = dict(values)
@@ -48,27 +48,28 @@ class Scope:
         """None: only the limit of each expression holds."""
         self.spent_on_variables = 0
         """Cost of variables since the last expression was paid for."""
-        self._variables: Mapping[str, Program] = {}
+        self.variables: Mapping[str, Program] = {}
+        """Programs of the policy's variables, by plain name."""
         self._failed: dict[str, CelError] = {}
 
     def with_variables(self, variables: Mapping[str, Program], budget: Budget | None = None) -> Scope:
         """The same values with a policy's variables, by plain name; each is computed at most once."""
         scope = Scope(self.values, budget or self.budget)
-        scope._variables = variables
+        scope.variables = variables
         return scope
 
     def with_values(self, values: Mapping[str, Any], budget: Budget | None = None) -> Scope:
         """The same values with some more; variables are forgotten, as they might depend on them."""
         kept = {name: value for name, value in self.values.items() if not name.startswith(VARIABLE_PREFIX)}
         scope = Scope(kept | dict(values), budget or self.budget)
-        scope._variables = self._variables
+        scope.variables = self.variables
         return scope
 
     def resolve(self, name: str) -> Any:
         """The value of a name that has none yet. Raises CelError: the variable's, or an unknown name."""
         if name in self._failed:
             raise self._failed[name]
-        program = self._variables.get(name.removeprefix(VARIABLE_PREFIX)) if "." in name else None
+        program = self.variables.get(name.removeprefix(VARIABLE_PREFIX)) if "." in name else None
         if program is None:
             raise CelError(f"no such attribute(s): {name}")
         try:
