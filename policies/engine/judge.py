@@ -30,6 +30,10 @@ Body = dict[str, Any]
 _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
+_SURROUNDING = {"PriorityClass", "ServiceAccount", "LimitRange"}
+"""Kinds of objects that change how pods are admitted."""
+
+
 class Judge:
     """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
 
@@ -38,7 +42,11 @@ class Judge:
         self._kinds = kinds
         bodies = [document.body for document in context]
         self._rbac = Rbac(bodies)
-        self._surroundings = Surroundings.of(bodies)
+        self._surroundings = Surroundings.of(
+            as_admitted(body, kinds, operation="CREATE")
+            for body in bodies
+            if body.get("kind") in _SURROUNDING
+        )
         self._parameters = Parameters(bodies, kinds)
         self._namespaces = {
             body["metadata"]["name"]: as_admitted(body, kinds, operation="CREATE")
@@ -101,8 +109,6 @@ class Judge:
             before = as_admitted(stored, self._kinds, operation="CREATE", surroundings=self._surroundings)
         metadata = (new or before or {}).get("metadata") or {}
         name = str(metadata.get("name") or "")
-        if operation == "CREATE" and not (body.get("metadata") or {}).get("name"):
-            name = ""  # the server generates it after it has made up the request
         namespace = ""
         if resource.namespaced:
             namespace = str(metadata.get("namespace") or "default")

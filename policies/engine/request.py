@@ -45,7 +45,7 @@ class Request:
     resource: Resource
     """Group, version and plural that the client addressed."""
     name: str
-    """Empty while the server is still to generate it."""
+    """For generateName the generated one: the server makes it up before it asks policies."""
     namespace: str
     """Empty for cluster-scoped objects; a Namespace object's own name for itself, as the server has it."""
     object: dict[str, Any] | None
