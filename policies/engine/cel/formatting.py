@@ -146,8 +146,8 @@ def _string(value: Any, _precision: int) -> str:
 
 
 def _nested_key(key: Any) -> str:
-    if isinstance(key, float):
-        raise _Unfit("no formatting function for map key of type double")
+    if not isinstance(key, (str, int)):
+        raise _Unfit(f"no formatting function for map key of type {kind(key)}")
     return quote(key) if isinstance(key, str) else _string(key, 0)
 
 
