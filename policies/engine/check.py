@@ -11,6 +11,7 @@ from dataclasses import replace
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
+from policies.engine.many import judge_many
 from policies.engine.outcome import PolicyFinding, Report
 from policies.engine.policy_set import PolicySet, engine_finding, is_policy, read_policies
 from policies.engine.request import User
@@ -39,13 +40,10 @@ def check(
     findings = list(found.findings)
     if typed:
         findings += _mistyped(found, kinds)
-    objects = 0
-    for document in documents:
-        if not is_policy(document):
-            objects += 1
-            findings += judge.judge(document, operation=operation, user=user)
+    objects = [document for document in documents if not is_policy(document)]
+    findings += judge_many(judge, objects, operation=operation, user=user)
     findings += _unmatched(found, judge)
-    return Report(tuple(findings), objects, judge.evaluations, dict(judge.matched))
+    return Report(tuple(findings), len(objects), judge.evaluations, dict(judge.matched))
 
 
 def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:

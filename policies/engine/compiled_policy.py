@@ -5,8 +5,7 @@ It must not evaluate anything: see `evaluation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.engine.cel import CompileError, Environment, Program
 from policies.engine.policy import Expression, Policy, Validation
@@ -34,6 +33,8 @@ class CompiledPolicy:
     """In the order of the policy; each may read those before it."""
     validations: tuple[CompiledValidation, ...]
     audit_annotations: tuple[tuple[Expression, Program], ...]
+    messages: int
+    """How many validations word their message by an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,64 @@ class Refusal:
     message: str
 
 
-def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
-    """The policy ready for evaluation; or why not, every refusal at once.
+class Compiler:
+    """Compiles policies. What several of them have in common is compiled once, and can be evaluated once."""
 
-    Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
-    """
-    compiler = _Compiler()
-    plain = Environment.admission(params=policy.param_kind is not None, authorizer=True)
-    composed, unauthorized = (
-        plain,
-        Environment.admission(params=policy.param_kind is not None, authorizer=False),
-    )
+    def __init__(self) -> None:
+        self._environments: dict[_Sight, Environment] = {}
+        self._programs: dict[tuple[_Sight, str, tuple[str, ...]], Program | CompileError] = {}
+
+    def compile(self, policy: Policy) -> CompiledPolicy | list[Refusal]:
+        """The policy ready for evaluation; or why not, every refusal at once.
+
+        Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
+        """
+        return _compile(policy, self)
+
+    def program(self, sight: _Sight, text: str, expects: tuple[str, ...]) -> Program:
+        """The program of an expression. Raises CompileError."""
+        key = (sight, text, expects)
+        found = self._programs.get(key)
+        if found is None:
+            try:
+                found = self._environment(sight).compile(text, expects)
+            except CompileError as error:
+                found = error
+            self._programs[key] = found
+        elif isinstance(found, Program):
+            found.shared = True
+        if isinstance(found, CompileError):
+            raise found
+        return found
+
+    def _environment(self, sight: _Sight) -> Environment:
+        found = self._environments.get(sight)
+        if found is None:
+            if sight.variables:
+                *rest, (name, program) = sight.variables
+                found = self._environment(replace(sight, variables=tuple(rest))).with_variable(name, program)
+            else:
+                found = Environment.admission(params=sight.params, authorizer=sight.authorizer)
+            self._environments[sight] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What an expression can see besides the object. Programs are told apart by identity."""
+
+    params: bool
+    authorizer: bool
+    variables: tuple[tuple[str, Program], ...] = ()
+
+    def having(self, name: str, program: Program) -> _Sight:
+        return replace(self, variables=(*self.variables, (name, program)))
+
+
+def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]:
+    compiler = _PolicyCompiler(shared)
+    plain = _Sight(params=policy.param_kind is not None, authorizer=True)
+    composed, unauthorized = plain, replace(plain, authorizer=False)
     conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
     variables: dict[str, Program] = {}
     for row in policy.variables:
@@ -63,8 +111,8 @@ def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
         if program is None:
             return compiler.refusals  # whatever reads it would be refused for that reason alone
         variables[row.name] = program
-        composed = composed.with_variable(row.name, program)
-        unauthorized = unauthorized.with_variable(row.name, program)
+        composed = composed.having(row.name, program)
+        unauthorized = unauthorized.having(row.name, program)
     validations = []
     for validation in policy.validations:
         program = compiler.compile(composed, validation.expression, ("bool",))
@@ -73,7 +121,9 @@ def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
             message = compiler.compile(unauthorized, validation.message_expression, ("string",))
         if program:
             validations.append(CompiledValidation(validation, program, message))
-    audits = [(row, compiler.compile(composed, row, ("string", "null_type"))) for row in policy.audit_annotations]
+    audits = [
+        (row, compiler.compile(composed, row, ("string", "null_type"))) for row in policy.audit_annotations
+    ]
     if len(audits) > _MAX_AUDIT_ANNOTATIONS:
         compiler.refuse(audits[-1][0], f"at most {_MAX_AUDIT_ANNOTATIONS} audit annotations are allowed")
     for row, _ in audits:
@@ -87,19 +137,23 @@ def compile_policy(policy: Policy) -> CompiledPolicy | list[Refusal]:
         variables=variables,
         validations=tuple(validations),
         audit_annotations=tuple((row, program) for row, program in audits if program),
+        messages=sum(item.message is not None for item in validations),
     )
 
 
-class _Compiler:
-    def __init__(self) -> None:
+class _PolicyCompiler:
+    """Compiles the expressions of one policy and gathers what is refused."""
+
+    def __init__(self, shared: Compiler) -> None:
+        self._shared = shared
         self.refusals: list[Refusal] = []
 
     def refuse(self, row: Expression, message: str) -> None:
         self.refusals.append(Refusal(row.path, row.text, message))
 
-    def compile(self, environment: Environment, row: Expression, expects: Collection[str]) -> Program | None:
+    def compile(self, sight: _Sight, row: Expression, expects: tuple[str, ...]) -> Program | None:
         try:
-            return environment.compile(row.text, expects)
+            return self._shared.program(sight, row.text, expects)
         except CompileError as error:
             where = f" at {error.line}:{error.column} of the expression" if error.line else ""
             self.refuse(row, f"does not compile{where}: {error.message}")

@@ -42,10 +42,12 @@ class Verdict:
 
     decisions: tuple[Decision, ...] = ()
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
-    evaluated: int = 0
-    """How many expressions were evaluated."""
     applied: bool = True
     """False where a match condition took the request out."""
+
+
+_PASSED = Verdict()
+_LEFT_OUT = Verdict(applied=False)
 
 
 class Evaluation:
@@ -54,18 +56,21 @@ class Evaluation:
     def __init__(self, compiled: CompiledPolicy, scope: Scope) -> None:
         self._compiled = compiled
         self._scope = scope
-        self._evaluated = 0
+        self.evaluated = 0
+        """How many expressions were evaluated."""
 
     def verdict(self) -> Verdict:
         """Decides. An error is a decision of its own; what it leads to is up to the policy's failurePolicy."""
         condition = self._conditions()
         if condition is False:
-            return Verdict(evaluated=self._evaluated, applied=False)
+            return _LEFT_OUT
         if isinstance(condition, Decision):
-            return Verdict((condition,), evaluated=self._evaluated)
+            return Verdict((condition,))
         decisions = self._validations()
+        if not self._compiled.audit_annotations:
+            return Verdict(tuple(decisions)) if decisions else _PASSED
         annotations, wrong = self._audit_annotations()
-        return Verdict((*decisions, *wrong), annotations, self._evaluated)
+        return Verdict((*decisions, *wrong), annotations)
 
     def _conditions(self) -> bool | Decision:
         """Whether all conditions hold; one that is false outweighs errors of the others."""
@@ -91,23 +96,22 @@ class Evaluation:
     def _validations(self) -> list[Decision]:
         budget = Budget(VALIDATIONS_BUDGET)
         scope = self._scope.with_variables(self._compiled.variables, budget=budget)
-        results: list[tuple[CompiledValidation, Decision | bool]] = []
+        results: list[Decision | bool] = []
         for item in self._compiled.validations:
             row = item.validation.expression
             try:
-                results.append((item, self._run(item.program, scope) is True))
+                results.append(self._run(item.program, scope) is True)
             except BudgetExceeded:
                 return [Decision("error", _OUT_OF_BUDGET, row)]
             except CelError as error:
-                message = _failed(row, error)
-                results.append((item, Decision("error", message, row, values=self._values(item, scope))))
+                results.append(Decision("error", _failed(row, error), row, values=self._values(item, scope)))
         spent = VALIDATIONS_BUDGET - budget.remaining
-        worst = sum(item.message is not None for item, _ in results) * PER_CALL_LIMIT + spent
-        if budget.remaining >= worst and all(result is True for _, result in results):
+        worst = self._compiled.messages * PER_CALL_LIMIT + spent
+        if budget.remaining >= worst and all(result is True for result in results):
             return []  # no message will be read, and none can run out of what is left
-        messages = self._messages([item for item, _ in results], budget)
+        messages = self._messages(budget)
         decisions = []
-        for number, (item, result) in enumerate(results):
+        for number, (item, result) in enumerate(zip(self._compiled.validations, results, strict=True)):
             row = item.validation.expression
             if isinstance(result, Decision):
                 decisions.append(result)
@@ -121,14 +125,14 @@ class Evaluation:
                 decisions.append(Decision("violation", worded, row, reason, self._values(item, scope)))
         return decisions
 
-    def _messages(self, items: list[CompiledValidation], budget: Budget) -> list[str] | None:
+    def _messages(self, budget: Budget) -> list[str] | None:
         """The text of each message expression, empty where it gives none; None when the budget ran out."""
         seen = {
             name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
         }
         scope = Scope(seen).with_variables(self._compiled.variables, budget=budget)
         texts = []
-        for item in items:
+        for item in self._compiled.validations:
             text: Any = ""
             if item.message:
                 try:
@@ -142,8 +146,6 @@ class Evaluation:
 
     def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
         found: dict[str, str] = {}
-        if not self._compiled.audit_annotations:
-            return found, []
         wrong: list[Decision] = []
         scope = self._scope.with_variables(self._compiled.variables, budget=Budget(VALIDATIONS_BUDGET))
         for row, program in self._compiled.audit_annotations:
@@ -171,7 +173,7 @@ class Evaluation:
         return values
 
     def _run(self, program: Program, scope: Scope) -> Any:
-        self._evaluated += 1
+        self.evaluated += 1
         return program.evaluate(scope)
 
 

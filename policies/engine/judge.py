@@ -8,7 +8,7 @@ with the first denial, it reports every one. It reads no files and prints nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +55,7 @@ class Judge:
         }
         labels = {name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()}
         self._matcher = Matcher(kinds, labels)
+        self._candidates: dict[Hashable, list[BoundPolicy]] = {}
         self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
         self.evaluations = 0
         """CEL expressions evaluated so far."""
@@ -121,30 +122,21 @@ class Judge:
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
         scope: Scope | None = None
-        for bound in policies:
+        for bound, matched, bindings in self._in_force(request, policies):
             policy = bound.compiled.policy
-            matched = self._matcher.match(policy.match, request)
-            if matched is None:
-                continue
             broken = self._parameters.unknown_kind(policy)
-            if broken and bound.bindings:
+            if broken:
                 decision, level = Decision("error", broken), _config_level(policy)
                 findings.append(_finding(policy, None, decision, level, document, path))
                 continue
+            if scope is None and bindings:
+                scope = self._scope(request)
             applied = False
-            for binding in bound.bindings:
-                if self._matcher.match(binding.match, request) is None:
-                    continue
-                if scope is None:
-                    scope = self._scope(request)
-                if matched != request.resource:
-                    applied = True
-                    decision = Decision("error", _unconverted(request.resource, matched))
-                    findings.append(
-                        _finding(policy, binding, decision, _config_level(policy), document, path)
-                    )
-                    continue
+            for binding in bindings:
+                assert scope is not None
                 try:
+                    if matched != request.resource:
+                        raise ParameterError(_unconverted(request.resource, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
@@ -155,14 +147,32 @@ class Judge:
                     continue
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
-                    verdict = Evaluation(bound.compiled, values).verdict()
-                    self.evaluations += verdict.evaluated
+                    evaluation = Evaluation(bound.compiled, values)
+                    verdict = evaluation.verdict()
+                    self.evaluations += evaluation.evaluated
                     applied = applied or verdict.applied
                     for decision in verdict.decisions:
                         level = _level(policy, binding, decision)
                         findings.append(_finding(policy, binding, decision, level, document, path))
             self.matched[policy.name] += applied
         return findings
+
+    def _in_force(
+        self, request: Request, policies: Sequence[BoundPolicy]
+    ) -> Iterator[tuple[BoundPolicy, Resource, list[Binding]]]:
+        """The policies that match, as which resource they do, and those of their bindings that match too."""
+        key = (id(policies), request.kind)  # the two lists of policies live as long as the judge
+        if key not in self._candidates:
+            self._candidates[key] = [
+                bound
+                for bound in policies
+                if bound.bindings and self._matcher.may_match(bound.compiled.policy.match, request)
+            ]
+        match = self._matcher.match
+        for bound in self._candidates[key]:
+            matched = match(bound.compiled.policy.match, request)
+            if matched is not None:
+                yield bound, matched, [binding for binding in bound.bindings if match(binding.match, request)]
 
     def _scope(self, request: Request) -> Scope:
         namespace = None

@@ -29,45 +29,39 @@ def is_exempt(resource: Resource) -> bool:
 
 
 class Matcher:
-    """Finds out which criteria apply to requests, and remembers what depends on the kind of request only."""
+    """Finds out which criteria apply to requests."""
 
     def __init__(self, kinds: Kinds, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         """`namespaces`: labels by namespace name. One that isn't there has the label that all have."""
         self._kinds = kinds
         self._namespaces = namespaces
-        # By the criteria's identity, which the caller's policies keep alive, and the kind of request.
-        self._by_kind: dict[tuple[int, Resource, str, str, bool], Resource | None] = {}
+        # By the criteria's identity, which the policies keep alive, and by what rules without names look at.
+        self._by_kind: dict[tuple[int, str], Resource | None] = {}
 
     def match(self, criteria: MatchResources, request: Request) -> Resource | None:
         """The resource as which the request matches, or None."""
-        found = self._by_rules(criteria, request)
-        if found is None:
+        if criteria.selects and not self._selected(criteria, request):
             return None
-        if not _in_namespace(criteria, request, self._namespaces) or not _labels_match(criteria, request):
-            return None
-        return found
-
-    def _by_rules(self, criteria: MatchResources, request: Request) -> Resource | None:
-        if any(rule.resource_names for rule in (*criteria.rules, *criteria.exclude)):
-            return _match_rules(criteria, request, self._kinds)
-        key = (
-            id(criteria),
-            request.resource,
-            request.operation,
-            request.subresource,
-            bool(request.namespace),
-        )
+        if criteria.names_objects:
+            return self._by_rules(criteria, request)
+        key = (id(criteria), request.kind)
         if key not in self._by_kind:
-            self._by_kind[key] = _match_rules(criteria, request, self._kinds)
+            self._by_kind[key] = self._by_rules(criteria, request)
         return self._by_kind[key]
 
+    def may_match(self, criteria: MatchResources, request: Request) -> bool:
+        """Whether any request of this kind can match, whatever the object's name and labels."""
+        return criteria.names_objects or self._by_rules(criteria, request) is not None
 
-def _match_rules(criteria: MatchResources, request: Request, kinds: Kinds) -> Resource | None:
-    if _matching_rule(criteria.exclude, criteria.equivalent, request, kinds):
-        return None
-    if not criteria.rules:
-        return request.resource
-    return _matching_rule(criteria.rules, criteria.equivalent, request, kinds)
+    def _by_rules(self, criteria: MatchResources, request: Request) -> Resource | None:
+        if _matching_rule(criteria.exclude, criteria.equivalent, request, self._kinds):
+            return None
+        if not criteria.rules:
+            return request.resource
+        return _matching_rule(criteria.rules, criteria.equivalent, request, self._kinds)
+
+    def _selected(self, criteria: MatchResources, request: Request) -> bool:
+        return _in_namespace(criteria, request, self._namespaces) and _labels_match(criteria, request)
 
 
 def _in_namespace(

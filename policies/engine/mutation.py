@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policies.engine.compiled_policy import CompiledPolicy, compile_policy
+from policies.engine.compiled_policy import CompiledPolicy, Compiler
 from policies.engine.documents import Document, from_bodies
 from policies.engine.expression_edits import edits
 from policies.engine.fixtures import Suite, failing, policy_set
@@ -142,7 +142,7 @@ def _only_subresources(rule: Body) -> bool:
 
 def _neutral_variables(policy: Document) -> dict[str, tuple[str, ...]]:
     parsed, _ = read_policy(policy)
-    compiled = compile_policy(parsed)
+    compiled = Compiler().compile(parsed)
     if not isinstance(compiled, CompiledPolicy):
         return {}
     return {

@@ -7,7 +7,7 @@ Field names are those of admissionregistration.k8s.io/v1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from policies.engine.documents import Document
@@ -45,6 +45,18 @@ class MatchResources:
     object_selector: Selector = Selector()
     equivalent: bool = True
     """matchPolicy Equivalent: the object's other API versions count as well."""
+
+    names_objects: bool = field(init=False)
+    """Whether the rules tell objects of one kind apart."""
+    selects: bool = field(init=False)
+    """Whether it has selectors of namespaces or objects."""
+
+    def __post_init__(self) -> None:
+        # Asked for every object, so found out once.
+        named = any(rule.resource_names for rule in (*self.rules, *self.exclude))
+        object.__setattr__(self, "names_objects", named)
+        selectors = (self.namespace_selector, self.object_selector)
+        object.__setattr__(self, "selects", any(selector.requirements for selector in selectors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from policies.engine.compiled_policy import CompiledPolicy, compile_policy
+from policies.engine.compiled_policy import CompiledPolicy, Compiler
 from policies.engine.documents import Document
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.policy import BINDING, GROUP, POLICY, Binding
@@ -43,6 +43,7 @@ def read_policies(documents: Iterable[Document]) -> PolicySet:
     compiled: dict[str, CompiledPolicy] = {}
     bindings: dict[str, Binding] = {}
     known: dict[str, Document] = {}
+    compiler = Compiler()
     for document in documents:
         if not is_policy(document):
             continue
@@ -64,7 +65,7 @@ def read_policies(documents: Iterable[Document]) -> PolicySet:
         findings += [engine_finding("invalid-policy", document, path, text) for path, text in problems]
         if problems:
             continue
-        outcome = compile_policy(policy)
+        outcome = compiler.compile(policy)
         if isinstance(outcome, CompiledPolicy):
             compiled[policy.name] = outcome
         else:

@@ -56,6 +56,13 @@ class Request:
     subresource: str = ""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = field(init=False)
+    """What rules without names look at; equal for requests that they can't tell apart."""
+
+    def __post_init__(self) -> None:
+        own = self.resource
+        parts = (own.group, own.version, own.plural, self.subresource, self.operation)
+        object.__setattr__(self, "kind", " ".join((*parts, "namespaced" if self.namespace else "cluster")))
 
     @property
     def is_namespace(self) -> bool:

@@ -21,6 +21,10 @@ BUDGET = 10_000_000
 """Cost units of all expressions of one policy for one request (the same file)."""
 
 
+Outcome = tuple[Any, int, CelError | None]
+"""Value, cost in units, error."""
+
+
 class Budget:
     """Cost units that the expressions of one policy may still spend on one request."""
 
@@ -40,10 +44,11 @@ class Budget:
 class Scope:
     """The values that expressions see, by name."""
 
-    __slots__ = ("_failed", "budget", "spent_on_variables", "values", "variables")
+    __slots__ = ("_failed", "_outcomes", "budget", "spent_on_variables", "values", "variables")
 
     def __init__(self, values: Mapping[str, Any], budget: Budget | None = None) -> None:
         self.values: dict[str, Any] = dict(values)
+        self._outcomes: dict[Program, Outcome] = {}
         self.budget = budget
         """None: only the limit of each expression holds."""
         self.spent_on_variables = 0
@@ -56,7 +61,19 @@ class Scope:
         """The same values with a policy's variables, by plain name; each is computed at most once."""
         scope = Scope(self.values, budget or self.budget)
         scope.variables = variables
+        scope._outcomes = self._outcomes
         return scope
+
+    def outcome(self, program: Program) -> Outcome:
+        """What `program` gives for these values. One that several policies have is run once, unless it reads
+        variables, which are each policy's own.
+        """
+        if not program.shared:
+            return program.run(self)
+        found = self._outcomes.get(program)
+        if found is None:
+            found = self._outcomes[program] = program.run(self)
+        return found
 
     def with_values(self, values: Mapping[str, Any], budget: Budget | None = None) -> Scope:
         """The same values with some more; variables are forgotten, as they might depend on them."""
@@ -73,7 +90,7 @@ class Scope:
         if program is None:
             raise CelError(f"no such attribute(s): {name}")
         try:
-            value, cost, error = program.run(self)
+            value, cost, error = self.outcome(program)
         except RecursionError:
             value, cost, error = None, 0, CelError("expression is nested too deeply")
         self.spent_on_variables += cost
@@ -89,7 +106,7 @@ class Scope:
 class Program:
     """A compiled expression. It keeps no state of an evaluation and may be shared."""
 
-    __slots__ = ("_frame", "_run", "expression", "reads", "result_type", "tree")
+    __slots__ = ("_alone", "_frame", "_run", "_shared", "expression", "reads", "result_type", "tree")
 
     def __init__(
         self, expression: str, result_type: str, reads: frozenset[str], run: Run, slots: int, tree: Tree
@@ -100,10 +117,21 @@ class Program:
         self.reads = reads
         """The declared names that it reads: "object", "variables.pool"."""
         self.tree = tree
+        self._alone = not any(name.startswith(VARIABLE_PREFIX) for name in reads)
+        self._shared = False
         self._run = run
         self._frame: Frame = [0, None, PER_CALL_LIMIT, None, *([None] * (slots - 4))]
 
-    def run(self, scope: Scope) -> tuple[Any, int, CelError | None]:
+    @property
+    def shared(self) -> bool:
+        """Whether several policies have it and it reads no variables, so that an outcome is worth keeping."""
+        return self._shared
+
+    @shared.setter
+    def shared(self, several: bool) -> None:
+        self._shared = several and self._alone
+
+    def run(self, scope: Scope) -> Outcome:
         """Value, cost and error of one evaluation; it spends nothing of the scope's budget."""
         frame = self._frame.copy()
         frame[1] = scope.values
@@ -124,7 +152,7 @@ class Program:
 
         Raises CelError; CostExceeded beyond the limit of one expression, BudgetExceeded beyond the budget.
         """
-        value, cost, error = self.run(scope)
+        value, cost, error = scope.outcome(self) if self._shared else self.run(scope)
         budget = scope.budget
         if budget is not None:
             spent, scope.spent_on_variables = scope.spent_on_variables, 0

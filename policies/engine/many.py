@@ -1,0 +1,84 @@
+"""Judges many objects, on several processors where that pays.
+
+CEL in Python holds one processor. A bundle of tens of thousands of judgements is therefore split among forked
+processes, which share what was read and compiled. It decides nothing itself (see `judge`).
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from policies.engine.documents import Document
+from policies.engine.judge import Judge
+from policies.engine.outcome import PolicyFinding
+from policies.engine.request import User
+
+WORTH_IT = 60_000
+"""Objects times policies from which a second process saves more than the 30 ms it costs (about 0.6 s of work)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one process found about its part of the objects."""
+
+    findings: list[PolicyFinding]
+    evaluations: int
+    matched: dict[str, int]
+
+
+_judge: Judge
+_documents: Sequence[Document]
+"""Inherited by the forked processes, because neither survives being sent."""
+
+
+def judge_many(
+    judge: Judge, documents: Sequence[Document], *, operation: str, user: User, processes: int | None = None
+) -> list[PolicyFinding]:
+    """Every finding about the documents, in their order; the judge's counts are brought up to date.
+
+    `processes`: how many to use; by default as many as there are processors, if the bundle is large enough.
+    """
+    if processes is None:
+        large = len(documents) * len(judge.matched) >= WORTH_IT
+        # Forking a process of several threads may inherit a lock that nobody will release.
+        processes = len(os.sched_getaffinity(0)) if large and _can_fork() else 1
+    if processes <= 1:
+        return [
+            finding
+            for document in documents
+            for finding in judge.judge(document, operation=operation, user=user)
+        ]
+    global _judge, _documents
+    _judge, _documents = judge, documents
+    gc.freeze()  # so that no collection writes to, and thereby copies, what the processes share
+    size = -(-len(documents) // processes)
+    starts = range(0, len(documents), size)
+    fork = multiprocessing.get_context("fork")
+    try:
+        with ProcessPoolExecutor(processes, mp_context=fork) as pool:
+            shares = list(pool.map(_share, [(start, start + size, operation, user) for start in starts]))
+    finally:
+        gc.unfreeze()
+    for share in shares:
+        judge.evaluations += share.evaluations
+        for name, count in share.matched.items():
+            judge.matched[name] += count
+    return [finding for share in shares for finding in share.findings]
+
+
+def _can_fork() -> bool:
+    return hasattr(os, "fork") and hasattr(os, "sched_getaffinity") and threading.active_count() == 1
+
+
+def _share(part: tuple[int, int, str, User]) -> _Share:
+    start, end, operation, user = part
+    evaluations, matched = _judge.evaluations, dict(_judge.matched)  # one process may get two parts
+    found = judge_many(_judge, _documents[start:end], operation=operation, user=user, processes=1)
+    counts = {name: count - matched[name] for name, count in _judge.matched.items()}
+    return _Share(found, _judge.evaluations - evaluations, counts)

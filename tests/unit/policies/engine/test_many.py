@@ -1,0 +1,61 @@
+"""Several processes find what one finds, in the same order and with the same counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from policies.engine.documents import from_bodies
+from policies.engine.judge import Judge
+from policies.engine.kinds import Kinds
+from policies.engine.many import judge_many
+from policies.engine.policy_set import read_policies
+from policies.engine.request import User
+
+POLICIES: list[dict[str, Any]] = [
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "numbered"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["configmaps"],
+                    }
+                ]
+            },
+            "variables": [{"name": "number", "expression": "quantity(object.data.number)"}],
+            "validations": [{"expression": "variables.number.isLessThan(quantity('40'))"}],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "numbered"},
+        "spec": {"policyName": "numbered", "validationActions": ["Deny"]},
+    },
+]
+OBJECTS = [
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}, "data": {"number": str(n)}}
+    for n in range(101)
+]
+
+
+@pytest.mark.parametrize("processes", [2, 3, 7])
+def test_the_same_as_one_process(processes: int) -> None:
+    documents = from_bodies(OBJECTS, "objects")
+    found = read_policies(from_bodies(POLICIES, "policies"))
+    judges = [Judge(found, [], Kinds.builtin()) for _ in range(2)]
+    alone, together = (
+        judge_many(judge, documents, operation="CREATE", user=User(), processes=count)
+        for judge, count in zip(judges, (1, processes), strict=True)
+    )
+    assert [str(finding.object) for finding in together] == [f"ConfigMap c{n}" for n in range(40, 101)]
+    assert together == alone
+    assert judges[1].evaluations == judges[0].evaluations == 101
+    assert judges[1].matched == judges[0].matched == {"numbered": 101}
