@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup go up down test test-fast bench lint format lock schema golden clean
+.PHONY: help setup go up down test test-fast bench lint format lock schema kinds golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ lock: setup ## pin requirements*.in anew, with hashes
 
 schema: setup ## write gpupool/schema/environment.schema.json from gpupool/spec.py
 	@python -m gpupool.spec_schema > build-schema.tmp && mv build-schema.tmp gpupool/schema/environment.schema.json
+
+kinds: setup go ## write policies/engine/kinds/*.json from the local control plane's API server
+	@gpupool local up >/dev/null && python -m infra.local.kinds_from_cluster
 
 golden: setup ## write golden files anew; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet --ignore tests/cluster -k "golden or wrong_environments" || true

@@ -1,4 +1,4 @@
-"""Which requests a policy's match rules take, rule by rule (the real server is asked in tests/cluster/policies)."""
+"""Which requests match rules take, rule by rule (tests/cluster/policies asks the real server)."""
 
 from __future__ import annotations
 
