@@ -24,21 +24,12 @@ EXTENSIONS: list[dict[str, Any]] = [
     {"name": "optional"},
     {"name": "sets"},
     {"name": "two-var-comprehensions"},
-    {"name": "lists"},
 ]
-"""The checker's own libraries that Kubernetes has; their functions are declared by them."""
-_IN_EXTENSIONS = frozenset(
-    (
-        "slice",
-        "flatten",
-        "sort",
-        "@sortByAssociatedKeys",
-        "lists.range",
-        "reverse",
-        "distinct",
-        "first",
-        "last",
-    )
+"""Libraries of the checker that Kubernetes has; their functions are declared by them."""
+_LISTS = {"name": "lists"}
+"""The checker's list library: its macro sortBy is needed, but its types are looser than the API server's."""
+_IN_LISTS = frozenset(
+    ("slice", "flatten", "sort", "@sortByAssociatedKeys", "lists.range", "reverse", "distinct")
 )
 _NUMBERS = {"int": "int64", "uint": "uint64", "double": "double"}
 _ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
@@ -66,23 +57,25 @@ def _overload_entry(overload: Overload) -> dict[str, Any]:
     return entry
 
 
-def _functions(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
+def _functions(overloads: Iterable[Overload], without: frozenset[str]) -> list[dict[str, Any]]:
     by_name: dict[str, list[dict[str, Any]]] = {}
     for overload in overloads:
-        if overload.function not in _IN_EXTENSIONS:
+        if overload.function not in without:
             by_name.setdefault(overload.function, []).append(_overload_entry(overload))
     return [{"name": name, "overloads": entries} for name, entries in by_name.items()]
 
 
-@lru_cache(maxsize=1)
-def configuration() -> Any:
-    """The checker's configuration without variables."""
+@lru_cache(maxsize=2)
+def configuration(sorting: bool) -> Any:
+    """The checker's configuration without variables; `sorting`: for expressions with sortBy()."""
     optionals = [overload for overload in OPTIONALS if "unwrap" in overload.function]
     strings = [overload for overload in CONVERSIONS if overload.function == "string"]
     document = {
         "stdlib": {"exclude_functions": [{"name": "string"}]},
-        "extensions": EXTENSIONS,
-        "functions": _functions((*strings, *optionals, *STRINGS, *OVERLOADS)),
+        "extensions": [*EXTENSIONS, _LISTS] if sorting else EXTENSIONS,
+        "functions": _functions(
+            (*strings, *optionals, *STRINGS, *OVERLOADS), without=_IN_LISTS if sorting else frozenset()
+        ),
     }
     return cel.NewEnvConfigFromYaml(json.dumps(document))
 

@@ -53,7 +53,7 @@ class Environment:
         self._variables = dict(variables)
         self._types = types
         self._pool = _admission_pool() if types is None else pool({**ADMISSION, **types})
-        self._checker: Any = None
+        self._checkers: dict[bool, Any] = {}
 
     @classmethod
     def admission(cls, *, params: bool = False, authorizer: bool = True) -> Environment:
@@ -75,7 +75,7 @@ class Environment:
         signature = program if isinstance(program, str) else program.result_type
         environment = Environment.__new__(Environment)
         environment._variables = self._variables | {f"{VARIABLE_PREFIX}{name}": _kept_type(signature)}
-        environment._types, environment._pool, environment._checker = self._types, self._pool, None
+        environment._types, environment._pool, environment._checkers = self._types, self._pool, {}
         return environment
 
     def compile(self, expression: str, expects: Collection[str] = ()) -> Program:
@@ -118,14 +118,6 @@ class Environment:
         quoted = next((token for token in _TOKENS.finditer(expression) if token["quoted"]), None)
         if quoted is not None:
             raise refusals.refusal("unsupported syntax: '`'", expression, quoted.start())
-        if self._checker is None:
-            variables = {name: self._type(signature) for name, signature in self._variables.items()}
-            self._checker = cel.NewEnv(
-                descriptor_pool=self._pool,
-                config=configuration(),
-                variables=variables,
-                extensions=[number_orders()],
-            )
         text = expression
         try:
             if "has(" in expression and VARIABLE_PREFIX in expression:
@@ -133,11 +125,21 @@ class Environment:
             text = (
                 _TWO_VARIABLES.sub(".existsOne ", expression) if ".exists_one" in expression else expression
             )
-            return read_tree(self._checker.compile(text).serialize())
+            return read_tree(self._checker(".sortBy" in text).compile(text).serialize())
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         except (RuntimeError, ValueError) as error:
             raise refusals.reworded(str(error), text) from None
+
+    def _checker(self, sorting: bool) -> Any:
+        if sorting not in self._checkers:
+            self._checkers[sorting] = cel.NewEnv(
+                descriptor_pool=self._pool,
+                config=configuration(sorting),
+                variables={name: self._type(signature) for name, signature in self._variables.items()},
+                extensions=[number_orders()],
+            )
+        return self._checkers[sorting]
 
     def _presence(self, match: re.Match[str]) -> str:
         """has(variables.x), which the checker misreads: true, or the variable's error."""

@@ -114,8 +114,8 @@ def test_deep_and_large_data_are_errors_at_most() -> None:
     with pytest.raises(CelError):
         ADMISSION.compile("object == object.a").evaluate(scope)
     assert ADMISSION.compile("oldObject.x.size()").evaluate(scope) == 3_000_000
-    with pytest.raises(CelError):
-        ADMISSION.compile("oldObject.x.matches('(y?){900}z') || object.nope").evaluate(scope)
+    with pytest.raises(CelError, match="no such key: nope"):
+        ADMISSION.compile("oldObject.x.matches('^y*z') || object.nope").evaluate(scope)
 
 
 def test_true_and_one_are_different_keys_and_values() -> None:
