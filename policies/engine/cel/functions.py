@@ -17,7 +17,9 @@ from policies.engine.cel.errors import NoSuchOverload
 from policies.engine.cel.libraries import OVERLOADS
 from policies.engine.cel.libraries.costs import matching, size
 from policies.engine.cel.libraries.declaration import Cost, Overload
+from policies.engine.cel.operators import RECEIVERS
 from policies.engine.cel.value_types import Optional
+from policies.engine.cel.values import kind
 
 PER_CHARACTER = 0.1
 """Cost units of reading one character (cel-go common/cost.go)."""
@@ -91,7 +93,7 @@ _GLOBAL_MATCHES = "matches"
 
 FRAGILE = frozenset(("distinct", "sort", "@sortByAssociatedKeys"))
 """Functions that stop the API server's evaluation when what they are called on is an error or no list."""
-_UNCHECKED = frozenset(("sort", "@sortByAssociatedKeys"))
+_UNCHECKED = frozenset(("flatten", "sort", "@sortByAssociatedKeys"))
 """Functions that look at the kinds of their arguments themselves."""
 
 
@@ -105,8 +107,15 @@ def unguarded(name: str, references: tuple[str, ...], compiled_pattern: bool = F
 
 
 def _refuse(name: str) -> Callable[..., Any]:
-    def refused(*_arguments: Any) -> Any:
-        raise NoSuchOverload(f"no such overload: {name}")
+    def refused(*arguments: Any) -> Any:
+        kinds = [kind(argument) for argument in arguments]
+        if name == "flatten":
+            raise NoSuchOverload(f"no such overload: {kinds[0]}.{name}({', '.join(kinds[1:])})")
+        raise (
+            NoSuchOverload()
+            if isinstance(arguments[0], RECEIVERS)
+            else NoSuchOverload(f"no such overload: {name}")
+        )
 
     return refused
 
@@ -129,8 +138,8 @@ def function(
     if compiled_pattern:
         return dispatcher("", overloads)
     if name in _UNCHECKED:
-        only = (overloads[0].call, (overloads[0].cost or unit) if len(references) == 1 else unit)
-        refused = (_refuse(name), unit)
+        price = (overloads[0].cost or unit) if len(references) == 1 else unit
+        only, refused = (overloads[0].call, price), (_refuse(name), price if name == "flatten" else unit)
         return lambda arguments: only if isinstance(arguments[0], (list, tuple)) else refused
     meant = [overload for overload in overloads if references == (overload.id,)]
     choose = dispatcher(name, meant or overloads)

@@ -25,7 +25,7 @@ from policies.engine.cel.values import (
 
 def _unfit(function: str, left: Any, fitting: tuple[type, ...]) -> NoSuchOverload:
     """The error for a right operand that doesn't fit, or for a left one that the operator doesn't know."""
-    known = isinstance(left, (*fitting, *_RECEIVERS))
+    known = isinstance(left, (*fitting, *RECEIVERS))
     return NoSuchOverload() if known else NoSuchOverload(f"no such overload: {function}")
 
 
@@ -43,7 +43,7 @@ def _uint(value: int) -> Uint:
     raise CelError("unsigned integer overflow")
 
 
-_RECEIVERS = (str, Duration, Timestamp)
+RECEIVERS = (str, Duration, Timestamp)
 """Kinds with methods of their own, which are asked for any operator."""
 _ADDABLE = (int, float, str, bytes, list, tuple, Duration, Timestamp)
 _NUMBERS = (int, float)

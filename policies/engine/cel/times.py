@@ -9,6 +9,7 @@ import datetime
 import re
 import zoneinfo
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from policies.engine.cel.errors import CelError
@@ -141,25 +142,44 @@ def _zone(name: str) -> datetime.tzinfo:
     return datetime.timezone(datetime.timedelta(minutes=offset))
 
 
-def in_zone(value: Timestamp, zone: str) -> datetime.datetime:
-    """The wall clock at a moment in a zone, to the second."""
+@dataclass(frozen=True, slots=True)
+class WallClock:
+    """The date and time that a clock shows, to the second."""
+
+    moment: datetime.datetime
+    years: int
+    """To be added to its year: a zone may lead out of the calendar that Python has."""
+
+
+_CYCLE = 400
+"""Years after which the calendar repeats itself, week days included."""
+
+
+def in_zone(value: Timestamp, zone: str) -> WallClock:
+    """The wall clock at a moment in a zone. Raises CelError for an unknown zone."""
     moment = _civil(value.nanoseconds // SECOND).replace(tzinfo=datetime.UTC)
+    found = _zone(zone)
     try:
-        return moment.astimezone(_zone(zone))
+        return WallClock(moment.astimezone(found), 0)
     except OverflowError:
-        return moment
+        years = _CYCLE if moment.year > _CYCLE else -_CYCLE
+        return WallClock(moment.replace(year=moment.year - years).astimezone(found), years)
 
 
-TIMESTAMP_PARTS: dict[str, Callable[[datetime.datetime], int]] = {
-    "getFullYear": lambda moment: moment.year,
-    "getMonth": lambda moment: moment.month - 1,
-    "getDayOfYear": lambda moment: moment.timetuple().tm_yday - 1,
-    "getDayOfMonth": lambda moment: moment.day - 1,
-    "getDate": lambda moment: moment.day,
-    "getDayOfWeek": lambda moment: moment.isoweekday() % 7,
-    "getHours": lambda moment: moment.hour,
-    "getMinutes": lambda moment: moment.minute,
-    "getSeconds": lambda moment: moment.second,
+def _of(part: Callable[[datetime.datetime], int]) -> Callable[[WallClock], int]:
+    return lambda clock: part(clock.moment)
+
+
+TIMESTAMP_PARTS: dict[str, Callable[[WallClock], int]] = {
+    "getFullYear": lambda clock: clock.moment.year + clock.years,
+    "getMonth": _of(lambda moment: moment.month - 1),
+    "getDayOfYear": _of(lambda moment: moment.timetuple().tm_yday - 1),
+    "getDayOfMonth": _of(lambda moment: moment.day - 1),
+    "getDate": _of(lambda moment: moment.day),
+    "getDayOfWeek": _of(lambda moment: moment.isoweekday() % 7),
+    "getHours": _of(lambda moment: moment.hour),
+    "getMinutes": _of(lambda moment: moment.minute),
+    "getSeconds": _of(lambda moment: moment.second),
 }
 """By CEL function; milliseconds come from the timestamp itself."""
 
