@@ -29,6 +29,7 @@ from policies.engine.outcome import PolicyFinding, Report
 
 if TYPE_CHECKING:
     from gpupool.findings import Finding
+    from gpupool.plan import Plan
     from policies.engine.documents import Document
 
 POLICY = "ValidatingAdmissionPolicy"
@@ -94,6 +95,8 @@ def run(question: Question) -> Check:
             tell(f"judging {path.stem}")
             found.reports.append(_judge_environment(path, extra))
             found.sources.append(relative(str(path)))
+        if len(environments) > 1:
+            found.reports.append(_judge_together(environments))
     sources = tuple(dict.fromkeys(found.sources))
     return Check(_gather(found.reports), question.targets, sources, time.monotonic() - started)
 
@@ -133,18 +136,26 @@ def _read_policies(paths: Iterable[Path]) -> tuple[list[Document], Sequence[Poli
 
 def _policies_for(
     documents: Sequence[Document], extra: list[Document], targets: Targets
-) -> tuple[list[Document], list[str]]:
-    """What manifests are judged by besides the policies among them; and where all of them come from."""
+) -> list[tuple[list[Document], list[str]]]:
+    """What manifests are judged by besides the policies among them, and where those come from.
+
+    One item for each environment that was named beside them: its policies with its parameters and namespaces,
+    as the cluster would have them. Without one: the given policies, or the shipped ones without parameters.
+    """
     from policies.engine.documents import read_files
 
     own = list(dict.fromkeys(_origin(document, targets) for document in documents if _is_policy(document)))
+    if targets.environments:
+        from infra.policy_gate import documents_of
+
+        plans = [plan for path in targets.environments if not isinstance(plan := _plan(path), Report)]
+        return [([*documents_of(plan), *extra], own) for plan in plans]
     if own or any(_is_policy(document) for document in extra):
-        return extra, own
+        return [(extra, own)]
     files = default_policies()
     defaults, _ = read_files(files)
-    return [*defaults, *extra], [
-        relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files)
-    ]
+    folders = [relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files)]
+    return [([*defaults, *extra], folders)]
 
 
 def _origin(document: Document, targets: Targets) -> str:
@@ -165,25 +176,34 @@ def _judge_manifests(
     from policies.engine.identity import identity
     from policies.engine.redaction import without_secrets
 
-    policies, sources = _policies_for(objects, extra, targets)
     user = identity(question.user or "", question.groups)
-    report = check(objects, policies=policies, user=user, operation=question.operation.value)
-    found.reports.append(without_secrets(report, [*objects, *policies]))
-    found.sources.extend(sources)
+    given = bool(extra) or any(map(_is_policy, objects))  # ours have been held to the schemas already
+    for policies, sources in _policies_for(objects, extra, targets):
+        report = check(objects, policies=policies, user=user, operation=question.operation.value, typed=given)
+        found.reports.append(without_secrets(report, [*objects, *policies]))
+        found.sources.extend(sources)
+
+
+def _plan(path: Path) -> Plan | Report:
+    """The environment's plan, or what keeps it from being one."""
+    from gpupool.findings import SpecError
+    from gpupool.resolve import read_plan
+
+    try:
+        return read_plan(str(path))
+    except SpecError as error:
+        return Report(_unread(error.findings), 0, 0, {})
 
 
 def _judge_environment(path: Path, extra: Sequence[Document]) -> Report:
     """An environment's own policies, those of --policies, and the rules over its whole bundle."""
     from datetime import date
 
-    from gpupool.findings import SpecError
-    from gpupool.resolve import read_plan
     from infra.policy_gate import judge
 
-    try:
-        plan = read_plan(str(path))
-    except SpecError as error:
-        return Report(_unread(error.findings), 0, 0, {})
+    plan = _plan(path)
+    if isinstance(plan, Report):
+        return plan
     report = judge(plan, date.today(), extra)
     # An environment's manifests were never text: the place to look at is the file that they follow from.
     placed = (
@@ -191,6 +211,14 @@ def _judge_environment(path: Path, extra: Sequence[Document]) -> Report:
         for finding in report.findings
     )
     return replace(report, findings=tuple(placed))
+
+
+def _judge_together(paths: Iterable[Path]) -> Report:
+    """What only several environments together show. Those that can't be read have said so themselves."""
+    from infra.policy_gate import judge_together
+
+    plans = [plan for path in dict.fromkeys(paths) if not isinstance(plan := _plan(path), Report)]
+    return Report(tuple(judge_together(plans)), 0, 0, {})
 
 
 def _unread(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:

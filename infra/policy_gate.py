@@ -18,6 +18,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 
 if TYPE_CHECKING:
+    import policies.bundle as rules
     from policies.engine.documents import Document
     from policies.engine.outcome import PolicyFinding, Report
 
@@ -48,26 +49,45 @@ def judge(
     admission sees them, in a preview too). Helm releases are not judged object by object.
     """
     from policies.engine.check import check
-    from policies.engine.documents import from_bodies
     from policies.engine.redaction import without_secrets
 
     bundle = bundle or generate(plan)
-    bodies = [dict(manifest.body) for manifest in bundle if not manifest.patch]
-    documents = from_bodies(bodies, plan.environment)
+    documents = documents_of(plan, bundle)
     report = check(documents, policies=extra_policies)
     found = (*report.findings, *_bundle_findings(plan, bundle), *_expired_waivers(plan, today))
     return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
+
+
+def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:
+    """What `plan` amounts to, as the engine takes it: policies, parameters and namespaces included."""
+    from policies.engine.documents import from_bodies
+
+    bodies = [dict(manifest.body) for manifest in bundle or generate(plan) if not manifest.patch]
+    return from_bodies(bodies, plan.environment)
+
+
+def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
+    """What no single environment shows: an object or a node that two of them own."""
+    import policies.bundle as rules
+
+    return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
 
 def _bundle_findings(plan: Plan, bundle: Bundle) -> list[PolicyFinding]:
     """What no single object shows."""
     import policies.bundle as rules
 
+    return rules.check_bundle(_whole(plan, bundle))
+
+
+def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
+    """The bundle as the rules take it."""
+    import policies.bundle as rules
+
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [manifest.body for manifest in bundle if not manifest.patch]
     releases = [rules.Release(one.name, one.namespace, one.chart, one.values) for one in bundle.releases]
-    whole = rules.Bundle.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
-    return rules.check_bundle(whole)
+    return rules.Bundle.of(plan.environment, manifests, patches=patches, releases=releases, plan=plan)
 
 
 def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:

@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from policies.engine.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, CelError, Program, Scope
+from policies.engine.cel import (
+    PER_CALL_LIMIT,
+    Budget,
+    BudgetExceeded,
+    CelError,
+    Program,
+    Scope,
+    explain,
+)
 from policies.engine.compiled_policy import CompiledPolicy, CompiledValidation
 from policies.engine.policy import Expression
 
@@ -33,7 +41,9 @@ class Decision:
     expression: Expression | None = None
     reason: str = "Invalid"
     values: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the policy's variables that the expression reads."""
+    """Values of the policy's variables that the expression reads, and of the parts that decided."""
+    path: str = ""
+    """Where in the object the reason is, when it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +114,8 @@ class Evaluation:
             except BudgetExceeded:
                 return [Decision("error", _OUT_OF_BUDGET, row)]
             except CelError as error:
-                results.append(Decision("error", _failed(row, error), row, values=self._values(item, scope)))
+                path, values = self._explained(item, scope)
+                results.append(Decision("error", _failed(row, error), row, values=values, path=path))
         spent = VALIDATIONS_BUDGET - budget.remaining
         worst = self._compiled.messages * PER_CALL_LIMIT + spent
         if budget.remaining >= worst and all(result is True for result in results):
@@ -122,7 +133,8 @@ class Evaluation:
                 worded = (
                     messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
                 )
-                decisions.append(Decision("violation", worded, row, reason, self._values(item, scope)))
+                path, values = self._explained(item, scope)
+                decisions.append(Decision("violation", worded, row, reason, values, path))
         return decisions
 
     def _messages(self, budget: Budget) -> list[str] | None:
@@ -160,17 +172,20 @@ class Evaluation:
                 found[row.name] = text
         return found, wrong
 
-    def _values(self, item: CompiledValidation, scope: Scope) -> dict[str, Any]:
-        """Values of the policy's variables that the expression reads, for the reader of a finding."""
+    def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:
+        """Where in the object the reason is, and the values that the reader of a finding wants to see."""
         values: dict[str, Any] = {}
         for name in sorted(item.program.reads):
             if name.startswith("variables."):
                 program = self._compiled.variables[name.removeprefix("variables.")]
                 try:
-                    values[name] = program.evaluate(scope)
+                    values[name] = program.evaluate(
+                        Scope(scope.values).with_variables(self._compiled.variables)
+                    )
                 except CelError as error:
                     values[name] = f"({error})"
-        return values
+        explanation = explain(item.program, scope)
+        return explanation.path, values | dict(explanation.readings)
 
     def _run(self, program: Program, scope: Scope) -> Any:
         self.evaluated += 1

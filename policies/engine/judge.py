@@ -248,6 +248,7 @@ def _finding(
     policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
 ) -> PolicyFinding:
     metadata = document.body.get("metadata") or {}
+    path = ".".join(part for part in (path, decision.path) if part)
     line, column = document.position(path)
     message = decision.message
     if decision.kind != "violation" and not policy.fails_closed:

@@ -132,7 +132,7 @@ def test_a_denied_object_stops_preview_and_up(world: Any, pulumi: Run, shop: Any
         text = pulumi(folder, *command, "--policy-pack", str(PACK), expect=1)
         assert "[mandatory]" in text
         assert "ConfigMap/default/settings" in text
-        assert "trial-no-debugging: ConfigMap default/settings: debug is set" in text
+        assert "trial-no-debugging: ConfigMap default/settings data: debug is set" in text
         assert "fix: leave debug out" in text
     assert world.kube.api.get("v1", "ConfigMap", "settings", "default") is None, "something was sent"
 
@@ -155,7 +155,7 @@ def test_a_warning_is_shown_and_stops_nothing(world: Any, pulumi: Run, shop: Any
     folder = shop(settings(debug="yes"), *policy("Warn"))
     text = pulumi(folder, "up", "--yes", "--policy-pack", str(PACK))
     assert "[advisory]" in text
-    assert "trial-no-debugging: ConfigMap default/settings: debug is set" in text
+    assert "trial-no-debugging: ConfigMap default/settings data: debug is set" in text
     assert world.kube.get("v1", "ConfigMap", "settings", "default")["data"] == {"debug": "yes"}
 
 

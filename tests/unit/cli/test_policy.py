@@ -269,6 +269,37 @@ def test_environments_and_manifests_in_one_run(place: Path) -> None:
     assert idle == {name for name, count in matched.items() if not count}
 
 
+STRANGER = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: notebook, namespace: team-search}
+spec:
+  nodeSelector: {gpupool.dev/pool: training}
+  tolerations: [{operator: Exists}]
+  containers: [{name: work, image: "work:1", resources: {limits: {nvidia.com/gpu: 1}}}]
+"""
+
+
+def test_manifests_beside_an_environment_are_judged_by_its_parameters(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(STRANGER)
+    alone = gpupool("check", str(tmp_path), "-o", "json", folder=ROOT)
+    beside = gpupool("check", "prod", str(tmp_path), "-o", "json", folder=ROOT)
+    rules = [{row["policy"] for row in json.loads(done.stdout)["findings"]} for done in (alone, beside)]
+    assert "tenants-stay-on-their-pools" not in rules[0], "without an environment nobody knows the tenants"
+    assert "tenants-stay-on-their-pools" in rules[1]
+
+
+def test_environments_named_together_are_compared(tmp_path: Path) -> None:
+    written = (ROOT / "environments" / "homelab.yaml").read_text()
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(written.replace("name: homelab", f"name: {name}", 1))
+    files = [str(tmp_path / f"{name}.yaml") for name in ("one", "two")]
+    assert gpupool("check", files[0], folder=ROOT).returncode == 0
+    done = gpupool("check", *files, folder=ROOT)
+    assert done.returncode == 1
+    assert "one-environment-per-object" in done.stdout
+
+
 def test_an_environment_is_the_place_of_its_findings(tmp_path: Path) -> None:
     strict = tmp_path / "strict.yaml"
     strict.write_text(POLICY.replace("[pods, configmaps]", "[namespaces]"))

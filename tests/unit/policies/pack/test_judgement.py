@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("namespace", ["shop", None])
 def test_the_folders_policies_hold_for_any_stack(folder: Path, namespace: str | None) -> None:
     where = f"{namespace}/" if namespace else ""
-    text = f"no-debugging: ConfigMap {where}settings: debug is set\nfix: leave it out"
+    text = f"no-debugging: ConfigMap {where}settings data: debug is set\nfix: leave it out"
     found = violations(stack(settings(namespace)), [], shipped_policies(folder))
     assert found == [Violation("deny", text, "urn:ConfigMap")]
 
