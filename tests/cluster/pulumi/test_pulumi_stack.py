@@ -54,6 +54,7 @@ def test_a_change_touches_what_it_is_about(world: Any) -> None:
         "NodeOverlay/notebooks": "update",
         "NodePool/notebooks": "update",
         "ResourceQuota/trial-vision/gpupool": "update",
+        "ConfigMap/gpupool-system/gpupool-pools": "update",
     }
     overlay = next(entry for entry in done.objects if entry.kind == "NodeOverlay")
     assert [str(field) for field in overlay.fields] == ['spec.capacity["nvidia.com/gpu"]: 4 -> 3']
