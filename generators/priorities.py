@@ -9,6 +9,8 @@ from generators.metadata import metadata
 from gpupool.plan import Plan
 
 WARM_PRIORITY = "gpupool-warm"
+_WARM_VALUE = -10
+"""Low enough for pods without a priority; lower still where the environment goes that low itself."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -18,7 +20,9 @@ def generate(plan: Plan) -> Iterator[Manifest]:
             plan, priority.name, priority.value, policy, priority.description or f"{priority.level} GPU jobs"
         )
     if any(pool.warm for pool in plan.pools):
-        yield _class(plan, WARM_PRIORITY, -10, "Never", "Keeps warm nodes; anything may push it out")
+        lowest = min((priority.value for priority in plan.priorities), default=0)
+        value = min(_WARM_VALUE, lowest - 1)
+        yield _class(plan, WARM_PRIORITY, value, "Never", "Keeps warm nodes; anything may push it out")
 
 
 def _class(plan: Plan, name: str, value: int, preemption: str, description: str) -> Manifest:

@@ -61,6 +61,9 @@ def priority_names(context: Context) -> Iterator[Problem]:
         if priority.name.startswith("system-"):
             message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
             yield Problem(("priorities", index, "name"), message, "choose another name")
+        if priority.name == "gpupool-warm":
+            message = f"{priority.name!r} is the priority of the pods that keep nodes warm"
+            yield Problem(("priorities", index, "name"), message, "choose another name")
 
 
 def static_nodes(context: Context) -> Iterator[Problem]:
