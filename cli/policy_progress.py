@@ -5,6 +5,7 @@ No rich here: importing it takes longer than most checks.
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -23,33 +24,53 @@ LINE_EVERY_S = 5.0
 def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[[str], None]]:
     """Say what is being done once `quiet_s` seconds have passed: a live line on a terminal, else plain lines.
 
-    Yields a function that takes the name of the step now being done.
+    Yields a function that takes the name of the step now being done. An alarm drives it, not a thread, as
+    a process with threads should not fork, and large checks do. Silent outside the main thread.
     """
-    step, done, started = [""], threading.Event(), time.monotonic()
-    live = sys.stderr.isatty()
-
-    def show() -> None:
-        said, again = None, 0.0
-        while not done.wait(max(0.0, started + quiet_s - time.monotonic()) if said is None else REDRAW_S):
-            line = f"{title}: {step[0]}" if step[0] else title
-            if live:
-                sys.stderr.write(f"\r\x1b[K{line} ... {time.monotonic() - started:.0f} s")
-                sys.stderr.flush()
-            elif line != said and time.monotonic() >= again:
-                sys.stderr.write(f"{line} ...\n")
-                sys.stderr.flush()
-                again = time.monotonic() + LINE_EVERY_S
-            else:
-                continue
-            said = line
-        if live and said is not None:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield lambda _: None
+        return
+    progress = _Progress(title)
+    before = signal.signal(signal.SIGALRM, lambda *_: progress.show())
+    timer = signal.setitimer(signal.ITIMER_REAL, quiet_s, REDRAW_S)
     try:
-        yield lambda name: step.__setitem__(0, name)
+        yield progress.tell
     finally:
-        done.set()
-        thread.join()
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, before)
+        progress.end()
+
+
+class _Progress:
+    """What has been said so far."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._step = ""
+        self._said: str | None = None
+        self._again = 0.0
+        self._started = time.monotonic()
+        self._live = sys.stderr.isatty()
+
+    def tell(self, step: str) -> None:
+        self._step = step
+
+    def show(self) -> None:
+        line = f"{self._title}: {self._step}" if self._step else self._title
+        if self._live:
+            self._write(f"\r\x1b[K{line} ... {time.monotonic() - self._started:.0f} s")
+        elif line != self._said and time.monotonic() >= self._again:
+            self._write(f"{line} ...\n")
+            self._again = time.monotonic() + LINE_EVERY_S
+        else:
+            return
+        self._said = line
+
+    def end(self) -> None:
+        if self._live and self._said is not None:
+            self._write("\r\x1b[K")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
