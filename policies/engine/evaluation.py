@@ -1,7 +1,7 @@
 """Evaluates one compiled policy on one request with one parameter: what the API server's validator decides.
 
-After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order, budgets,
-messages and what an error leads to. It must not decide about bindings or print.
+After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order,
+budgets, messages and what an error leads to. It must not decide about bindings or print.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Evaluation:
         """How many expressions were evaluated."""
 
     def verdict(self) -> Verdict:
-        """Decides. An error is a decision of its own; what it leads to is up to the policy's failurePolicy."""
+        """Decides. An error is a decision too; what it leads to is up to the policy's failurePolicy."""
         condition = self._conditions()
         if condition is False:
             return _LEFT_OUT

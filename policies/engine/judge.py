@@ -2,8 +2,8 @@
 
     requests of one object  x  policies that match  x  bindings that match  x  parameters  ->  findings
 
-After `admission/plugin/policy/validating/dispatcher.go` of the API server 1.36. Unlike the server, which answers
-with the first denial, it reports every one. It reads no files and prints nothing.
+After `admission/plugin/policy/validating/dispatcher.go` of the API server 1.36. The server answers with the
+first denial; this reports every one. It reads no files and prints nothing.
 """
 
 from __future__ import annotations

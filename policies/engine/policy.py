@@ -1,6 +1,6 @@
 """ValidatingAdmissionPolicies and their bindings as plain values.
 
-It must not read files, compile expressions or judge objects (`policy_reader`, `compiled_policy`, `evaluation`).
+It must not read files (`policy_reader`), compile expressions (`compiled_policy`) or judge objects (`judge`).
 Field names are those of admissionregistration.k8s.io/v1.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from policies.engine.documents import Document
-from policies.engine.selectors import Selector
+from policies.engine.selectors import EVERYTHING, Selector
 
 GROUP = "admissionregistration.k8s.io"
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
@@ -41,8 +41,8 @@ class MatchResources:
 
     rules: tuple[Rule, ...] = ()
     exclude: tuple[Rule, ...] = ()
-    namespace_selector: Selector = Selector()
-    object_selector: Selector = Selector()
+    namespace_selector: Selector = EVERYTHING
+    object_selector: Selector = EVERYTHING
     equivalent: bool = True
     """matchPolicy Equivalent: the object's other API versions count as well."""
 

@@ -48,8 +48,29 @@ _POLICY_FIELDS = (
 _BINDING_FIELDS = ("policyName", "matchResources", "validationActions", "paramRef")
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*\Z")
 _RESERVED = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace "
-    "return var void while".split()
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    }
 )
 
 

@@ -45,7 +45,7 @@ class Rbac:
         return bool(self._cluster_bindings or self._bindings or self._cluster_roles or self._roles)
 
     def decide(self, attributes: Attributes) -> tuple[bool, str]:
-        """Whether it is allowed, and by what. Raises AuthorizationError where there is nothing to decide by."""
+        """Whether it is allowed, and by what. Raises AuthorizationError without anything to decide by."""
         user, groups = attributes.user, set(attributes.groups)
         if "system:masters" in groups:
             return True, ""

@@ -87,12 +87,10 @@ class Request:
             "dryRun": self.dry_run,
             "options": dict(self.options) or None,
         }
-        for key, value in (
-            ("name", self.name),
-            ("namespace", self.namespace),
-            ("subResource", self.subresource),
-            ("requestSubResource", self.subresource),
-        ):
-            if value:
-                body[key] = value
-        return body
+        optional = {
+            "name": self.name,
+            "namespace": self.namespace,
+            "subResource": self.subresource,
+            "requestSubResource": self.subresource,
+        }
+        return body | {key: value for key, value in optional.items() if value}

@@ -45,6 +45,9 @@ class Selector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
+EVERYTHING = Selector()
+
+
 def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
     """The selector of a LabelSelector's JSON, and what is wrong with it as (path inside, message)."""
     if body is None:

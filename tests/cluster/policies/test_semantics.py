@@ -1,8 +1,8 @@
 """The engine's verdicts against the API server's, rule by rule of what a policy and a binding can say.
 
-Every case of `semantics.yaml` is created on the real server, every request of it sent as a dry run, and the same
-documents given to the engine: same verdict, same words, same warnings. GPUPOOL_DIFFERENTIAL_KUBECONFIG points the
-suite at another cluster.
+Every case of `semantics.yaml` is created on the real server, every request of it sent as a dry run, and the
+same documents given to the engine: same verdict, same words, same warnings. GPUPOOL_DIFFERENTIAL_KUBECONFIG
+points the suite at another cluster.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ def engine_says(case: Object, request: Object, operation: str, body: Object) -> 
     return {
         "denied": denials[0][0] if denials else None,
         "warned": sorted(
-            f"Validation failed for ValidatingAdmissionPolicy '{finding.rule}' with binding '{finding.binding}': "
-            f"{finding.message}"
+            f"Validation failed for ValidatingAdmissionPolicy '{finding.rule}'"
+            f"{with_binding(finding.binding)}: {finding.message}"
             for finding in findings
             if finding.level == "warn"
         ),
