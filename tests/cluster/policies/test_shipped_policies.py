@@ -20,7 +20,9 @@ from gpupool.policy_files import BINDING, SHIPPED, read_objects
 from infra import kubeconfig
 from infra.kube_api import MERGE, ApiError, KubeApi
 from infra.local.control_plane import ControlPlane
-from policies.engine.fixtures import Case, read_suites
+from policies.engine.fixtures import Case, kinds_of, policy_set, read_suites
+from policies.engine.judge import Judge
+from policies.engine.kinds import Kinds
 
 Object = dict[str, Any]
 SUITES = {suite.name: suite for suite in read_suites(SHIPPED)[0]}
@@ -204,6 +206,33 @@ def test_bad_fixtures_are_refused(name: str, enforced: dict[str, str]) -> None:
         if not case.good and not as_expected(case, name, enforced[case.place])
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> None:
+    """The server tells the first denial, of parameters in its own order; warnings it tells all."""
+    if name in REFUSED_ANYWAY:
+        pytest.skip("the server's own validation comes first")
+    suite = SUITES[name]
+    kinds = kinds_of(suite, Kinds.builtin())
+    judge = Judge(policy_set(suite, suite.policy), suite.context, kinds)
+    wrong = []
+    for case in (case for case in suite.cases if not case.good):
+        found = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
+        told, ours = enforced[case.place], [finding for finding in found if finding.rule == name]
+        denials = [finding.message for finding in ours if finding.level == "deny"]
+        warnings = [finding.message for finding in ours if finding.level == "warn"]
+        if denials and any(told.endswith(f"denied request: {message}") for message in denials):
+            continue
+        if warnings and not denials and all(escaped(message) in told for message in warnings):
+            continue
+        wrong.append(f"{case.place} {case.name}: {denials or warnings}; the server says {told!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+def escaped(message: str) -> str:
+    """As it stands in a header."""
+    return message.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def as_expected(case: Case, policy: str, verdict: str) -> bool:
