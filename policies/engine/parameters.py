@@ -26,9 +26,14 @@ class Parameters:
     def __init__(self, bodies: Iterable[Body], kinds: Kinds) -> None:
         self._kinds = kinds
         self._by_kind: dict[tuple[str, str], list[Body]] = {}
+        seen: set[tuple[str, str, str, str]] = set()
         for body in bodies:
-            key = (str(body.get("apiVersion", "")), str(body.get("kind", "")))
-            self._by_kind.setdefault(key, []).append(body)
+            kind = (str(body.get("apiVersion", "")), str(body.get("kind", "")))
+            metadata = _metadata(body)
+            identity = (*kind, str(metadata.get("namespace") or "default"), str(metadata.get("name", "")))
+            if identity not in seen:  # a cluster has one; the first given is nearest to what is judged
+                seen.add(identity)
+                self._by_kind.setdefault(kind, []).append(body)
 
     def unknown_kind(self, policy: Policy) -> str | None:
         """What the server says of a policy whose kind of parameters it does not know."""
