@@ -12,7 +12,7 @@ from policies.engine.parameters import NOT_FOUND, ParameterError, Parameters
 from policies.engine.policy import Binding, MatchResources, ParamRef, Policy
 from policies.engine.selectors import read_selector
 
-DOCUMENT = from_bodies([{}], "f")[0]
+DOCUMENT = from_bodies([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any"}}], "f")[0]
 
 
 def policy(kind: tuple[str, str] | None = ("v1", "ConfigMap")) -> Policy:
