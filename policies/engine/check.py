@@ -35,7 +35,7 @@ def check(
     """
     everything = [*documents, *policies]
     kinds = (kinds or Kinds.builtin()).with_crds(everything)
-    found = read_policies(everything)
+    found = read_policies(everything, kinds)
     judge = Judge(found, everything, kinds)
     findings = list(found.findings)
     if typed:

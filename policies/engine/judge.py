@@ -21,6 +21,7 @@ from policies.engine.kinds import Kinds, Resource
 from policies.engine.matching import Matcher, is_exempt
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.parameters import ParameterError, Parameters
+from policies.engine.plausibility import unknown_kind
 from policies.engine.policy import Binding, Policy
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
 from policies.engine.rbac import Rbac
@@ -78,6 +79,9 @@ class Judge:
         resource = resource_of(document.body, self._kinds)
         if is_exempt(resource):
             return []
+        wrong_kind = unknown_kind(document, self._kinds)
+        if wrong_kind:
+            return [replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")]
         doubts: list[Doubt] = []
         request = self._request(document.body, resource, operation, old, user, doubts)
         findings = [_doubtful(doubt, document) for doubt in doubts]

@@ -84,6 +84,16 @@ class Kinds:
         """The resource of `kind`, None for one that isn't known."""
         return self._by_kind.get((api_version, kind))
 
+    @functools.cached_property
+    def groups(self) -> frozenset[str]:
+        """Every group that has a kind, "" for core."""
+        return frozenset(row.group for row in self._resources)
+
+    def in_groups(self, groups: Iterable[str]) -> list[Resource]:
+        """Every resource of these groups, in all versions."""
+        wanted = frozenset(groups)
+        return [row for row in self._resources if row.group in wanted]
+
     def by_plural(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource called `pods` in a group ("" for core) and version."""
         return self._by_plural.get((group, version, plural))

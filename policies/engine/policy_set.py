@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from policies.engine.compiled_policy import CompiledPolicy, Compiler
 from policies.engine.documents import Document
+from policies.engine.kinds import Kinds
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
+from policies.engine.plausibility import unknown_resources, wrong_metadata
 from policies.engine.policy import BINDING, GROUP, POLICY, Binding
 from policies.engine.policy_reader import read_binding, read_policy
 
@@ -37,8 +39,12 @@ def is_policy(document: Document) -> bool:
     return group == GROUP and document.body.get("kind") in (POLICY, BINDING)
 
 
-def read_policies(documents: Iterable[Document]) -> PolicySet:
-    """Reads, validates and compiles the policies and bindings among the documents."""
+def read_policies(documents: Iterable[Document], kinds: Kinds | None = None) -> PolicySet:
+    """Reads, validates and compiles the policies and bindings among the documents.
+
+    `kinds`: those that rules are expected to name; by default the built-in ones.
+    """
+    kinds = kinds or Kinds.builtin()
     findings: list[PolicyFinding] = []
     compiled: dict[str, CompiledPolicy] = {}
     bindings: dict[str, Binding] = {}
@@ -54,6 +60,7 @@ def read_policies(documents: Iterable[Document]) -> PolicySet:
                     findings.append(_twice(document, bindings[binding.name].document))
                 continue
             bindings[binding.name] = binding
+            problems += wrong_metadata(document, kinds)
             findings += [engine_finding("invalid-binding", document, path, text) for path, text in problems]
             continue
         policy, problems = read_policy(document)
@@ -62,9 +69,14 @@ def read_policies(documents: Iterable[Document]) -> PolicySet:
                 findings.append(_twice(document, known[policy.name]))
             continue
         known[policy.name] = document
+        problems += wrong_metadata(document, kinds)
         findings += [engine_finding("invalid-policy", document, path, text) for path, text in problems]
         if problems:
             continue
+        findings += [
+            engine_finding("unknown-resource", document, path, text, level="warn")
+            for path, text in unknown_resources(policy, kinds)
+        ]
         outcome = compiler.compile(policy)
         if isinstance(outcome, CompiledPolicy):
             compiled[policy.name] = outcome
