@@ -71,7 +71,13 @@ def _unmatched(found: PolicySet, judge: Judge) -> list[PolicyFinding]:
     findings = []
     for bound in found.policies:
         policy = bound.compiled.policy
-        if bound.bindings and not judge.matched[policy.name]:
-            finding = engine_finding("unmatched-policy", policy.document, "", _UNMATCHED, level="audit")
-            findings.append(replace(finding, title=policy.text("title")))
+        if not bound.bindings or judge.matched[policy.name]:
+            continue
+        finding = engine_finding("unmatched-policy", policy.document, "", _UNMATCHED, level="audit")
+        binding = judge.unparameterised.get(policy.name)
+        if binding and binding.param_ref and policy.param_kind:
+            wanted = binding.param_ref.name or "by its selector"
+            message = f"was not applied: no {policy.param_kind[1]} {wanted} is given as its parameter"
+            finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
+        findings.append(replace(finding, title=policy.text("title")))
     return findings

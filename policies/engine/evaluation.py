@@ -120,7 +120,7 @@ class Evaluation:
         worst = self._compiled.messages * PER_CALL_LIMIT + spent
         if budget.remaining >= worst and all(result is True for result in results):
             return []  # no message will be read, and none can run out of what is left
-        messages = self._messages(budget)
+        messages, failed = self._messages(budget)
         decisions = []
         for number, (item, result) in enumerate(zip(self._compiled.validations, results, strict=True)):
             row = item.validation.expression
@@ -134,27 +134,33 @@ class Evaluation:
                     messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
                 )
                 path, values = self._explained(item, scope)
+                if item.message and number in failed:
+                    values[item.message.expression] = f"({failed[number]})"
                 decisions.append(Decision("violation", worded, row, reason, values, path))
         return decisions
 
-    def _messages(self, budget: Budget) -> list[str] | None:
-        """The text of each message expression, empty where it gives none; None when the budget ran out."""
+    def _messages(self, budget: Budget) -> tuple[list[str] | None, dict[int, str]]:
+        """The text of each message expression, empty where it gives none, and the errors of those that fail.
+
+        No texts at all when the budget ran out.
+        """
         seen = {
             name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
         }
         scope = Scope(seen).with_variables(self._compiled.variables, budget=budget)
-        texts = []
-        for item in self._compiled.validations:
+        texts: list[str] = []
+        failed: dict[int, str] = {}
+        for number, item in enumerate(self._compiled.validations):
             text: Any = ""
             if item.message:
                 try:
                     text = self._run(item.message, scope)
                 except BudgetExceeded:
-                    return None
-                except CelError:
-                    text = ""
+                    return None, failed
+                except CelError as error:
+                    failed[number] = str(error)
             texts.append(_usable(text))
-        return texts
+        return texts, failed
 
     def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
         found: dict[str, str] = {}

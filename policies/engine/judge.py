@@ -35,6 +35,11 @@ _SURROUNDING = {"PriorityClass", "ServiceAccount", "LimitRange"}
 """Kinds of objects that change how pods are admitted."""
 
 
+_GIVE_THE_CRD = (
+    "Give the CustomResourceDefinition of the parameters too, beside the manifests or with --policies."
+)
+
+
 class Judge:
     """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
 
@@ -62,6 +67,8 @@ class Judge:
         """CEL expressions evaluated so far."""
         self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
         """Objects that each policy was evaluated on so far."""
+        self.unparameterised: dict[str, Binding] = {}
+        """Policies that let an object pass because a parameter isn't given, with such a binding."""
 
     def judge(
         self,
@@ -130,8 +137,10 @@ class Judge:
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
             if broken:
+                self.matched[policy.name] += 1
                 decision, level = Decision("error", broken), _config_level(policy)
-                findings.append(_finding(policy, None, decision, level, document, path))
+                finding = _finding(policy, None, decision, level, document, path)
+                findings.append(replace(finding, fix=_GIVE_THE_CRD))
                 continue
             if scope is None and bindings:
                 scope = self._scope(request)
@@ -149,6 +158,8 @@ class Judge:
                         _finding(policy, binding, decision, _config_level(policy), document, path)
                     )
                     continue
+                if not parameters:
+                    self.unparameterised[policy.name] = binding
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)
