@@ -1,7 +1,8 @@
 """The policy files of a project: which there are, and what is in them, as plain objects.
 
-`policies/*.yaml` beside `environments/` adds to the files that gpupool ships; a file of the same name goes
-before the shipped one. Read as text and values only: whether a policy compiles is the engine's to say.
+`policies/*.yaml` (or `.yml`; no subfolders) beside `environments/` adds to the files that gpupool ships; a
+file of the same name goes before the shipped one. Read as text and values only: whether a policy compiles is
+the engine's to say.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class PolicyFileError(GpupoolError):
 
 def policy_files(environment: Path | None) -> tuple[Path, ...]:
     """The policy files for the environment at `environment`: the shipped ones, and those of its project."""
-    found = {path.name: path for path in SHIPPED.glob("*.yaml")}
+    found = {path.stem: path for path in SHIPPED.glob("*.yaml")}
     if environment is not None and environment.resolve().parent.name == "environments":
         folder = environment.resolve().parent.parent / "policies"
-        found |= {path.name: path for path in folder.glob("*.yaml")}
+        found |= {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml")}
     return tuple(found[name] for name in sorted(found))
 
 
