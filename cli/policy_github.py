@@ -25,16 +25,16 @@ def write(check: Check, stream: TextIO) -> None:
         for finding in findings:
             if finding.level == level:
                 stream.write(f"::{command} {_properties(finding)}::{_data(_message(finding))}\n")
-    stream.write(f"{_data(summary(check))}\n")
+    stream.write(f"{_data(one_line(summary(check)))}\n")
 
 
 def _properties(finding: PolicyFinding) -> str:
     named = f"{finding.rule}: {finding.object}" if finding.object else finding.rule
     properties = {
-        "file": relative(finding.file) if finding.file else "",
+        "file": one_line(relative(finding.file)) if finding.file else "",
         "line": str(finding.line or ""),
         "col": str(finding.column or ""),
-        "title": named,
+        "title": one_line(named),
     }
     return ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
 

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.policy_outputs import relative
+from cli.policy_values import json_values
 
 if TYPE_CHECKING:
     from cli.policy_outputs import Check
@@ -29,7 +30,7 @@ def write(check: Check, stream: TextIO) -> None:
         "policies": [{"name": name, "matched": count} for name, count in report.matched.items()],
         "findings": [finding_json(finding) for finding in check.findings],
     }
-    stream.write(json.dumps(answer, indent=2, ensure_ascii=False, default=str) + "\n")
+    stream.write(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
 
 
 def finding_json(finding: PolicyFinding) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def finding_json(finding: PolicyFinding) -> dict[str, Any]:
         "message": finding.message,
         "reason": finding.reason,
         "expression": finding.expression,
-        "values": dict(finding.values),
+        "values": json_values(finding.values),
         "title": finding.title,
         "why": finding.why,
         "fix": finding.fix,

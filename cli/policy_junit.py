@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
 from cli.policy_outputs import is_unmatched, place, relative
-from cli.policy_text import spell
+from cli.policy_text import VALUE_WIDTH
+from cli.policy_values import spell
 
 if TYPE_CHECKING:
     from cli.policy_outputs import Check
@@ -77,7 +78,10 @@ def _text(finding: PolicyFinding) -> str:
         ("place", place(finding)),
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
-        ("values", ", ".join(f"{name} = {spell(value)}" for name, value in finding.values.items())),
+        (
+            "values",
+            ", ".join(f"{name} = {spell(value, VALUE_WIDTH)}" for name, value in finding.values.items()),
+        ),
         ("why", " ".join(finding.why.split())),
         ("fix", " ".join(finding.fix.split())),
     ]

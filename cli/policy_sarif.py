@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
 from cli.policy_outputs import is_unmatched, relative
+from cli.policy_values import json_values
 
 if TYPE_CHECKING:
     from cli.policy_outputs import Check
@@ -37,7 +38,7 @@ def write(check: Check, stream: TextIO) -> None:
         "results": [_result(finding, indexes[finding.rule], check) for finding in findings],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    stream.write(json.dumps(log, indent=2, ensure_ascii=False, default=str) + "\n")
+    stream.write(json.dumps(log, indent=2, ensure_ascii=False) + "\n")
 
 
 def _rules(findings: Sequence[PolicyFinding], matched: Any) -> list[dict[str, Any]]:
@@ -85,7 +86,7 @@ def _result(finding: PolicyFinding, index: int, check: Check) -> dict[str, Any]:
         "binding": finding.binding,
         "reason": finding.reason,
         "expression": finding.expression,
-        "values": dict(finding.values),
+        "values": json_values(finding.values),
     }
     result["properties"] = {name: value for name, value in properties.items() if value}
     return result

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from cli.policy_outputs import is_unmatched, one_line, place
+from cli.policy_values import spell
 
 if TYPE_CHECKING:
     from cli.policy_outputs import Check
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _COLOURS = {"deny": "\x1b[31m", "warn": "\x1b[33m", "audit": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
-_VALUE_WIDTH = 200
-"""Characters of a value that are shown; `-o json` has all of it."""
+VALUE_WIDTH = 200
+"""Characters of a value that are shown; `-o json` has more of it."""
 
 
 def write(check: Check, stream: TextIO) -> None:
@@ -84,10 +84,4 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
 
 
 def _values(finding: PolicyFinding) -> Iterator[str]:
-    return (f"{name} = {spell(value)}" for name, value in finding.values.items())
-
-
-def spell(value: Any) -> str:
-    """A value as JSON, cut where it gets long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _VALUE_WIDTH else text[: _VALUE_WIDTH - 3] + "..."
+    return (f"{name} = {spell(value, VALUE_WIDTH)}" for name, value in finding.values.items())

@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 
 from cli.policy_outputs import Check, Output, write
+from policies.engine.outcome import ObjectRef
 from tests.unit.cli.policy_sample import DENIED, WARNED, clean, sample
 
 HERE = Path(__file__).parent
@@ -226,3 +227,13 @@ def test_a_fingerprint_outlives_moved_lines_and_tells_objects_apart() -> None:
     assert fingerprint(object=WARNED.object) != same
     assert fingerprint(rule="another") != same
     assert fingerprint(path="spec.containers[1]") != same
+
+
+@pytest.mark.parametrize("output", [Output.text, Output.github])
+def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output: Output) -> None:
+    escape = "\x1b[2J\n::stop-commands::x"
+    ref = ObjectRef("v1", "Pod" + escape, "team", "train" + escape)
+    ugly = replace(DENIED, rule="rule" + escape, object=ref, file="a" + escape, message="m\x1b[2J")
+    text = written(sample(ugly), output)
+    assert "\x1b" not in text
+    assert not any(line.startswith("::stop") for line in text.splitlines())
