@@ -1,29 +1,61 @@
 """The entry point: runs a verb, turns errors into words and exit codes. `cli.app` registers the verbs.
 
-Exit 0 fine, 1 findings or failure, 2 wrong use.
+Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What goes wrong with the place that something is written to, not with what is read."""
 
 
 def run() -> None:
     """Entry point of the `gpupool` command."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        _drop_output()
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe (head, a pager) has seen enough; the interpreter must not complain at exit.
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _drop_output()
+        from cli.output import print_error
+
+        print_error(f"the answer can't be written: {error.strerror}; send it elsewhere")
+        sys.exit(2)
+
+
+def _run() -> None:
     from gpupool.findings import GpupoolError, UsageError
 
+    as_json = _asks_for_json(sys.argv[1:])
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
+        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
     try:
         _run_verb(sys.argv[1:])
     except GpupoolError as error:
         from cli.output import print_failure
 
-        print_failure(error, as_json=_asks_for_json(sys.argv[1:]))
+        print_failure(error, as_json=as_json)
         sys.exit(2 if isinstance(error, UsageError) else 1)
-    except BrokenPipeError:
-        # The reader of a pipe (head, a pager) has seen enough; the interpreter must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    finally:
+        sys.stdout.flush()  # here, where an error of it can be told
+
+
+def _drop_output() -> None:
+    """Let nothing more be written: what is left would fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_verb(arguments: list[str]) -> None:

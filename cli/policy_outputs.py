@@ -6,6 +6,7 @@ nothing; only the module that is asked for is imported.
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,6 +31,10 @@ class Output(StrEnum):
     sarif = "sarif"
     junit = "junit"
     github = "github"
+
+
+_UTF_8 = (Output.json, Output.sarif, Output.junit)
+"""Outputs that are read as UTF-8, whatever the terminal has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class Check:
 def write(check: Check, output: Output, stream: TextIO | None = None) -> None:
     """Write `check` in the form `output`, to stdout unless `stream` is given."""
     module = import_module(f"cli.policy_{output.value}")
+    if stream is None and output in _UTF_8 and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     cast("Callable[[Check, TextIO], None]", module.write)(check, stream or sys.stdout)
 
 

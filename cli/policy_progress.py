@@ -5,6 +5,7 @@ No rich here: importing it takes longer than most checks.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ QUIET_S = 2.0
 """How long nothing is said, in seconds."""
 REDRAW_S = 0.5
 """How often a live line is drawn again, in seconds."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
 LINE_EVERY_S = 5.0
 """Where lines stay, one at most in so many seconds: a log is read by people too."""
 
@@ -31,6 +34,7 @@ def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[
         yield lambda _: None
         return
     progress = _Progress(title)
+    interrupted = signal.signal(signal.SIGINT, _interrupt(os.getpid()))
     before = signal.signal(signal.SIGALRM, lambda *_: progress.show())
     timer = signal.setitimer(signal.ITIMER_REAL, quiet_s, REDRAW_S)
     try:
@@ -38,7 +42,20 @@ def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGINT, interrupted)
         progress.end()
+
+
+def _interrupt(here: int) -> Callable[[int, object], None]:
+    """Ends the process `here` by KeyboardInterrupt, and what was forked from it without a word: a terminal
+    interrupts all of them."""
+
+    def end(_signal: int, _frame: object) -> None:
+        if os.getpid() != here:
+            os._exit(INTERRUPTED)
+        raise KeyboardInterrupt
+
+    return end
 
 
 class _Progress:

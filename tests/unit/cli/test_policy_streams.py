@@ -1,0 +1,87 @@
+"""`gpupool policy check` where its answer can't be written as usual, or where somebody ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.unit.cli.test_policy import GPUPOOL, POLICY, UNOWNED
+
+SLOW = """
+  - expression: >-
+      [0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c,
+      [0,1,2,3,4,5,6,7,8,9].all(d, a + b + c + d >= 0))))
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "guards.yaml").write_text(POLICY)
+    (tmp_path / "stray.yaml").write_text(UNOWNED.replace("name: stray", 'name: "strüy"'))
+    return tmp_path
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full here")
+@pytest.mark.parametrize("output", ["text", "json"])
+@pytest.mark.parametrize("verb", [["check", "stray.yaml", "--policies", "guards.yaml"], ["test", "."]])
+def test_an_answer_that_can_not_be_written_is_said(place: Path, verb: list[str], output: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [str(GPUPOOL), "policy", *verb, "--format", output],
+            cwd=place,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "the answer can't be written: No space left on device; send it elsewhere\n"
+
+
+@pytest.mark.parametrize("output", ["text", "github", "json", "sarif", "junit"])
+def test_a_terminal_without_umlauts_ends_nothing(place: Path, output: str) -> None:
+    done = subprocess.run(
+        [str(GPUPOOL), "policy", "check", "stray.yaml", "--policies", "guards.yaml", "-o", output],
+        cwd=place,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+    if output in ("json", "sarif"):
+        assert "strüy" in str(json.loads(done.stdout))
+    elif output == "junit":
+        assert "strüy" in ElementTree.tostring(ElementTree.fromstring(done.stdout), encoding="unicode")
+    else:
+        assert b"str\\xfcy" in done.stdout
+
+
+@pytest.mark.parametrize("objects", [200, 30_000], ids=["one process", "several processes"])
+def test_an_interrupted_check_ends_without_a_word(place: Path, objects: int) -> None:
+    text = POLICY.replace("  validations:\n", f"  validations:{SLOW}", 1)
+    (place / "guards.yaml").write_text(text)
+    rows = [f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{n}}}\n" for n in range(objects)]
+    (place / "many.yaml").write_text("---\n".join(rows))
+    running = subprocess.Popen(
+        [str(GPUPOOL), "policy", "check", "many.yaml", "--policies", "guards.yaml"],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert running.stderr
+    said = running.stderr.readline()  # after two seconds, when it is at work
+    while b"judging" not in said:
+        said = running.stderr.readline()
+    time.sleep(0.5)
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert (out, err) == (b"", b"")
