@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cli.output import Format, FormatOption
+from cli.output import Format
 from cli.policy_check import Operation, Question, answer
 from cli.policy_outputs import Output
 
@@ -57,9 +57,11 @@ def check(
 
     Manifests are judged by the policies among them and those of --policies; where there are none, by those
     that came with gpupool. Exit 0: nothing is denied (there may be warnings). 1: something is denied or
-    can't be read. 2: wrong use.
+    can't be read. 2: wrong use, or nothing to judge.
 
-    Example: gpupool policy check prod rendered/ -o sarif > policy.sarif
+    Beside an environment they are judged by what that brings, those aside that are the environment's own.
+
+    Example: gpupool policy check prod jobs/ -o sarif > policy.sarif
     """
     asked = Question(tuple(targets), tuple(policies or ()), user, tuple(groups or ()), operation)
     raise typer.Exit(answer(asked, output))
@@ -77,16 +79,18 @@ def run_fixtures(
     mutate: Annotated[
         bool, typer.Option("--mutate", help="Also weaken each expression in turn; fixtures must notice.")
     ] = False,
-    format: FormatOption = Format.text,
+    output: Annotated[
+        Format, typer.Option("-o", "--format", help="text for people, json for machines.")
+    ] = Format.text,
 ) -> None:
     """Run the good and bad fixtures of every policy; with --mutate, see that they would notice a mistake.
 
     A fixture good*.yaml must pass, one called bad*.yaml must be denied, with the message that its
-    annotation policies.gpupool.dev/expect names. A policy without fixtures fails.
+    annotation policies.gpupool.dev/expect names. A policy without fixtures or without a binding fails.
 
     Example: gpupool policy test policies -k gpu-pods --mutate
     """
     from cli.policy_fixtures import run
 
-    if not run(folder, name or "", mutate, format):
+    if not run(folder, name or "", mutate, output):
         raise typer.Exit(1)

@@ -86,9 +86,11 @@ def _print(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], mutat
     print_table(columns, rows, right=("good", "bad", "mutants", "unnoticed"))
     for one in tested:
         for failure in one.failures:
-            print(f"\n{one.suite.name}: {_said(failure)}")
+            print(f"\n{one_line(one.suite.name)}: {_said(failure)}")
         for mutant in one.mutation.unnoticed if one.mutation else ():
-            print(f"\n{one.suite.name}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}")
+            print(
+                f"\n{one_line(one.suite.name)}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}"
+            )
             if mutant.expression:
                 print(f"  {one_line(' '.join(mutant.expression.split()))}")
     for failure in stray:
@@ -107,12 +109,12 @@ def _row(one: Tested) -> list[str]:
     tried = str(one.mutation.tried) if one.mutation else "-"
     unnoticed = str(len(one.mutation.unnoticed)) if one.mutation else "-"
     bad = str(len(one.suite.cases) - good)
-    return [one.suite.name, str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
+    return [one_line(one.suite.name), str(good), bad, tried, unnoticed, "ok" if one.passed else "FAILED"]
 
 
 def _said(failure: Failure) -> str:
     named = f"{one_line(failure.object)}: " if failure.object else ""
-    return f"{relative(failure.place)}: {named}{one_line(failure.message)}"
+    return f"{one_line(relative(failure.place))}: {named}{one_line(failure.message)}"
 
 
 def _as_json(folder: Path, tested: list[Tested], stray: tuple[Failure, ...]) -> dict[str, Any]:

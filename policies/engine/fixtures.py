@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.findings import Finding
-from policies.engine.documents import Document, from_bodies, read_files
+from policies.engine.documents import SUFFIXES, Document, from_bodies, read_files
+from policies.engine.fixture_names import (
+    ANNOTATIONS,
+    file_kind,
+    files_of,
+    misnamed,
+    misplaced,
+    unknown_annotation,
+)
 from policies.engine.identity import identity
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
@@ -27,8 +35,6 @@ from policies.engine.policy_set import PolicySet, is_policy, read_policies
 from policies.engine.request import OPERATIONS, User
 
 FOLDER = "fixtures"
-_SUFFIXES = (".yaml", ".yml", ".json")
-_ANNOTATIONS = ("operation", "user", "groups", "expect", "old")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Suite:
 
 def read_suites(folder: Path) -> tuple[list[Suite], list[Failure]]:
     """Every policy of `folder` with its fixtures, by name; and what is wrong with no policy in particular."""
-    documents, unread = read_files(sorted(path for path in folder.glob("*") if path.suffix in _SUFFIXES))
+    documents, unread = read_files(sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES))
     policies = [document for document in documents if is_policy(document)]
     others = [document for document in documents if not is_policy(document)]
     suites = [
@@ -97,22 +103,32 @@ def read_suites(folder: Path) -> tuple[list[Suite], list[Failure]]:
     names = {suite.name for suite in suites}
     fixtures = folder / FOLDER
     wrong += [
-        Failure(str(path), "", "no policy has this name; rename the folder or remove it")
-        for path in (sorted(fixtures.iterdir()) if fixtures.is_dir() else ())
-        if path.is_dir() and path.name not in names
+        Failure(str(path), "", misplaced(path, names))
+        for path in (files_of(fixtures) if fixtures.is_dir() else ())
+        if not path.is_dir() or path.name not in names
     ]
     return sorted(suites, key=lambda suite: suite.name), wrong
 
 
 def run(suite: Suite, kinds: Kinds) -> list[Failure]:
-    """All that is wrong with the fixtures, with the policy, or between them. `kinds` from `kinds_of`."""
+    """All that is wrong with the fixtures, with the policy, or between them. `kinds` from `kinds_of`.
+
+    The fixtures of a policy without a binding are judged all the same, as if it were bound to everything.
+    """
     found = policy_set(suite, suite.policy)
     broken = [
         Failure(f"{finding.file}:{finding.line}", "", f"{finding.path}: {finding.message}")
         for finding in found.findings
         if finding.level == "deny"
     ]
-    return [*suite.problems, *(broken or failing(suite, found, kinds))]
+    unbound = [] if suite.bindings else [_unbound(suite)]
+    return [*suite.problems, *unbound, *(broken or failing(suite, found, kinds))]
+
+
+def _unbound(suite: Suite) -> Failure:
+    place = f"{suite.policy.file}:{suite.policy.line}"
+    message = f"nothing enforces it: no {BINDING} names it; add one beside it, or to its context.yaml"
+    return Failure(place, "", message)
 
 
 def policy_set(suite: Suite, policy: Document) -> PolicySet:
@@ -157,10 +173,10 @@ def _suite(policy: Document, policies: list[Document], others: list[Document], f
     context: list[Document] = []
     cases: list[Case] = []
     problems: list[Failure] = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        kind = next((kind for kind in ("good", "bad", "context") if path.name.startswith(kind)), None)
-        if kind is None or path.suffix not in _SUFFIXES:
-            problems.append(Failure(str(path), "", "call it good*.yaml, bad*.yaml or context.yaml"))
+    for path in files_of(folder) if folder.is_dir() else ():
+        kind = file_kind(path)
+        if kind is None:
+            problems.append(Failure(str(path), "", misnamed(path)))
             continue
         documents, unread = read_files([path])
         problems += [_unreadable(finding) for finding in unread]
@@ -185,7 +201,7 @@ def _cases(documents: Iterable[Document], *, good: bool) -> tuple[list[Case], li
     problems: list[Failure] = []
     old: Document | None = None
     for document in documents:
-        if _annotations(document.body).get("old") == "true":
+        if _annotations(document.body).get("old") == "true" and not unknown_annotation(document):
             old = document
             continue
         outcome = _case(document, old, good=good)
@@ -204,6 +220,9 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
     """
     said = _annotations(document.body)
     place = f"{document.file}:{document.line}"
+    unknown = unknown_annotation(document)
+    if unknown:
+        return Failure(place, "", unknown)
     operation = said.get("operation", "CREATE")
     if operation not in OPERATIONS[:3]:
         return Failure(place, "", f"{operation!r} is no operation; choose one of {', '.join(OPERATIONS[:3])}")
@@ -226,7 +245,7 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
 
 def _annotations(body: dict[str, Any]) -> dict[str, str]:
     found = (body.get("metadata") or {}).get("annotations") or {}
-    return {key: str(found[ANNOTATION + key]) for key in _ANNOTATIONS if ANNOTATION + key in found}
+    return {key: str(found[ANNOTATION + key]) for key in ANNOTATIONS if ANNOTATION + key in found}
 
 
 def _bare(body: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +254,7 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
     metadata = bare.get("metadata") or {}
     annotations = metadata.get("annotations")
     if annotations:
-        kept = {k: v for k, v in annotations.items() if k not in {ANNOTATION + key for key in _ANNOTATIONS}}
+        kept = {k: v for k, v in annotations.items() if k not in {ANNOTATION + key for key in ANNOTATIONS}}
         metadata["annotations"] = kept
         if not kept:
             del metadata["annotations"]

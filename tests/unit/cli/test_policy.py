@@ -388,6 +388,14 @@ def test_a_fixture_that_fails_is_named(place: Path) -> None:
     ) in done.stdout
 
 
+def test_a_policy_that_nothing_enforces_fails(place: Path) -> None:
+    fixtures(place)
+    (place / "guards" / "owners.yaml").write_text(POLICY.split("---")[0])
+    done = gpupool("test", "guards", folder=place)
+    assert done.returncode == 1
+    assert "owners: guards/owners.yaml:1: nothing enforces it" in done.stdout
+
+
 def test_mutants_that_nothing_notices_are_named(place: Path) -> None:
     fixtures(place)
     done = gpupool("test", "guards", "--mutate", folder=place)
@@ -403,7 +411,7 @@ def test_mutants_that_nothing_notices_are_named(place: Path) -> None:
 
 
 def test_a_policy_without_fixtures_fails(place: Path) -> None:
-    done = gpupool("test", "guards", "--format", "json", folder=place)
+    done = gpupool("test", "guards", "-o", "json", folder=place)
     assert done.returncode == 1
     (policy,) = json.loads(done.stdout)["policies"]
     assert [failure["message"].split(";")[0] for failure in policy["failures"]] == [
