@@ -1,26 +1,30 @@
 """Reads manifests as kubectl reads them: the objects in files, folders and texts, and where they stand.
 
 Lists are taken apart; what can't be read, or isn't an object of Kubernetes, is a Finding with its place and
-never hides the other documents. What an object means is for others: this module knows apiVersion, kind and
-items.
+never hides the other documents. What an object means is for others. Of a text that may be a Secret no finding
+shows a value.
 """
 
 from __future__ import annotations
 
 import codecs
+import functools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gpupool.findings import Finding
-from policies.engine.manifest_place import place_in, rows_of_items
+from policies.engine.manifest_objects import Located, objects_in
+from policies.engine.manifest_place import place_in
 from policies.engine.manifest_stream import Piece, pieces
+from policies.engine.secret_kinds import may_hold_secret
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """Of the files that are read from a folder, as kubectl has it."""
 MAX_BYTES = 256 << 20
+_FOREIGN = "nothing, if it is for another tool; else write apiVersion and kind"
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -54,61 +58,85 @@ class Document:
         return self.first_line + line - 1, column
 
 
+def is_not_kubernetes(finding: Finding) -> bool:
+    """Whether `read_files` only tells that a file met in a folder is for another tool (values.yaml,
+    package.json): a document with neither apiVersion nor kind. A file that is named is expected to hold
+    objects, so of one it is never true."""
+    return finding.hint == _FOREIGN
+
+
 def from_bodies(bodies: Iterable[dict[str, Any]], file: str) -> list[Document]:
     """Objects that were never text, such as rendered manifests. Lists are taken apart here too."""
     found: list[Document] = []
     for body in bodies:
-        found.extend(_objects(Piece(body, 0, "", 0), file, []))
+        piece = Piece(body, 0, "", 0)
+        located = (one for one in objects_in(piece, hide=lambda: True) if isinstance(one, Located))
+        found.extend(Document(one.body, file, 0, "", 0, one.item) for one in located)
     return found
 
 
 def read_text(text: str, file: str) -> tuple[list[Document], list[Finding]]:
     """The objects in `text` in their order, and what is wrong with it."""
+    return _read(text, file, in_folder=False)
+
+
+def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], list[Finding]]:
     documents: list[Document] = []
     findings: list[Finding] = []
     for piece in pieces(text):
         findings += [Finding(file, bad.line, bad.column, "", bad.message, bad.hint) for bad in piece.problems]
-        if piece.value is not NotImplemented:
-            documents.extend(_objects(piece, file, findings))
+        if piece.value is NotImplemented:
+            continue
+        for one in objects_in(piece, hide=functools.partial(may_hold_secret, text)):
+            if isinstance(one, Located):
+                documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
+                continue
+            bad = one.problem
+            hint = _FOREIGN if in_folder and one.foreign else bad.hint
+            findings.append(Finding(file, bad.line, bad.column, "", bad.message, hint))
     return documents, findings
 
 
 def read_files(paths: Sequence[Path]) -> tuple[list[Document], list[Finding]]:
-    """The objects in `paths`; of folders, those of every manifest file below, sorted by path."""
+    """The objects in `paths`; of folders, those of every manifest file below, sorted by path.
+
+    What is named and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once.
+    """
     documents: list[Document] = []
     findings: list[Finding] = []
+    streams: set[str] = set()
     for path in paths:
-        if path.is_dir():
-            names = _manifests_below(path, findings)
-            if not names:
-                message, hint = (
-                    "a folder without manifests",
-                    f"name a folder with {', '.join(SUFFIXES)} files",
-                )
-                findings.append(Finding(str(path), 1, 1, "", message, hint))
-        else:
-            names = [str(path)]
-        for name in names:
-            text = _text_of(name, findings)
+        name = str(path)
+        in_folder = path.is_dir()
+        names = _manifests_below(path, findings) if in_folder else [name]
+        if not names:
+            message = "a folder without manifests"
+            hint = f"name a folder with {', '.join(SUFFIXES)} files"
+            findings.append(Finding(name, 1, 1, "", message, hint))
+        if not in_folder and path.exists() and not path.is_file():
+            if name in streams:
+                continue  # its text is gone, and waiting for more could take for ever
+            streams.add(name)
+        for each in names:
+            text = _text_of(each, findings, files_only=in_folder)
             if text is not None:
-                read, wrong = read_text(text, name)
+                read, wrong = _read(text, each, in_folder=in_folder)
                 documents += read
                 findings += wrong
     return documents, findings
 
 
 def _manifests_below(folder: Path, findings: list[Finding]) -> list[str]:
-    """Like kubectl -R: links to files are read, links to folders are not followed."""
+    """Like kubectl -R: links to files are read, links to folders are not followed. Unlike it, folders that
+    are hidden (.git, .github) are left out."""
 
     def refuse(error: OSError) -> None:
         findings.append(_unreadable(str(error.filename), error))
 
-    found = [
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder, onerror=refuse)
-        for name in names
-        if name.endswith(SUFFIXES)
-    ]
+    found: list[str] = []
+    for where, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(where, name) for name in names if name.endswith(SUFFIXES)]
     return sorted(found, key=lambda name: name.split(os.sep))
 
 
@@ -117,22 +145,27 @@ def _unreadable(name: str, error: OSError) -> Finding:
     return Finding(name, 1, 1, "", f"can't be read: {reason}", "name a readable file or folder")
 
 
-def _text_of(name: str, findings: list[Finding]) -> str | None:
+def _text_of(name: str, findings: list[Finding], *, files_only: bool) -> str | None:
     """The text of a file: UTF-8, or UTF-16 where it says so. Bytes that are neither are a finding, and
     U+FFFD in the text, as kubectl has them."""
     try:
-        if not os.path.isfile(name) and os.path.exists(name):
+        if files_only and not os.path.isfile(name) and os.path.exists(name):
+            # Opening a pipe that nobody writes to would wait for ever.
             findings.append(Finding(name, 1, 1, "", "is no regular file", "name a file or folder"))
             return None
-        if os.path.getsize(name) > MAX_BYTES:
-            hint = "split it; the server takes 3 MiB for one object"
-            findings.append(Finding(name, 1, 1, "", f"is larger than {MAX_BYTES >> 20} MiB", hint))
-            return None
         with open(name, "rb") as file:
-            raw = file.read()
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         findings.append(_unreadable(name, error))
         return None
+    if len(raw) > MAX_BYTES:
+        hint = "split it; the server takes 3 MiB for one object"
+        findings.append(Finding(name, 1, 1, "", f"is larger than {MAX_BYTES >> 20} MiB", hint))
+        return None
+    return _decoded(raw, name, findings)
+
+
+def _decoded(raw: bytes, name: str, findings: list[Finding]) -> str:
     encoding = "utf-8"
     for mark, found in _BYTE_ORDER_MARKS:
         if raw.startswith(mark):
@@ -146,72 +179,3 @@ def _text_of(name: str, findings: list[Finding]) -> str | None:
         message = f"byte 0x{raw[error.start]:02x} is not {encoding.upper()}"
         findings.append(Finding(name, line, column, "", message, "save the file as UTF-8"))
         return raw.decode(encoding, "replace")
-
-
-def _objects(piece: Piece, file: str, findings: list[Finding]) -> Iterator[Document]:
-    """The object of a piece, or those of a List."""
-    body = piece.value
-
-    def wrong(line: int, message: str, hint: str) -> None:
-        findings.append(Finding(file, max(line, 1), 1, "", message, hint))
-
-    if not isinstance(body, dict):
-        what = "a list" if isinstance(body, list) else f"the value {str(body)[:40]!r}"
-        wrong(
-            piece.line, f"{what} where an object of Kubernetes should be", "write apiVersion, kind, metadata"
-        )
-        return
-    if body.get("items") is None:
-        if _is_object(body, piece.line, wrong):
-            yield Document(body, file, piece.line, piece.text, piece.first_line)
-        return
-    yield from _items(piece, file, wrong)
-
-
-def _is_object(body: dict[str, Any], line: int, wrong: Any) -> bool:
-    for key in ("kind", "apiVersion"):
-        value = body.get(key)
-        if not isinstance(value, str) or not value:
-            shown = f"{key} {value!r} is no text" if value not in (None, "") else f"no {key}"
-            name = body.get("kind") if key == "apiVersion" else None
-            of = f" of this {name}" if name else ""
-            wrong(
-                line,
-                f"{shown}{of}: not an object of Kubernetes",
-                "write apiVersion and kind, or move the file",
-            )
-            return False
-    if not isinstance(body.get("metadata", {}), dict | None):
-        wrong(line, "metadata is no object", "write metadata: {name: ...}")
-        return False
-    return True
-
-
-def _items(piece: Piece, file: str, wrong: Any) -> Iterator[Document]:
-    """The objects of a List. As kubectl has it, every object with `items` is one, whatever its kind, and
-    items without apiVersion and kind get them from the kind of the List (ConfigMapList: ConfigMap)."""
-    body, items = piece.value, piece.value["items"]
-    if not isinstance(items, list):
-        wrong(piece.line, "items is no list", "write a list of objects, or leave items out")
-        return
-    if not body.get("kind"):
-        wrong(
-            piece.line, "no kind: not an object of Kubernetes", "write apiVersion and kind, or move the file"
-        )
-        return
-    rows = rows_of_items(piece.text, len(items)) if piece.line else [1] * len(items)
-    for index, item in enumerate(items):
-        line = piece.first_line + rows[index] - 1 if piece.line else 0
-        if not isinstance(item, dict):
-            wrong(
-                line, f"item {index} of the {body['kind']} is no object", "write apiVersion, kind, metadata"
-            )
-            continue
-        if not item.get("kind") and not item.get("apiVersion"):
-            item = {
-                **item,
-                "kind": str(body["kind"]).removesuffix("List"),
-                "apiVersion": body.get("apiVersion"),
-            }
-        if _is_object(item, line, wrong):
-            yield Document(item, file, line, piece.text, piece.first_line, ("items", index))

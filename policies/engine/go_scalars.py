@@ -46,7 +46,11 @@ MAX_INT, MIN_INT, MAX_UINT = 2**63 - 1, -(2**63), 2**64 - 1
 
 
 class ScalarError(Exception):
-    """kubectl refuses this scalar; the text says why."""
+    """kubectl refuses this scalar; the text says why, and `bare` does so without what is written there."""
+
+    def __init__(self, message: str, bare: str = "") -> None:
+        super().__init__(message)
+        self.bare = bare or message
 
 
 def resolve(tag: str | None, text: str) -> Any:
@@ -66,7 +70,10 @@ def resolve(tag: str | None, text: str) -> Any:
     if tag == _FLOAT and found == _INT and MIN_INT <= value <= MAX_INT:
         return float(value)
     short = found.removeprefix(_PREFIX), tag.removeprefix(_PREFIX)
-    raise ScalarError(f"cannot decode !!{short[0]} `{text}` as a !!{short[1]}")
+    raise ScalarError(
+        f"cannot decode !!{short[0]} `{text}` as a !!{short[1]}",
+        f"cannot decode a !!{short[0]} as a !!{short[1]}",
+    )
 
 
 def _look(tag: str | None, text: str) -> tuple[str, Any]:
@@ -204,7 +211,7 @@ def key_text(value: Any) -> str:
     if isinstance(value, float):
         return _float_key(value)
     shown = "null" if value is None else str(value)
-    raise ScalarError(f"{shown} can't be a key of an object")
+    raise ScalarError(f"{shown} can't be a key of an object", "this can't be a key of an object")
 
 
 def _float_key(value: float) -> str:

@@ -24,11 +24,13 @@ _LOW, _HIGH = 400_000, 4_000_000
 
 
 class YamlError(Exception):
-    """kubectl can't read the text. `line` and `column` count from 1 within it."""
+    """kubectl can't read the text. `line` and `column` count from 1 within it; `bare` is the message without
+    anything that is written there."""
 
-    def __init__(self, message: str, line: int, column: int) -> None:
+    def __init__(self, message: str, line: int, column: int, bare: str = "") -> None:
         super().__init__(message)
         self.message, self.line, self.column = message, line, column
+        self.bare = bare or message
 
 
 @dataclass(slots=True)
@@ -122,7 +124,8 @@ def _tree(events: Iterator[Any], text: str) -> Node | None:
             node = Node("alias", mark.line + 1, mark.column + 1, text=event.anchor)
             node.target = anchors.get(event.anchor)
             if node.target is None:
-                raise YamlError(f"unknown anchor '{event.anchor}' referenced", node.line, node.column)
+                message, bare = f"unknown anchor '{event.anchor}' referenced", "unknown anchor referenced"
+                raise YamlError(message, node.line, node.column, bare)
             stack[-1].children.append(node)
             continue
         elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
@@ -207,7 +210,8 @@ class _Decoder:
     def through(self, node: Node, then: Any) -> Any:
         """What `then` makes of the target of an alias."""
         if id(node) in self.open:
-            raise YamlError(f"anchor '{node.text}' value contains itself", node.line, node.column)
+            message, bare = f"anchor '{node.text}' value contains itself", "an anchor's value contains itself"
+            raise YamlError(message, node.line, node.column, bare)
         self.open.add(id(node))
         self.inside_alias += 1
         value = then(node.target)
@@ -221,7 +225,7 @@ class _Decoder:
             return as_sent(value)
         except ScalarError as error:
             self.unsendable = True
-            return _Unsendable(YamlError(str(error), node.line, node.column))
+            return _Unsendable(YamlError(str(error), node.line, node.column, error.bare))
 
     def scalar(self, node: Node) -> Any:
         if not node.tag and not node.plain:
@@ -232,7 +236,7 @@ class _Decoder:
         try:
             return function(argument)
         except ScalarError as error:
-            raise YamlError(str(error), node.line, node.column) from error
+            raise YamlError(str(error), node.line, node.column, error.bare) from error
 
     def fill(self, found: dict[str, Any], node: Node, depth: int) -> None:
         """Put the pairs of the mapping `node` into `found`; a merge overwrites what stands before it."""
@@ -260,7 +264,7 @@ class _Decoder:
             return key_text(value)
         except ScalarError as error:
             self.unsendable = True
-            return _Unsendable(YamlError(str(error), node.line, node.column))
+            return _Unsendable(YamlError(str(error), node.line, node.column, error.bare))
 
     def merge(self, found: dict[str, Any], node: Node, depth: int) -> None:
         """Merge a mapping, an alias of one, or a list of such (of which the first ones count most)."""

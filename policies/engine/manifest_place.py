@@ -50,14 +50,16 @@ def by_parser(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int]:
     return place
 
 
-def rows_of_items(text: str, count: int) -> list[int]:
-    """The line in `text` at which each of the `count` items of a List begins."""
-    quick = _item_rows(text, count)
+def rows_of_items(text: str, base: tuple[str | int, ...], count: int) -> list[int]:
+    """The line in `text` at which each of the `count` items of the List at `base` begins."""
+    quick = _item_rows(text, count) if not base else None
     if quick is not None:
         return quick
     node = _root(text)
-    found = _below(_target(node), "items") if node is not None else None
-    children = _target(found[1]).children if found else []
+    for part in (*base, "items"):
+        found = _below(_target(node), part) if node is not None else None
+        node = found[1] if found else None
+    children = _target(node).children if node is not None else []
     if len(children) != count:
         return [1] * count
     return [_target(child).line if child.kind == "alias" else child.line for child in children]

@@ -3,6 +3,7 @@
 kubectl (k8s.io/apimachinery 0.36, `YAMLOrJSONDecoder`) splits YAML at lines that begin with `---` before it
 parses anything, and reads a text that begins with `{` as JSON objects one after the other. Each document is
 read for itself here, so that one broken document doesn't hide the others, which kubectl wouldn't read.
+What is wrong with a text that may hold a Secret is told without what is written there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from policies.engine import go_yaml, plain_yaml
 from policies.engine.go_scalars import MAX_INT, MIN_INT, ScalarError, as_sent
 from policies.engine.go_yaml import MAX_DEPTH, YamlError
+from policies.engine.secret_kinds import may_hold_secret
 
 _SEPARATOR = re.compile(r"^---(.*)\n?", re.MULTILINE)
 _CONTENT = re.compile(r"^(?!---)[ \t]*[^\s#]", re.MULTILINE)
@@ -52,28 +54,31 @@ def pieces(text: str) -> Iterator[Piece]:
     if text.lstrip().startswith("{"):
         yield from _json_pieces(text)
     else:
-        yield from _yaml_pieces(text.replace("\r\n", "\n") if "\r\n" in text else text, 1)
+        yield from _yaml_pieces(text.replace("\r\n", "\n") if "\r\n" in text else text, 1, text)
 
 
-def _yaml_pieces(text: str, line: int) -> Iterator[Piece]:
+def _yaml_pieces(text: str, line: int, whole: str) -> Iterator[Piece]:
+    """The documents of `text`, which begins in a line of the file; `whole` is the text of the file."""
     begin = 0
     for match in _SEPARATOR.finditer(text):
         follows = match[1].strip()
         if follows and not follows.startswith("#"):
             here = line + text.count("\n", begin, match.start())
-            message = f"a line with --- can't go on with {follows[:40]!r}"
+            # A key that is pasted without its indentation begins like this (-----BEGIN ...).
+            shown = "anything" if may_hold_secret(whole) else repr(follows[:40])
+            message = f"a line with --- can't go on with {shown}"
             hint = "put the text on the next line; kubectl reads nothing of this file"
             yield Piece(NotImplemented, here, "", here, (Problem(here, 4, message, hint),))
         elif match.start() == begin:
             continue  # nothing before it: it belongs to what follows
-        yield from _yaml_piece(text[begin : match.start()], line)
+        yield from _yaml_piece(text[begin : match.start()], line, whole)
         line += text.count("\n", begin, match.end())
         begin = match.end()
-    yield from _yaml_piece(text[begin:], line)
+    yield from _yaml_piece(text[begin:], line, whole)
 
 
-def _yaml_piece(text: str, line: int) -> Iterator[Piece]:
-    """The document in `text`, or nothing where there are only comments."""
+def _yaml_piece(text: str, line: int, whole: str) -> Iterator[Piece]:
+    """The document in `text`, or nothing where there are only comments. `whole` is the text of the file."""
     content = _CONTENT.search(text)
     if content is None:
         return
@@ -89,16 +94,16 @@ def _yaml_piece(text: str, line: int) -> Iterator[Piece]:
     value = plain_yaml.read(text[text.index("\n") + 1 :] if text.startswith("---") else text)
     problems: list[Problem] = []
     if value is NotImplemented:
-        value = _exactly(text, line, problems)
+        value = _exactly(text, line, problems, whole)
     if value is not None:
         yield Piece(value, first, text, line, tuple(problems))
 
 
-def _exactly(text: str, line: int, problems: list[Problem]) -> Any:
+def _exactly(text: str, line: int, problems: list[Problem], whole: str) -> Any:
     try:
         reading = go_yaml.read(text)
     except YamlError as error:
-        problems.append(_syntax(text, error, line))
+        problems.append(_syntax(text, error, line, whole))
         return NotImplemented
     for key, row, column in reading.duplicates:
         message = f"the key {key!r} stands twice in one object"
@@ -109,16 +114,17 @@ def _exactly(text: str, line: int, problems: list[Problem]) -> Any:
     return reading.value
 
 
-def _syntax(text: str, error: YamlError, line: int) -> Problem:
+def _syntax(text: str, error: YamlError, line: int, whole: str) -> Problem:
     row = line + error.line - 1
+    said = error.bare if may_hold_secret(whole) else error.message
     if "{{" in text:
         return Problem(
             row,
             error.column,
-            f"this is a template ({{{{ ... }}}}), which is no YAML before it is rendered: {error.message}",
+            f"this is a template ({{{{ ... }}}}), which is no YAML before it is rendered: {said}",
             "render it first, with `helm template` for a chart, and check the result",
         )
-    return Problem(row, error.column, f"kubectl can't read this YAML: {error.message}", "correct the YAML")
+    return Problem(row, error.column, f"kubectl can't read this YAML: {said}", "correct the YAML")
 
 
 def _json_pieces(text: str) -> Iterator[Piece]:
@@ -135,7 +141,7 @@ def _json_pieces(text: str) -> Iterator[Piece]:
                 yield Piece(NotImplemented, line, text, 1, (_json_problem(text, error, line),))
                 return
             rest = text[position:]
-            yield from _rest_as_yaml(rest, line, error)
+            yield from _rest_as_yaml(rest, line, error, text)
             return
         count += 1
         if value is not None:
@@ -143,9 +149,9 @@ def _json_pieces(text: str) -> Iterator[Piece]:
         position = _space(text, end)
 
 
-def _rest_as_yaml(rest: str, line: int, error: Exception) -> Iterator[Piece]:
+def _rest_as_yaml(rest: str, line: int, error: Exception, whole: str) -> Iterator[Piece]:
     """What JSON can't read may be YAML in flow style; where it isn't either, the JSON error says more."""
-    found = list(_yaml_pieces(rest.replace("\r\n", "\n"), line))
+    found = list(_yaml_pieces(rest.replace("\r\n", "\n"), line, whole))
     if rest.startswith("{") and len(found) == 1 and found[0].value is NotImplemented and "{{" not in rest:
         yield Piece(NotImplemented, line, rest, line, (_json_problem(rest, error, line),))
     else:
