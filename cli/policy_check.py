@@ -1,6 +1,7 @@
 """Judging what `policy check` is pointed at: manifests as one bundle, each environment by its plan.
 
-Reads, hands over to the engine and gathers the reports; evaluates and prints nothing itself.
+Reads, hands over to the engine and gathers the reports; evaluates and prints nothing itself. What only
+environments need is in `cli.policy_environments`, and imported for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.policy_outputs import UNMATCHED, Check, Output, relative, write
+from cli.policy_outputs import Check, Output, is_idle, relative, write
+from cli.policy_problems import unreadable
 from cli.policy_progress import patient_progress
 from cli.policy_targets import (
     STDIN_NAME,
@@ -25,16 +27,13 @@ from cli.policy_targets import (
     sort_targets,
 )
 from gpupool.findings import UsageError
+from policies.engine.documents import Document, read_files
 from policies.engine.outcome import PolicyFinding, Report
 
 if TYPE_CHECKING:
-    from gpupool.findings import Finding
-    from gpupool.plan import Plan
-    from policies.engine.documents import Document
+    from cli.policy_environments import ReadEnvironment
 
 POLICY = "ValidatingAdmissionPolicy"
-UNREADABLE = "unreadable"
-"""The rule under which files that can't be read are reported."""
 
 
 class Operation(StrEnum):
@@ -69,34 +68,33 @@ def answer(question: Question, output: Output) -> int:
 
 
 def run(question: Question) -> Check:
-    """Judge every target. Raises UsageError for targets that do not exist."""
+    """Judge every target. Raises UsageError for targets that do not exist or hold nothing to judge."""
     started = time.monotonic()
     targets = sort_targets(question.targets)
-    extra, unread = _read_policies(question.policies)
-    found = _Found([Report(tuple(unread), 0, 0, {})], [relative(str(path)) for path in question.policies])
-    environments = list(targets.environments)
+    given = _read_policies(question.policies)
+    found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
     with patient_progress("policy check") as tell:
-        if targets.manifests or targets.stdin:
-            tell("reading manifests")
-            documents, problems = read_manifests(targets)
-            found.reports.append(Report(_unread(problems), 0, 0, {}))
-            environments += _files_of(filter(is_environment, documents))
-            objects = [document for document in documents if not is_environment(document)]
-            if not (documents or problems):
-                raise UsageError(
-                    f"{', '.join(question.targets)}: nothing to judge; name what holds manifests"
-                )
-            if objects:
-                tell(f"judging {len(objects):,} objects")
-                _judge_manifests(objects, extra, targets, question, found)
-        if environments and question != replace(question, user=None, groups=(), operation=Operation.CREATE):
+        tell("reading")
+        documents, problems = read_manifests(targets)
+        found.reports.append(Report(unreadable(problems), 0, 0, {}))
+        paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
+        if paths and question != replace(question, user=None, groups=(), operation=Operation.CREATE):
             raise UsageError("--user, --group and --operation are for manifests; `up` creates an environment")
-        for path in dict.fromkeys(environments):
-            tell(f"judging {path.stem}")
-            found.reports.append(_judge_environment(path, extra))
-            found.sources.append(relative(str(path)))
+        environments = _environments(paths, found)
+        named = [one for one in environments if one.path in targets.environments]
+        objects = [document for document in documents if not is_environment(document)]
+        if named:
+            from cli.policy_environments import without_own
+
+            objects = without_own(objects, named)
+        if objects and (named or not targets.environments):
+            tell(f"judging {len(objects):,} objects")
+            _judge_manifests(objects, _beside(objects, given, named, targets, question), question, found)
+        for environment in environments:
+            tell(f"judging {environment.path.stem}")
+            _judge_environment(environment, given.documents, found)
         if len(environments) > 1:
-            found.reports.append(_judge_together(environments))
+            _judge_together(environments, found)
     sources = tuple(dict.fromkeys(found.sources))
     return Check(_gather(found.reports), question.targets, sources, time.monotonic() - started)
 
@@ -110,6 +108,20 @@ class _Found:
     """Where policies came from."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Policies:
+    """What objects are judged by, besides the policies among them."""
+
+    documents: list[Document]
+    """Policies, and what those look at."""
+    problems: tuple[PolicyFinding, ...] = ()
+    """Files of them that can't be read."""
+    sources: tuple[str, ...] = ()
+    """Where they came from, as the user would name it."""
+    environment: ReadEnvironment | None = None
+    """Whose they are, if anybody's."""
+
+
 def _files_of(environments: Iterable[Document]) -> list[Path]:
     """The files of environments that were met among manifests; each is read again, as the other verbs do."""
     files = [Path(document.file) for document in environments]
@@ -118,44 +130,59 @@ def _files_of(environments: Iterable[Document]) -> list[Path]:
     return files
 
 
-def _read_policies(paths: Iterable[Path]) -> tuple[list[Document], Sequence[PolicyFinding]]:
-    """The documents of --policies. Raises UsageError where there is nothing."""
-    from policies.engine.documents import read_files
+def _environments(paths: Iterable[Path], found: _Found) -> list[ReadEnvironment]:
+    """Those that can be judged. Nothing is imported for none."""
+    if not paths:
+        return []
+    from cli.policy_environments import read_environments
 
+    environments, problems = read_environments(paths)
+    found.reports.append(Report(tuple(problems), 0, 0, {}))
+    return environments
+
+
+def _read_policies(paths: Iterable[Path]) -> _Policies:
+    """What --policies names. Raises UsageError where there is nothing."""
     files: list[Path] = []
     for path in paths:
-        found = policy_files(path) if path.exists() else []
-        if not found:
+        here = policy_files(path) if path.exists() else []
+        if not here:
             raise UsageError(f"--policies {path}: no such file, or no *.yaml in the folder")
-        files += found
-    if not files:
-        return [], ()
+        files += here
     documents, problems = read_files(files)
-    return documents, _unread(problems)
+    return _Policies(documents, unreadable(problems))
 
 
-def _policies_for(
-    documents: Sequence[Document], extra: list[Document], targets: Targets
-) -> list[tuple[list[Document], list[str]]]:
-    """What manifests are judged by besides the policies among them, and where those come from.
+def _beside(
+    objects: Sequence[Document],
+    given: _Policies,
+    environments: Sequence[ReadEnvironment],
+    targets: Targets,
+    question: Question,
+) -> list[_Policies]:
+    """What manifests are judged by besides the policies among them.
 
     One item for each environment that was named beside them: its policies with its parameters and namespaces,
     as the cluster would have them. Without one: the given policies, or the shipped ones without parameters.
+    Raises UsageError where policies were to be given and none was.
     """
-    from policies.engine.documents import read_files
-
-    own = list(dict.fromkeys(_origin(document, targets) for document in documents if _is_policy(document)))
-    if targets.environments:
-        from infra.policy_gate import documents_of
-
-        plans = [plan for path in targets.environments if not isinstance(plan := _plan(path), Report)]
-        return [([*documents_of(plan), *extra], own) for plan in plans]
-    if own or any(_is_policy(document) for document in extra):
-        return [(extra, own)]
+    own = tuple(dict.fromkeys(_origin(document, targets) for document in objects if _is_policy(document)))
+    if environments:
+        return [
+            _Policies([*one.documents, *given.documents], sources=own, environment=one)
+            for one in environments
+        ]
+    if own or any(map(_is_policy, given.documents)):
+        return [_Policies(given.documents, sources=own)]
+    if question.policies and not given.problems:
+        raise UsageError(
+            f"no {POLICY} in {', '.join(map(str, question.policies))}; name what holds one, or leave "
+            "--policies out for those that came with gpupool"
+        )
     files = default_policies()
-    defaults, _ = read_files(files)
-    folders = [relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files)]
-    return [([*defaults, *extra], folders)]
+    defaults, problems = read_files(files)
+    folders = tuple(relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files))
+    return [_Policies([*defaults, *given.documents], unreadable(problems), folders)]
 
 
 def _origin(document: Document, targets: Targets) -> str:
@@ -170,89 +197,61 @@ def _is_policy(document: Document) -> bool:
 
 
 def _judge_manifests(
-    objects: list[Document], extra: list[Document], targets: Targets, question: Question, found: _Found
+    objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
 ) -> None:
     from policies.engine.check import check
     from policies.engine.identity import identity
     from policies.engine.redaction import without_secrets
 
     user = identity(question.user or "", question.groups)
-    given = bool(extra) or any(map(_is_policy, objects))  # ours have been held to the schemas already
-    for policies, sources in _policies_for(objects, extra, targets):
-        report = check(objects, policies=policies, user=user, operation=question.operation.value, typed=given)
-        found.reports.append(without_secrets(report, [*objects, *policies]))
-        found.sources.extend(sources)
-
-
-def _plan(path: Path) -> Plan | Report:
-    """The environment's plan, or what keeps it from being one."""
-    from gpupool.findings import SpecError
-    from gpupool.resolve import read_plan
-
-    try:
-        return read_plan(str(path))
-    except SpecError as error:
-        return Report(_unread(error.findings), 0, 0, {})
-
-
-def _judge_environment(path: Path, extra: Sequence[Document]) -> Report:
-    """An environment's own policies, those of --policies, and the rules over its whole bundle."""
-    from datetime import date
-
-    from infra.policy_gate import judge
-
-    plan = _plan(path)
-    if isinstance(plan, Report):
-        return plan
-    report = judge(plan, date.today(), extra)
-    # An environment's manifests were never text: the place to look at is the file that they follow from.
-    placed = (
-        replace(finding, file=str(path)) if finding.file in ("", plan.environment) else finding
-        for finding in report.findings
-    )
-    return replace(report, findings=tuple(placed))
-
-
-def _judge_together(paths: Iterable[Path]) -> Report:
-    """What only several environments together show. Those that can't be read have said so themselves."""
-    from infra.policy_gate import judge_together
-
-    plans = [plan for path in dict.fromkeys(paths) if not isinstance(plan := _plan(path), Report)]
-    return Report(tuple(judge_together(plans)), 0, 0, {})
-
-
-def _unread(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:
-    return tuple(
-        PolicyFinding(
-            level="deny",
-            rule=UNREADABLE,
-            message=problem.message,
-            origin="document",
-            file=problem.file,
-            line=problem.line,
-            column=problem.column,
-            path=problem.path,
-            fix=problem.hint,
+    # Ours have been held to the schemas already.
+    typed = bool(question.policies) or any(map(_is_policy, objects))
+    for policies in beside:
+        report = check(
+            objects,
+            policies=policies.documents,
+            user=user,
+            operation=question.operation.value,
+            typed=typed,
         )
-        for problem in problems
-    )
+        report = without_secrets(report, [*objects, *policies.documents])
+        findings = report.findings
+        if policies.environment:
+            findings = tuple(map(policies.environment.placed, findings))
+        found.reports.append(replace(report, findings=(*policies.problems, *findings)))
+        found.sources.extend(policies.sources)
+
+
+def _judge_environment(environment: ReadEnvironment, extra: Sequence[Document], found: _Found) -> None:
+    from cli.policy_environments import judge
+
+    found.reports.append(judge(environment, extra))
+    found.sources.append(relative(str(environment.path)))
+
+
+def _judge_together(environments: Sequence[ReadEnvironment], found: _Found) -> None:
+    from cli.policy_environments import judge_together
+
+    found.reports.append(judge_together(environments))
 
 
 def _gather(reports: Sequence[Report]) -> Report:
-    """All reports as one. A policy that matched something anywhere is not one that matched nothing."""
+    """All reports as one. A policy that matched something anywhere is not one that matched nothing, and what
+    is wrong with a policy is said once."""
     matched: dict[str, int] = {}
     for report in reports:
         for name, count in report.matched.items():
             matched[name] = matched.get(name, 0) + count
-    findings = [
-        finding
-        for report in reports
-        for finding in report.findings
-        if not (finding.rule == UNMATCHED and finding.object and matched.get(finding.object.name))
-    ]
-    return Report(
-        tuple(findings),
-        sum(report.objects for report in reports),
-        sum(report.evaluations for report in reports),
-        matched,
-    )
+    objects = sum(report.objects for report in reports)
+    findings: list[PolicyFinding] = []
+    said: set[tuple[object, ...]] = set()
+    for finding in (finding for report in reports for finding in report.findings):
+        if is_idle(finding) and (not objects or (finding.object and matched.get(finding.object.name))):
+            continue
+        if finding.origin == "engine":
+            key = (finding.rule, finding.object, finding.file, finding.line, finding.path, finding.message)
+            if key in said:
+                continue
+            said.add(key)
+        findings.append(finding)
+    return Report(tuple(findings), objects, sum(report.evaluations for report in reports), matched)

@@ -85,12 +85,11 @@ def _print(folder: Path, tested: list[Tested], stray: tuple[Failure, ...], mutat
         rows = [row[:3] + row[5:] for row in rows]
     print_table(columns, rows, right=("good", "bad", "mutants", "unnoticed"))
     for one in tested:
+        named = one_line(one.suite.name)
         for failure in one.failures:
-            print(f"\n{one_line(one.suite.name)}: {_said(failure)}")
+            print(f"\n{named}: {_said(failure)}")
         for mutant in one.mutation.unnoticed if one.mutation else ():
-            print(
-                f"\n{one_line(one.suite.name)}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}"
-            )
+            print(f"\n{named}: {mutant.path}: no fixture notices this: {one_line(mutant.what)}")
             if mutant.expression:
                 print(f"  {one_line(' '.join(mutant.expression.split()))}")
     for failure in stray:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 UNMATCHED = "unmatched-policy"
 """The engine's rule for policies that were evaluated on no object."""
+UNPARAMETERISED = "missing-parameter"
+"""The engine's rule for policies that were applied to no object for want of a parameter."""
 
 
 class Output(StrEnum):
@@ -74,6 +76,11 @@ def write(check: Check, output: Output, stream: TextIO | None = None) -> None:
 def is_unmatched(finding: PolicyFinding) -> bool:
     """Whether it only says that a policy matched nothing, which is told apart from what is wrong."""
     return finding.rule == UNMATCHED and finding.level == "audit"
+
+
+def is_idle(finding: PolicyFinding) -> bool:
+    """Whether it only says that a policy was applied to nothing, whatever the reason."""
+    return finding.rule in (UNMATCHED, UNPARAMETERISED) and finding.level == "audit"
 
 
 def place(finding: PolicyFinding) -> str:

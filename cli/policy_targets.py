@@ -7,6 +7,7 @@ folder may hold both.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -15,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.findings import UsageError
+from policies.engine.documents import Document, is_not_kubernetes, read_files, read_text
 
 if TYPE_CHECKING:
     from gpupool.findings import Finding
-    from policies.engine.documents import Document
 
 STDIN, STDIN_NAME = "-", "stdin"
 """As a target, and as the file of a finding."""
@@ -48,38 +49,67 @@ def sort_targets(targets: Sequence[str]) -> Targets:
         path = Path(target)
         if target == STDIN:
             continue
+        if not target:
+            raise UsageError("'': an empty target; name an environment, a folder or a file")
         environment = _environment(target)
         if environment:
             environments.append(environment)
-        elif path.is_dir():
-            manifests.append(path)
+        elif path.is_file() and _is_environment(path):
+            environments.append(path)
         elif path.exists():
-            (environments if _is_environment(path) else manifests).append(path)
+            manifests.append(path)
         else:
             raise UsageError(
                 f"{target}: no such environment, folder or file; name an environment "
                 f"({_known()}), a folder or a file of manifests, or - for standard input"
             )
-    return Targets(tuple(environments), tuple(manifests), STDIN in targets)
+    # One that is named twice is judged once; a pipe could not even be read again.
+    return Targets(tuple(dict.fromkeys(environments)), tuple(dict.fromkeys(manifests)), STDIN in targets)
 
 
 def read_manifests(targets: Targets) -> tuple[list[Document], list[Finding]]:
-    """Every object of the manifests and of standard input, and what could not be read."""
-    from policies.engine.documents import read_files, read_text
+    """Every object of the manifests and of standard input, and what could not be read.
 
-    documents, findings = read_files(targets.manifests) if targets.manifests else ([], [])
+    Raises UsageError for a target that holds no manifest at all.
+    """
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    for path in targets.manifests:
+        read, unread = read_files([path])
+        if not read and all(_is_nothing(finding, path) for finding in unread):
+            raise _nothing(str(path))
+        documents += read
+        findings += unread
     if targets.stdin:
-        try:
-            text = sys.stdin.buffer.read().decode()
-        except UnicodeDecodeError as error:
-            raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
-        more, unread = read_text(text, STDIN_NAME)
-        documents, findings = [*documents, *more], [*findings, *unread]
+        read, unread = _read_stdin()
+        if not (read or unread):
+            raise _nothing("standard input")
+        documents += read
+        findings += unread
     beside = _beside_objects(findings)
     if beside:
         documents = [document for document in documents if Path(document.file) not in beside]
         findings = [finding for finding in findings if Path(finding.file) not in beside]
     return documents, findings
+
+
+def _read_stdin() -> tuple[list[Document], list[Finding]]:
+    try:
+        text = sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input: not UTF-8 at byte {error.start}; send YAML or JSON") from None
+    return read_text(text, STDIN_NAME)
+
+
+def _nothing(target: str) -> UsageError:
+    return UsageError(f"{target}: nothing to judge; name what holds manifests")
+
+
+def _is_nothing(finding: Finding, target: Path) -> bool:
+    """Whether a finding only says that a target, which can be read, holds no manifest."""
+    if is_not_kubernetes(finding):
+        return True
+    return target.is_dir() and finding.file == str(target) and os.access(target, os.R_OK | os.X_OK)
 
 
 def _beside_objects(findings: list[Finding]) -> set[Path]:

@@ -28,7 +28,7 @@ def write(check: Check, stream: TextIO) -> None:
         head = _head(finding, level, rule, colour)
         stream.write("\n".join([head, *(f"{' ' * level}  {line}" for line in _details(finding)), "", ""]))
     idle = [name for name, matched in check.report.matched.items() if not matched]
-    if idle:
+    if idle and check.report.objects:
         stream.write(f"note: {_policies(len(idle))} matched nothing here: {', '.join(sorted(idle))}\n")
     stream.write(f"{summary(check)}\n")
 
@@ -56,6 +56,9 @@ def summary(check: Check) -> str:
     source = f" from {', '.join(check.policies_from)}" if check.policies_from else ""
     objects = f"{report.objects} object{'' if report.objects == 1 else 's'}"
     policies = _policies(len(report.matched))
+    if report.matched and not report.objects:
+        compiled = f"{policies} compile{'s' if len(report.matched) == 1 else ''}"
+        return f"{', '.join(counts) or 'fine'}: {objects}; {compiled} ({check.seconds:.1f} s)"
     return f"{', '.join(counts) or 'fine'}: {objects}, {policies}{source} ({check.seconds:.1f} s)"
 
 

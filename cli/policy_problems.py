@@ -1,0 +1,57 @@
+"""What could not be read, as findings of a `policy check`: told in every output, with its place.
+
+Reads nothing, and knows only errors and findings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpupool.findings import Finding, GpupoolError
+from policies.engine.documents import is_not_kubernetes
+from policies.engine.outcome import PolicyFinding
+
+UNREADABLE = "unreadable"
+"""The rule under which files that can't be read are reported."""
+NOT_KUBERNETES = "not-kubernetes"
+"""The rule under which files in a folder are reported that seem to be another tool's."""
+_PLACE = re.compile(r"(?P<file>[^:]+)(:(?P<line>[0-9]+):(?P<column>[0-9]+))?: (?P<message>.*)", re.DOTALL)
+
+
+def unreadable(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:
+    """A denial for each, and a warning for what is probably no manifest at all."""
+    return tuple(
+        PolicyFinding(
+            level="warn" if is_not_kubernetes(problem) else "deny",
+            rule=NOT_KUBERNETES if is_not_kubernetes(problem) else UNREADABLE,
+            message=problem.message,
+            origin="document",
+            file=problem.file,
+            line=problem.line,
+            column=problem.column,
+            path=problem.path,
+            fix=problem.hint,
+        )
+        for problem in problems
+    )
+
+
+def refused(error: GpupoolError, path: Path) -> PolicyFinding:
+    """An error that keeps the environment at `path` from being judged, at the file that its text names."""
+    text = str(error)
+    match = _PLACE.fullmatch(text)
+    if match is None or not Path(match["file"]).is_file():
+        return PolicyFinding("deny", UNREADABLE, text, origin="document", file=str(path))
+    message, _, fix = match["message"].rpartition("; ")
+    return PolicyFinding(
+        level="deny",
+        rule=UNREADABLE,
+        message=message or fix,
+        origin="document",
+        file=match["file"],
+        line=int(match["line"] or 0),
+        column=int(match["column"] or 0),
+        fix=fix if message else "",
+    )
