@@ -14,6 +14,7 @@ import yaml
 from gpupool.resolve import read_plan
 from infra.policy_gate import PolicyRefusalError, judge, require, shown
 from policies.engine.documents import from_bodies
+from policies.engine.redaction import WITHHELD
 
 TODAY = date(2026, 6, 1)
 POOL: dict[str, Any] = {
@@ -130,7 +131,7 @@ def test_what_a_secret_holds_is_not_told() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": where, "data": {"token": "aHVudGVyMi0yMg=="}}
     report = judge(read_plan("homelab"), TODAY, from_bodies([policy, binding, secret], "extra"))
     found = [finding for finding in report.findings if finding.rule == "never-any"]
-    assert {finding.message for finding in found} == {"psst: ***"}
+    assert {finding.message for finding in found} == {f"none here ({WITHHELD})"}
     assert "aHVudGVyMi0yMg==" not in str(report)
 
 
