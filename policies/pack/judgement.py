@@ -51,7 +51,7 @@ def violations(
     shipped, unreadable = read_files(list(files))
     urns = {_identity(item.body): item.urn for item in objects}
     policies = [document for document in shipped if _identity(document.body) not in urns]
-    report = without_secrets(check(documents, policies=policies), documents)
+    report = without_secrets(check(documents, policies=policies), [*documents, *policies])
     return [
         *(Violation("deny", str(finding), None) for finding in unreadable),
         *(_violation(finding, urns) for finding in report.findings if finding.rule not in _LEFT_OUT),
