@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from cli.policy_outputs import is_unmatched, one_line, relative
+from cli.policy_outputs import is_idle, one_line, relative
 from cli.policy_text import summary
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _COMMANDS = {"deny": "error", "warn": "warning", "audit": "notice"}
 
 def write(check: Check, stream: TextIO) -> None:
     """Write one command for each finding, and the summary as plain text."""
-    findings = [finding for finding in check.findings if not is_unmatched(finding)]
+    findings = [finding for finding in check.findings if not is_idle(finding)]
     for level, command in _COMMANDS.items():
         for finding in findings:
             if finding.level == level:

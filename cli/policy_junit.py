@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from cli.policy_outputs import is_unmatched, place, relative
+from cli.policy_outputs import idle_policies, is_idle, place, relative
 from cli.policy_text import VALUE_WIDTH
 from cli.policy_values import spell
 
@@ -25,12 +25,13 @@ def write(check: Check, stream: TextIO) -> None:
     """Write one `testsuites` document."""
     suites: dict[str, list[PolicyFinding]] = {name: [] for name in sorted(check.report.matched)}
     for finding in check.findings:
-        if is_unmatched(finding):
+        if is_idle(finding):
             continue  # its suite has a case that was skipped
         suites.setdefault(finding.rule, []).append(finding)
+    idle = idle_policies(check)
     root = Element("testsuites", name="gpupool policy check", time=f"{check.seconds:.3f}")
     for name, findings in suites.items():
-        _suite(root, name, findings, check.report.matched.get(name))
+        _suite(root, name, findings, idle.get(name, ""))
     for attribute in ("tests", "failures", "skipped"):
         root.set(attribute, str(sum(int(suite.get(attribute, "0")) for suite in root)))
     root.set("errors", "0")
@@ -40,7 +41,7 @@ def write(check: Check, stream: TextIO) -> None:
     stream.write("\n")
 
 
-def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], matched: int | None) -> None:
+def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], idle: str) -> None:
     suite = SubElement(root, "testsuite", name=_clean(name))
     cases: dict[tuple[str, str], list[PolicyFinding]] = {}
     for finding in findings:
@@ -53,8 +54,8 @@ def _suite(root: Element, name: str, findings: Sequence[PolicyFinding], matched:
         _result(case, found)
     if not cases:
         case = SubElement(suite, "testcase", classname=_clean(name), name="every object", time="0")
-        if matched == 0:
-            SubElement(case, "skipped", message="the policy matched no object")
+        if idle:
+            SubElement(case, "skipped", message=_clean(f"the policy {idle}"))
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(len(suite.findall("testcase/failure"))))
     suite.set("errors", "0")

@@ -23,6 +23,7 @@ UNMATCHED = "unmatched-policy"
 """The engine's rule for policies that were evaluated on no object."""
 UNPARAMETERISED = "missing-parameter"
 """The engine's rule for policies that were applied to no object for want of a parameter."""
+NO_MATCH = "matched no object"
 
 
 class Output(StrEnum):
@@ -73,14 +74,18 @@ def write(check: Check, output: Output, stream: TextIO | None = None) -> None:
     cast("Callable[[Check, TextIO], None]", module.write)(check, stream or sys.stdout)
 
 
-def is_unmatched(finding: PolicyFinding) -> bool:
-    """Whether it only says that a policy matched nothing, which is told apart from what is wrong."""
-    return finding.rule == UNMATCHED and finding.level == "audit"
-
-
 def is_idle(finding: PolicyFinding) -> bool:
-    """Whether it only says that a policy was applied to nothing, whatever the reason."""
+    """Whether it only says that a policy was applied to nothing, which is told apart from what is wrong."""
     return finding.rule in (UNMATCHED, UNPARAMETERISED) and finding.level == "audit"
+
+
+def idle_policies(check: Check) -> dict[str, str]:
+    """The policies that were applied to nothing, by name, and why: `NO_MATCH` or what is missing."""
+    reasons = {name: NO_MATCH for name, matched in check.report.matched.items() if not matched}
+    for finding in check.report.findings:
+        if finding.rule == UNPARAMETERISED and finding.object and finding.object.name in reasons:
+            reasons[finding.object.name] = finding.message
+    return dict(sorted(reasons.items()))
 
 
 def place(finding: PolicyFinding) -> str:

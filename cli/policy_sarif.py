@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
-from cli.policy_outputs import is_unmatched, relative
+from cli.policy_outputs import idle_policies, is_idle, relative
 from cli.policy_values import json_values
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def write(check: Check, stream: TextIO) -> None:
     """Write a log with one run."""
     from gpupool import __version__
 
-    findings = [finding for finding in check.findings if not is_unmatched(finding)]
+    findings = [finding for finding in check.findings if not is_idle(finding)]
     rules = _rules(findings, check.report.matched)
     indexes = {rule["id"]: index for index, rule in enumerate(rules)}
     run = {
@@ -63,11 +63,10 @@ def _rule(name: str, finding: PolicyFinding | None) -> dict[str, Any]:
 
 
 def _invocation(check: Check) -> dict[str, Any]:
-    """That a policy matched nothing is said about the run: as a result it would be an alert to be fixed."""
+    """That a policy was applied to nothing is said of the run: a result would be an alert to be fixed."""
     notes = [
-        {"level": "note", "message": {"text": f"The policy {name} matched no object."}}
-        for name, matched in sorted(check.report.matched.items())
-        if not matched
+        {"level": "note", "message": {"text": f"The policy {name} {reason}."}}
+        for name, reason in idle_policies(check).items()
     ]
     return {"executionSuccessful": True, **({"toolExecutionNotifications": notes} if notes else {})}
 

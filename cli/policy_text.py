@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from cli.policy_outputs import is_unmatched, one_line, place
+from cli.policy_outputs import NO_MATCH, idle_policies, is_idle, one_line, place
 from cli.policy_values import spell
 
 if TYPE_CHECKING:
@@ -21,16 +21,26 @@ VALUE_WIDTH = 200
 def write(check: Check, stream: TextIO) -> None:
     """Print every finding and the summary. Colour only where `stream` is a terminal."""
     colour = stream.isatty()
-    findings = [finding for finding in check.findings if not is_unmatched(finding)]
+    findings = [finding for finding in check.findings if not is_idle(finding)]
     level = max([len(finding.level) for finding in findings], default=0)
     rule = max([len(finding.rule) for finding in findings], default=0)
     for finding in findings:
         head = _head(finding, level, rule, colour)
         stream.write("\n".join([head, *(f"{' ' * level}  {line}" for line in _details(finding)), "", ""]))
-    idle = [name for name, matched in check.report.matched.items() if not matched]
-    if idle and check.report.objects:
-        stream.write(f"note: {_policies(len(idle))} matched nothing here: {', '.join(sorted(idle))}\n")
+    if check.report.objects:
+        stream.writelines(f"note: {line}\n" for line in _idle(check))
     stream.write(f"{summary(check)}\n")
+
+
+def _idle(check: Check) -> Iterator[str]:
+    """The policies that were applied to nothing, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in idle_policies(check).items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items()):
+        missing = f"not applied, {reason.removeprefix('was not applied: ')}"
+        said = "matched nothing here" if reason == NO_MATCH else missing
+        yield one_line(f"{_policies(len(names))} {said}: {', '.join(names)}")
 
 
 def _policies(count: int) -> str:
@@ -46,7 +56,7 @@ def summary(check: Check) -> str:
             (check.count("deny"), "denied", "denied"),
             (check.count("warn"), "warning", "warnings"),
             (
-                sum(one.level == "audit" and not is_unmatched(one) for one in report.findings),
+                sum(one.level == "audit" and not is_idle(one) for one in report.findings),
                 "audited",
                 "audited",
             ),

@@ -19,7 +19,7 @@ import pytest
 
 from cli.policy_outputs import Check, Output, write
 from policies.engine.outcome import ObjectRef
-from tests.unit.cli.policy_sample import DENIED, WARNED, clean, sample
+from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
 
 HERE = Path(__file__).parent
 GOLDEN = Path(__file__).parents[2] / "golden" / "policy_outputs"
@@ -237,3 +237,26 @@ def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output:
     text = written(sample(ugly), output)
     assert "\x1b" not in text
     assert not any(line.startswith("::stop") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("output", Output)
+def test_a_policy_without_its_parameter_is_told_of_like_one_that_matched_nothing(output: Output) -> None:
+    message = "was not applied: no ConfigMap pools is given as its parameter"
+    missing = replace(UNMATCHED, rule="missing-parameter", message=message)
+    text = written(sample(missing, WARNED), output)
+    if output is Output.text:
+        assert "note: 1 policy not applied, no ConfigMap pools is given as its parameter: idle\n" in text
+        assert "audit" not in text
+    elif output is Output.github:
+        assert "notice" not in text
+    elif output is Output.sarif:
+        (run,) = json.loads(text)["runs"]
+        notes = run["invocations"][0]["toolExecutionNotifications"]
+        assert notes == [{"level": "note", "message": {"text": f"The policy idle {message}."}}]
+        assert [result["ruleId"] for result in run["results"]] == ["job-budget"]
+    elif output is Output.junit:
+        skipped = ElementTree.fromstring(text).find("testsuite[@name='idle']/testcase/skipped")
+        assert skipped is not None
+        assert skipped.get("message") == f"the policy {message}"
+    else:
+        assert [one["policy"] for one in json.loads(text)["findings"]] == ["job-budget", "missing-parameter"]
