@@ -1,4 +1,4 @@
-"""A waiver of the environment file holds in the cluster and offline alike, and only where and while it should."""
+"""A waiver of the environment file holds in the cluster and offline alike, where and while it should."""
 
 from __future__ import annotations
 
