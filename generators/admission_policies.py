@@ -24,6 +24,8 @@ EVERYWHERE = "Everywhere"
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """Label that the API server puts on every namespace."""
 _STRICTNESS: tuple[Action, ...] = ("audit", "warn", "deny")
+_KNOWN = tuple(action.capitalize() for action in _STRICTNESS)
+"""The same as Kubernetes writes them."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -56,20 +58,18 @@ def _bound(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:
 
 def _actions(written: Sequence[str], policy: str, policies: Policies, waivers: Sequence[Waiver]) -> list[str]:
     """What happens on a violation. The default weakens and never strengthens; an override is exact. Audit
-    that stands beside the main action stays."""
+    that stands beside the main action stays, and so does what is no action, for the check to refuse."""
+    if any(action not in _KNOWN for action in written):
+        return list(written)
     wanted = policies.overrides.get(policy)
     if wanted is None:
-        mildest = min(_rank(policies.default), max((_rank(action.lower()) for action in written), default=0))
+        strictest = max((_KNOWN.index(action) for action in written), default=0)
+        mildest = min(_STRICTNESS.index(policies.default), strictest)
         wanted = _STRICTNESS[mildest]
     if any(waiver.namespace is None for waiver in waivers):
         wanted = "audit"
     beside = ["Audit"] if len(written) > 1 and "Audit" in written and wanted != "audit" else []
     return [wanted.capitalize(), *beside]
-
-
-def _rank(action: str) -> int:
-    """How strict an action is; one that Kubernetes does not know is as lax as can be."""
-    return next((rank for rank, known in enumerate(_STRICTNESS) if known == action), 0)
 
 
 def _without(match: Mapping[str, Any], namespaces: Sequence[str]) -> dict[str, Any]:

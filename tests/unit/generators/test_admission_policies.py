@@ -93,6 +93,8 @@ def test_every_shipped_policy_is_rendered_as_it_is_written() -> None:
         ("warn", ["Audit"], ["Audit"]),
         ("audit", ["Deny"], ["Audit"]),
         ("audit", ["Warn", "Audit"], ["Audit"]),
+        ("warn", ["Denied"], ["Denied"]),
+        ("warn", ["deny"], ["deny"]),
     ],
 )
 def test_the_default_weakens_and_never_strengthens(
