@@ -262,7 +262,6 @@ def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
 def _finding(
     policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
 ) -> PolicyFinding:
-    metadata = document.body.get("metadata") or {}
     path = ".".join(part for part in (path, decision.path) if part)
     line, column = document.position(path)
     message = decision.message
@@ -273,12 +272,7 @@ def _finding(
         rule=policy.name,
         message=message,
         binding=binding.name if binding else None,
-        object=ObjectRef(
-            str(document.body.get("apiVersion", "")),
-            str(document.body.get("kind", "")),
-            metadata.get("namespace"),
-            str(metadata.get("name") or metadata.get("generateName") or ""),
-        ),
+        object=ObjectRef.of(document.body),
         file=document.file,
         line=line,
         column=column,

@@ -24,6 +24,18 @@ class ObjectRef:
     namespace: str | None
     name: str
 
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> ObjectRef:
+        """The reference of an object; of one that is to get a name, the beginning of it."""
+        metadata = body.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        return cls(
+            str(body.get("apiVersion", "")),
+            str(body.get("kind", "")),
+            metadata.get("namespace"),
+            str(metadata.get("name") or metadata.get("generateName") or ""),
+        )
+
     def __str__(self) -> str:
         where = f"{self.namespace}/" if self.namespace else ""
         return f"{self.kind} {where}{self.name}"

@@ -118,20 +118,12 @@ def engine_finding(
 ) -> PolicyFinding:
     """A finding of the engine itself about a document."""
     line, column = document.position(path)
-    metadata = document.body.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    reference = ObjectRef(
-        str(document.body.get("apiVersion", "")),
-        str(document.body.get("kind", "")),
-        metadata.get("namespace"),
-        str(metadata.get("name") or metadata.get("generateName") or ""),
-    )
     return PolicyFinding(
         level,
         rule,
         message,
         origin="engine",
-        object=reference,
+        object=ObjectRef.of(document.body),
         file=document.file,
         line=line,
         column=column,

@@ -1,7 +1,6 @@
 """Whatever strings users choose: what the real kubectl reads from our YAML is what was meant.
 
-kubectl asks a server which kinds there are before it reads a file; a server of three fixed answers tells
-it of ConfigMaps, since it is the reading that is tested. GPUPOOL_FUZZ multiplies the number of strings.
+GPUPOOL_FUZZ multiplies the number of strings.
 """
 
 from __future__ import annotations
@@ -10,9 +9,7 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -21,6 +18,7 @@ from hypothesis import strategies as st
 
 from generators.emit import documents
 from infra.local import binaries
+from tests.kubectl import command_line
 
 Object = dict[str, Any]
 RUNS = 30 * int(os.environ.get("GPUPOOL_FUZZ", "1"))
@@ -46,27 +44,6 @@ anything = st.one_of(
     st.text("ab \n\t:#-", max_size=20),
     st.lists(st.sampled_from(AWKWARD), min_size=2, max_size=3).map("".join),
 )
-KINDS = {
-    "/api": {"kind": "APIVersions", "versions": ["v1"]},
-    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
-    "/api/v1": {
-        "kind": "APIResourceList",
-        "groupVersion": "v1",
-        "resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["create"]}],
-    },
-}
-
-
-class _Kinds(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        answer = KINDS.get(self.path.partition("?")[0])
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer or {}).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +54,8 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         if os.environ.get("CI"):
             pytest.fail("no kubectl; `gpupool local up` builds one")
         pytest.skip("no kubectl here; `gpupool local up` builds one")
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Kinds) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        cache = tmp_path_factory.mktemp("kubectl")
-        yield [str(program), f"--server=http://127.0.0.1:{server.server_port}", f"--cache-dir={cache}"]
-        server.shutdown()
+    with command_line(program, tmp_path_factory.mktemp("kubectl")) as command:
+        yield command
 
 
 def read_by(kubectl: list[str], text: str) -> list[Object]:

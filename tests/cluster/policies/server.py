@@ -49,17 +49,32 @@ class Server:
         name = body["metadata"].get("name")
         path = resource.collection(namespace) if operation == "CREATE" else resource.path(namespace, name)
         method = {"CREATE": "POST", "UPDATE": "PUT", "DELETE": "DELETE"}[operation]
-        headers: dict[str, Any] = {"Content-Type": "application/json", "Accept": "application/json"}
+        assert len(groups) <= 1, "one header per group is what the server wants; one group is enough here"
+        group = groups[0] if groups else None
+        sent = None if method == "DELETE" else body
+        return self.send(method, path, sent, user=user, group=group, dry_run=dry_run)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Object | None,
+        content_type: str = "application/json",
+        *,
+        user: str | None = None,
+        group: str | None = None,
+        dry_run: bool = True,
+    ) -> Answer:
+        """One request as it stands; `user` and `group` are impersonated."""
+        headers: dict[str, Any] = {"Content-Type": content_type, "Accept": "application/json"}
         if user:
             headers["Impersonate-User"] = user
-            # One header per group is what the server wants; urllib3 joins them otherwise.
-            if groups:
-                headers["Impersonate-Group"] = groups[0]
-                assert len(groups) == 1, "one group is enough here"
+        if group:
+            headers["Impersonate-Group"] = group
         self._access.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         url = self._access.server + path + ("?" + urlencode({"dryRun": "All"}) if dry_run else "")
         answer = self._access.client.rest_client.pool_manager.request(
-            method, url, body=b"" if method == "DELETE" else json.dumps(body).encode(), headers=headers
+            method, url, body=b"" if body is None else json.dumps(body).encode(), headers=headers
         )
         data = json.loads(answer.data)
         warnings = tuple(

@@ -12,9 +12,7 @@ import os
 import random
 import re
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ import pytest
 
 from policies.engine import plain_yaml
 from policies.engine.documents import read_files, read_text
+from tests.kubectl import command_line
 from tests.programs import require
 from tests.unit.policies.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.unit.policies.documents.random_manifests import any_text, plain_text
@@ -29,35 +28,13 @@ from tests.unit.policies.documents.random_manifests import any_text, plain_text
 Object = dict[str, Any]
 FILES_AT_ONCE = 400
 ROUNDS = int(os.environ.get("GPUPOOL_FUZZ", "1"))
-RESOURCES = [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["create"]}]
-KINDS = {
-    "/api": {"kind": "APIVersions", "versions": ["v1"]},
-    "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
-    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": RESOURCES},
-}
-
-
-class _Kinds(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        answer = KINDS.get(self.path.partition("?")[0])
-        self.send_response(200 if answer else 404)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer or {}).encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The command line of kubectl up to its verb."""
-    program = require("kubectl")["kubectl"]
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Kinds) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        cache = tmp_path_factory.mktemp("kubectl")
-        yield [str(program), f"--server=http://127.0.0.1:{server.server_port}", f"--cache-dir={cache}"]
-        server.shutdown()
+    with command_line(require("kubectl")["kubectl"], tmp_path_factory.mktemp("kubectl")) as command:
+        yield command
 
 
 def read_by(kubectl: list[str], folder: Path, texts: list[str]) -> dict[int, list[Object] | None]:
