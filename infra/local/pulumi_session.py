@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2  # type: ignore[import-untyped]
-from google.rpc import status_pb2  # type: ignore[import-untyped]
+from google.protobuf import any_pb2
+from google.rpc import status_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2
 
 from gpupool.findings import GpupoolError

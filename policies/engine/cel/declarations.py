@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from cel_expr_python import cel  # type: ignore[import-untyped]
+from cel_expr_python import cel
 
 from policies.engine.cel.conversions import CONVERSIONS
 from policies.engine.cel.dispatch import split_type

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
-from cel_expr_python import cel  # type: ignore[import-untyped]
+from cel_expr_python import cel
 
 from policies.engine.cel import refusals, validators
 from policies.engine.cel.checked_expression import read_tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.libraries import costs
