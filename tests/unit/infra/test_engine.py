@@ -45,19 +45,18 @@ def test_ctrl_c_during_a_short_command_ends_it(tmp_path: Path, monkeypatch: pyte
 
 
 def test_ctrl_c_before_the_engine_runs_is_not_lost(tmp_path: Path) -> None:
-    command = program(tmp_path, "sleep 20")
+    # `exec`: a child of the shell would outlive it and hold its pipes open, at times.
+    command = program(tmp_path, "exec sleep 20")
 
     def work() -> None:
         time.sleep(0.5)
         command.run([], str(tmp_path), {})
 
     told: list[str] = []
-    started = time.monotonic()
     ctrl_c(0.2)
     failure, interrupted = interruptible(work, command, told.append)
     assert interrupted
-    assert failure is not None
-    assert time.monotonic() - started < 5
+    assert f"code: -{signal.SIGINT.value}" in str(failure)
     assert told == ["stopping after what is under way (Ctrl-C again to stop at once)"]
 
 
