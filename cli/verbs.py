@@ -50,7 +50,8 @@ class _Commands(MutableMapping[str, Any]):
 def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
     """A group class for `typer.Typer(cls=...)` whose commands are `places`: name to module.
 
-    The module holds a function of the verb's name, or `app`, a Typer with verbs of its own.
+    The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or `app`,
+    a Typer with verbs of its own.
     """
 
     class LazyGroup(TyperGroup):
@@ -66,7 +67,7 @@ def _command(name: str, place: str) -> Any:
     module = import_module(place)
     around = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     around.callback()(lambda: None)
-    verb = getattr(module, name, None)
+    verb = getattr(module, name, None) or getattr(module, f"{name}_", None)
     if callable(verb):
         around.command(name)(verb)
     else:
