@@ -50,8 +50,8 @@ class _Commands(MutableMapping[str, Any]):
 def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
     """A group class for `typer.Typer(cls=...)` whose commands are `places`: name to module.
 
-    The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or `app`,
-    a Typer with verbs of its own.
+    The module holds a function of the verb's name (`assert_` where Python keeps the name for itself), or
+    `app`, a Typer with verbs of its own.
     """
 
     class LazyGroup(TyperGroup):

@@ -1,4 +1,4 @@
-"""What others wrote by hand -> an environment file: Karpenter objects, device-plugin and mig-parted files, clusters.
+"""What was written by hand, or is in a cluster -> an environment file.
 
 Pure: objects in, text and a list of what could not be carried over out. Nothing here reads files or clusters.
 """
