@@ -1,8 +1,8 @@
 """Everything that a report says, as frozen values: what the text, Markdown, HTML and JSON are all made from.
 
 Built by `report.build`; whoever writes a format reads these and computes nothing of its own but layout. Words
-that people read are already here, so that every format says the same. Lists are in the order in which they are
-to be shown. Nothing here prints, reads or asks.
+that people read are already here, so that every format says the same. Lists are in the order in which they
+are to be shown. Nothing here prints, reads or asks.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class NodeEffect:
     node_pool: str | None
     """Karpenter's NodePool, where that does it."""
     reason: str
-    """Why, in words, with the fields: `sharing.layout changes, so that nvidia.com/mig.config on its nodes does`."""
+    """Why, in words that name what changes: `label nvidia.com/mig.config changes from 7x1g.10gb to ...`."""
     what: str
-    """What happens, in a sentence for people: how many nodes, how many at a time, in which window, and their pods."""
+    """What happens, as a sentence: how many nodes, how many at a time, in which window, and their pods."""
     certain: bool
     """False where it hangs on what is not in the file, e.g. on the image that an alias stands for now."""
     nodes_max: int | None
@@ -107,7 +107,7 @@ class Risk:
 
     severity: Severity
     kind: str
-    """One word for machines and for the eye: drain, delete, cost, quota, policy, budget, waiver, operator ..."""
+    """One word for machines and for the eye: drain, delete, cost, quota, policy, budget, waiver ..."""
     text: str
     """One sentence."""
 

@@ -1,7 +1,7 @@
 """The vocabulary of changes: what a pool, a tenant or a cost was before and is after.
 
-Flat, frozen values, fit to be printed; `before` is None where there was nothing, `after` where nothing is left.
-Nothing is computed here but what follows from one value.
+Flat, frozen values, fit to be printed; `before` is None where there was nothing, `after` where nothing is
+left. Nothing is computed here but what follows from one value.
 """
 
 from __future__ import annotations
