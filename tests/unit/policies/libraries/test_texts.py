@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,10 +87,9 @@ def test_wrong_patterns(pattern: str, message: str) -> None:
     assert str(caught.value) == f"error parsing regexp: {message}"
 
 
-def test_a_pattern_built_to_explode_takes_no_time() -> None:
-    started = time.perf_counter()
+def test_a_pattern_built_to_explode_does_not() -> None:
+    """A matcher that goes back to try again would not end in this world's time."""
     assert find_all("a" * 50_000 + "!", "^(a+)+$") == []
-    assert time.perf_counter() - started < 2
 
 
 @pytest.mark.parametrize(
