@@ -1,9 +1,23 @@
-"""What all tests share: how a run ends, and which tests need programs that a laptop may lack."""
+"""What all tests share: how a run ends, and what hypothesis draws.
+
+No example has a deadline: how long one takes says more of the machine than of the code.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
+"""The same examples in every run of the same tests: what CI finds wrong is wrong on a laptop too, with CI=1.
+
+New ones are drawn wherever CI is not set; GPUPOOL_FUZZ multiplies some.
+"""
+settings.load_profile("reproducible" if os.environ.get("CI") else "here")
 
 
 def pytest_configure() -> None:
