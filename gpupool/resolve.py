@@ -71,7 +71,8 @@ def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) ->
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
     stem = file.stem if file.suffix == ".yaml" else None
-    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file))
+    folder = file.parent if file.is_file() else None
+    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file), folder)
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:

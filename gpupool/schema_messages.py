@@ -17,6 +17,8 @@ from gpupool.yaml_scalars import Unclear
 from gpupool.yaml_source import Loc, Source
 
 _PATTERNS = {
+    "pools|priorities": "a field's path that starts with pools, priorities, policies, queue, gpuOperator or "
+    "karpenter, such as pools.*.labels",
     "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
     "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',

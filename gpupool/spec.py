@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from gpupool.spec_cost import Cost
+from gpupool.spec_promotion import Promotion
 from gpupool.spec_services import Delivery, Monitoring, Policies, Queue
 from gpupool.spec_types import (
     AccountName,
@@ -302,5 +303,7 @@ class Environment(Model):
     """What is enforced."""
     delivery: Delivery = Delivery()
     """How objects reach the cluster."""
+    promotion: Promotion | None = None
+    """Where changes to the pools come from, and what may differ; absent: this environment is the first."""
     monitoring: Monitoring = Monitoring()
     """Metrics and dashboards."""

@@ -39,6 +39,8 @@ class Context:
     """Name of the file without .yaml; None where the text came from elsewhere."""
     policy_files: tuple[Path, ...]
     """Files of the policies that are in force."""
+    folder: Path | None
+    """Where the environment's file lies; None where the text came from elsewhere."""
 
     def gpu(self, key: str) -> GpuModel | None:
         """The GPU model of that key, None where the catalog has none."""
