@@ -1,0 +1,36 @@
+"""What of a cluster is not as its environment's file says, layer by layer, with reason and repair.
+
+CHECKS is the only place where a check is registered. Each is pure: it gets a Sight (plan, manifests, what the
+server holds, the time) and yields differences; none asks the server, none knows another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from generators.manifest import Bundle
+from gpupool.plan import Plan
+from operations.drift import objects
+from operations.drift.drift import LAYERS, Drift, Level
+from operations.drift.sight import Sight
+from operations.snapshot import Snapshot
+
+CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (objects.check,)
+
+
+def examine(
+    plan: Plan, bundle: Bundle, snapshot: Snapshot, now: datetime, env: str = ""
+) -> tuple[Drift, ...]:
+    """Every difference, layer by layer, what is wrong before what settles.
+
+    `env` is how commands name the environment; by its name unless told.
+    """
+    sight = Sight(plan, bundle, snapshot, now, env or plan.environment)
+    found = [drift for check in CHECKS for drift in check(sight)]
+    order = {layer: number for number, layer in enumerate(LAYERS)}
+    levels = {level: number for number, level in enumerate(Level)}
+    return tuple(sorted(found, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
+
+
+__all__ = ["CHECKS", "LAYERS", "Drift", "Level", "Sight", "examine"]

@@ -1,0 +1,197 @@
+"""A manifest against the live object: the fields that the manifest sets, and what others have added to them.
+
+Only fields of the manifest are compared, since defaults and status are the server's. A manifest of a kind of
+Kubernetes itself is first put into the form in which the server writes it (quantities, empty values); custom
+resources are stored as they are given. Nothing is asked of a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from infra.local.pulumi_diff import MISSING, Step
+from policies.engine.admission_view import as_admitted
+from policies.engine.canonical_text import quantity
+from policies.engine.kinds import Kinds
+
+Path = tuple[Step, ...]
+
+_KEYED = frozenset(
+    {"containers", "initContainers", "variables", "matchConditions", "volumes", "volumeMounts"}
+)
+"""Lists whose items the server tells apart by name (x-kubernetes-list-type: map; Kubernetes 1.36): others may
+add items, and the order means nothing."""
+_QUANTITIES = frozenset({"limits", "hard", "capacity", "requests", "defaultRequest", "default", "max", "min"})
+"""Mappings whose values are quantities: 1000m and 1 are one value."""
+_IDENTITY = ("apiVersion", "kind")
+_NAMES = ("name", "namespace")
+
+
+class Difference(NamedTuple):
+    """One field that is not as the manifest has it."""
+
+    path: Path
+    wanted: Any
+    """What the manifest has."""
+    found: Any
+    """What is there; MISSING where nothing is."""
+
+
+def differences(body: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Difference]:
+    """The fields of the manifest `body` that the live object does not have like that."""
+    form = body
+    if Kinds.builtin().resource(body["apiVersion"], body["kind"]) is not None:
+        form = as_admitted(dict(body), Kinds.builtin(), operation="UPDATE")
+    for key, value in body.items():
+        if key == "metadata":
+            for part in sorted(set(value) - set(_NAMES)):
+                there = live["metadata"].get(part, MISSING)
+                yield from _walk(value[part], form["metadata"].get(part, MISSING), there, (key, part))
+        elif key not in _IDENTITY:
+            yield from _walk(value, form.get(key, MISSING), live.get(key, MISSING), (key,))
+
+
+def _walk(ours: Any, form: Any, live: Any, path: Path) -> Iterator[Difference]:
+    """`ours` as the manifest says it, `form` as the server would write it."""
+    if form is MISSING or _empty(ours):
+        # The server leaves such a value out; and an empty mapping names no field that could differ.
+        if live is not MISSING and live and not isinstance(ours, Mapping):
+            yield Difference(path, ours, live)
+    elif isinstance(ours, Mapping):
+        known = live if isinstance(live, Mapping) else {}
+        inner = form if isinstance(form, Mapping) else {}
+        if live is MISSING and len(path) > 1:
+            yield Difference(path, ours, live)
+            return
+        for key, value in ours.items():
+            yield from _walk(value, inner.get(key, MISSING), known.get(key, MISSING), (*path, key))
+    elif isinstance(ours, list) and path[-1] in _KEYED and isinstance(live, list):
+        yield from _walk_items(ours, form, live, path)
+    elif not _same(form, live, path):
+        yield Difference(path, ours, live)
+
+
+def _walk_items(ours: list[Any], form: list[Any], live: list[Any], path: Path) -> Iterator[Difference]:
+    there = {item.get("name"): item for item in live}
+    for place, (item, inner) in enumerate(zip(ours, form, strict=True)):
+        found = there.get(item.get("name"), MISSING)
+        if found is MISSING:
+            yield Difference((*path, place), item, MISSING)
+        else:
+            yield from _walk(item, inner, found, (*path, place))
+
+
+def _same(wanted: Any, found: Any, path: Path) -> bool:
+    """Whether two values are one to the server. Lists are compared as a whole, as they are owned."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return all(
+            _same(wanted.get(key, MISSING), found.get(key, MISSING), (*path, key))
+            for key in {*wanted, *found}
+        )
+    if isinstance(wanted, list) and isinstance(found, list):
+        pairs = zip(wanted, found, strict=False)
+        return len(wanted) == len(found) and all(_same(one, other, path) for one, other in pairs)
+    if wanted is MISSING or found is MISSING:
+        return _empty(wanted) or _empty(found) or wanted is found
+    if isinstance(wanted, bool) or isinstance(found, bool):
+        return wanted is found
+    if wanted == found:
+        return True
+    if _QUANTITIES.intersection(str(step) for step in path):
+        return bool(quantity(wanted) == quantity(found))
+    return not isinstance(wanted, type(found)) and str(wanted) == str(found)
+
+
+def _empty(value: Any) -> bool:
+    return value is None or (isinstance(value, dict | list | str) and not value)
+
+
+class Ownership:
+    """Who set which field of an object, as its metadata.managedFields has it."""
+
+    def __init__(self, live: Mapping[str, Any]) -> None:
+        self._live = live
+        rows = live["metadata"].get("managedFields") or ()
+        self._rows = [row for row in rows if not row.get("subresource")]
+
+    def managers(self) -> frozenset[str]:
+        """Everybody who has set a field, of the status excepted."""
+        return frozenset(str(row.get("manager")) for row in self._rows)
+
+    def applied_by(self) -> frozenset[str]:
+        """Those who have applied the object as a whole (server-side apply)."""
+        return frozenset(str(row.get("manager")) for row in self._rows if row.get("operation") == "Apply")
+
+    def of(self, path: Path, but: str) -> tuple[str, str]:
+        """The manager that set the field last, `but` only if nobody else has, and when (empty: nobody)."""
+        holders = [row for row in self._rows if self._holds(row, path)]
+        others = [row for row in holders if row.get("manager") != but] or holders
+        if not others:
+            return "", ""
+        last = max(others, key=lambda row: str(row.get("time", "")))
+        return str(last.get("manager", "")), str(last.get("time", ""))
+
+    def _holds(self, row: Mapping[str, Any], path: Path) -> bool:
+        """Whether the field, the list that it is in, or something below it is the manager's."""
+        fields: Any = row.get("fieldsV1") or {}
+        live: Any = self._live
+        for step in path:
+            if isinstance(step, int):
+                item = live[step] if isinstance(live, list) and step < len(live) else {}
+                keys = [key for key in fields if key.startswith("k:") and f'"{_name(item)}"' in key]
+                if not keys:
+                    return True  # the list is one value
+                fields, live = fields[keys[0]], item
+                continue
+            if f"f:{step}" not in fields:
+                return False
+            fields = fields[f"f:{step}"]
+            live = live.get(step) if isinstance(live, Mapping) else None
+            if not fields or fields == {".": {}}:
+                return True
+        return True
+
+    def added(self, body: Mapping[str, Any], ours: frozenset[str]) -> Iterator[tuple[Path, str]]:
+        """Fields beside those of the manifest `body` that managers other than `ours` have set, with who."""
+        seen = set()
+        for row in self._rows:
+            manager = str(row.get("manager"))
+            if manager in ours:
+                continue
+            for path in _beside(row.get("fieldsV1") or {}, body, self._live, ()):
+                if path not in seen:
+                    seen.add(path)
+                    yield path, manager
+
+
+def _beside(fields: Mapping[str, Any], body: Any, live: Any, path: Path) -> Iterator[Path]:
+    """Paths in `fields` (fieldsV1) that `body` does not have; metadata and status are not looked at."""
+    for key, inner in fields.items():
+        if key == "." or (not path and key in ("f:metadata", "f:status")):
+            continue
+        step, mine, there = _step(key, body, live)
+        if step is None or there is MISSING:
+            continue
+        if mine is MISSING:
+            yield (*path, step)
+        elif inner:
+            yield from _beside(inner, mine, there, (*path, step))
+
+
+def _step(key: str, body: Any, live: Any) -> tuple[Step | None, Any, Any]:
+    """The step that a key of fieldsV1 stands for, and what is there in the manifest and in the object."""
+    if key.startswith("f:"):
+        name = key[2:]
+        mine = body.get(name, MISSING) if isinstance(body, Mapping) else MISSING
+        return name, mine, live.get(name, MISSING) if isinstance(live, Mapping) else MISSING
+    if key.startswith("k:") and isinstance(live, list):
+        for place, item in enumerate(live):
+            if f'"{_name(item)}"' in key:
+                items = body if isinstance(body, list) else []
+                return place, next((row for row in items if _name(row) == _name(item)), MISSING), item
+    return None, MISSING, MISSING
+
+
+def _name(item: Any) -> str:
+    return str(item.get("name", "")) if isinstance(item, Mapping) else ""

@@ -1,0 +1,69 @@
+"""One difference between the cluster and the file, as all layers tell it. A value, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Level(StrEnum):
+    """What a difference means for the verdict."""
+
+    drift = "drift"
+    """The cluster is not what the file says, and will not become so by itself: exit 1."""
+    settling = "settling"
+    """Somebody is at work on it: nothing to do yet."""
+    warning = "warning"
+    """As the file says, and worth a look."""
+
+
+LAYERS: Mapping[str, str] = {
+    "objects": "objects that the file amounts to",
+    "nodes": "nodes of the pools",
+    "slices": "slices that nodes offer",
+    "karpenter": "Karpenter's pools, overlays and node claims",
+    "tenants": "tenants' namespaces and quotas",
+    "policies": "policies in the cluster",
+    "others": "other tools at the same objects",
+}
+"""Layer -> what it is about, in the order in which they are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One difference, with its reason and the command that mends it."""
+
+    layer: str
+    """One of LAYERS."""
+    kind: str
+    """Which kind of difference, as `missing`; a key of docs/assert.md."""
+    object: str
+    """What it is about, as `NodePool research-a100` or `Node ip-10-0-0-7`."""
+    reason: str
+    """What is wrong and, as far as can be seen, why."""
+    repair: str
+    """The command that mends it, or what to do where no command can."""
+    level: Level = Level.drift
+    path: str = ""
+    """The field, where it is about one."""
+    wanted: Any = None
+    found: Any = None
+    by: str = ""
+    """Who set the field: a name of metadata.managedFields."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Stable keys for `--format json`."""
+        return {
+            "layer": self.layer,
+            "kind": self.kind,
+            "level": str(self.level),
+            "object": self.object,
+            "path": self.path,
+            "wanted": self.wanted,
+            "found": self.found,
+            "by": self.by,
+            "reason": self.reason,
+            "repair": self.repair,
+        }

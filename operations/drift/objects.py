@@ -1,0 +1,200 @@
+"""Every object of the file is in the cluster as the file has it, and none of ours beside them.
+
+Ours are objects that carry our labels for this environment, or that were applied under our name. What belongs
+to whom is told by kind: quotas to the tenants' layer, overlays to Karpenter's, and so on. Nodes that existed
+before are `nodes`' concern, charts `operator`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generators.manifest import Manifest
+from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.plan import ENVIRONMENT_LABEL
+from infra.apply import FIELD_MANAGER
+from infra.field_changes import FieldChange
+from infra.local.pulumi_diff import MISSING, format_path
+from operations.drift import repair
+from operations.drift.comparison import Difference, Ownership, differences
+from operations.drift.drift import Drift, Level
+from operations.drift.meaning import consequence, layer_of
+from operations.drift.sight import Sight, going
+from operations.snapshot import Object, labels
+
+_NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
+"""Kinds that carry our labels without being made by us."""
+_ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+"""Kinds that a field more can switch off."""
+_CREATED_SECONDS = 60.0
+"""An object that somebody deletes and makes again is away for moments; a namespace takes seconds to go
+(namespace controller, Kubernetes 1.36). After a minute a deletion is told as one."""
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """Objects that are missing, changed, added to, or too many."""
+    wanted = [m for m in sight.bundle if not (m.patch and m.kind == "Node")]
+    lost_namespaces = {
+        m.name for m in wanted if m.kind == "Namespace" and not sight.snapshot.find("v1", "Namespace", m.name)
+    }
+    lost_kinds: dict[tuple[str, str], list[Manifest]] = {}
+    for manifest in wanted:
+        kind = (manifest.api_version, manifest.kind)
+        live = sight.snapshot.find(*kind, manifest.name, manifest.namespace)
+        if kind in sight.snapshot.unknown:
+            lost_kinds.setdefault(kind, []).append(manifest)
+        elif live is None:
+            if manifest.namespace not in lost_namespaces:
+                yield _missing(sight, manifest, wanted)
+        elif going(live):
+            yield _going(sight, manifest, live)
+        else:
+            yield from _changed(sight, manifest, live)
+    for kind, manifests in lost_kinds.items():
+        yield _unknown_kind(sight, kind, manifests)
+    yield from _extra(sight, wanted)
+
+
+def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
+    inside = sum(1 for other in wanted if manifest.kind == "Namespace" and other.namespace == manifest.name)
+    reason = "it is not in the cluster" + (f", nor are the {inside} objects in it" if inside else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="missing",
+        object=str(manifest),
+        reason=_because(reason, consequence(manifest, "missing")),
+        repair=repair.mend(sight.env),
+    )
+
+
+def _unknown_kind(sight: Sight, kind: tuple[str, str], manifests: list[Manifest]) -> Drift:
+    names = ", ".join(manifest.name for manifest in manifests[:3]) + (", ..." if len(manifests) > 3 else "")
+    return Drift(
+        layer=layer_of(manifests[0]),
+        kind="kind-unknown",
+        object=f"{kind[1]} {names}",
+        reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
+        repair=repair.mend(sight.env),
+    )
+
+
+def _going(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+    """Deleted, and not gone yet: finalizers, or what is still in a namespace."""
+    lasting = sight.since(live["metadata"]["deletionTimestamp"])
+    held = ", ".join(live["metadata"].get("finalizers") or live.get("spec", {}).get("finalizers") or ())
+    stuck = [
+        row.get("message", "")
+        for row in (live.get("status") or {}).get("conditions") or ()
+        if row.get("type", "").startswith("Namespace") and row.get("status") == "True"
+    ]
+    told = "; ".join(filter(None, stuck)) or (f"held by {held}" if held else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="going",
+        object=str(manifest),
+        reason=_because("somebody has deleted it and it is on its way out", told)
+        + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
+        repair=repair.all_of(
+            _wait_gone(manifest),
+            repair.mend(sight.env),
+        ),
+    )
+
+
+def _wait_gone(manifest: Manifest) -> str:
+    where = f"-n {manifest.namespace} " if manifest.namespace else ""
+    return f"kubectl {where}wait --for=delete {manifest.kind.lower()}/{manifest.name} --timeout=5m"
+
+
+def _changed(sight: Sight, manifest: Manifest, live: Object) -> Iterator[Drift]:
+    owners = Ownership(live)
+    for difference in differences(manifest.body, live):
+        yield _difference(sight, manifest, owners, difference)
+    if manifest.patch:
+        return
+    enforcing = manifest.kind in _ENFORCING
+    for path, manager in owners.added(manifest.body, sight.deliverers):
+        text = format_path(path)
+        reason = f"{text} was added by {manager}, the file does not have it"
+        yield Drift(
+            layer=layer_of(manifest),
+            kind="added",
+            object=str(manifest),
+            path=text,
+            by=manager,
+            reason=_because(reason, consequence(manifest, "added") if enforcing else ""),
+            repair=repair.remove_field(manifest.kind, manifest.name, manifest.namespace, path),
+            level=Level.drift if enforcing else Level.warning,
+        )
+
+
+def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
+    path, wanted, found = difference
+    text = format_path(path)
+    by, _ = owners.of(path, FIELD_MANAGER)
+    by = "" if by in sight.deliverers else by
+    change = FieldChange(text, wanted, None if found is MISSING else found)
+    reason = f"{change} in the cluster" + (f", set by {by}" if by else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="changed",
+        object=str(manifest),
+        path=text,
+        wanted=wanted,
+        found=None if found is MISSING else found,
+        by=by,
+        reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
+        repair=repair.mend(sight.env),
+    )
+
+
+def _extra(sight: Sight, wanted: list[Manifest]) -> Iterator[Drift]:
+    known = {(m.api_version, m.kind, m.namespace, m.name) for m in wanted}
+    gone = set()
+    for (api_version, kind), held in sight.snapshot.objects.items():
+        if kind in _NOT_OURS:
+            continue
+        for (namespace, name), live in held.items():
+            if (api_version, kind, namespace, name) in known or namespace in gone:
+                continue
+            if live["metadata"].get("ownerReferences") or not _is_ours(sight, live):
+                continue
+            if kind == "Namespace":
+                gone.add(name)
+            yield _too_many(sight, Manifest(live), live)
+
+
+def _is_ours(sight: Sight, live: Object) -> bool:
+    have = labels(live)
+    environment = have.get(ENVIRONMENT_LABEL)
+    if environment is not None:
+        return environment == sight.plan.environment and have.get(MANAGED_BY) == "gpupool"
+    return FIELD_MANAGER in Ownership(live).applied_by()
+
+
+def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+    kind, name, namespace = manifest.kind, manifest.name, manifest.namespace
+    applied = bool(Ownership(live).applied_by() & sight.deliverers)
+    consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
+    options = ("--allow-delete", f"Namespace/{name}") if consent else ()
+    if going(live):
+        reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
+    elif applied:
+        reason = "the file no longer has it, and it was not taken away"
+        command, level = repair.apply(sight.env, *options), Level.drift
+    else:
+        makers = ", ".join(sorted(Ownership(live).managers() - sight.deliverers)) or "somebody"
+        reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
+        command, level = repair.delete(kind, name, namespace), Level.drift
+    return Drift(
+        layer=layer_of(manifest),
+        kind="extra",
+        object=str(manifest),
+        reason=_because(reason, consequence(manifest, "extra")),
+        repair=command,
+        level=level,
+    )
+
+
+def _because(what: str, why: str) -> str:
+    return f"{what}: {why}" if why else what

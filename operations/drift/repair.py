@@ -1,0 +1,63 @@
+"""The commands that mend differences, as they are printed and as the tests run them.
+
+Nothing is run here. `up` alone would not see an edit by hand, because the engine compares the file with what
+it noted last; so `refresh` goes first.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+
+from infra.local.pulumi_diff import Step
+
+DEFAULT_KEY = "gpupool.default"
+
+
+def mend(env: str) -> str:
+    """Bring everything to what the file says, edits by hand included."""
+    name = shlex.quote(env)
+    return f"gpupool refresh {name} && gpupool up {name}"
+
+
+def apply(env: str, *options: str) -> str:
+    """Bring everything to what the file says, where nobody has touched what is there."""
+    return " ".join(["gpupool up", shlex.quote(env), *options])
+
+
+def delete(kind: str, name: str, namespace: str | None = None) -> str:
+    """Delete one object. `kind` as kubectl takes it."""
+    where = f"-n {shlex.quote(namespace)} " if namespace else ""
+    return f"kubectl {where}delete {kind.lower()} {shlex.quote(name)}"
+
+
+def remove_field(kind: str, name: str, namespace: str | None, path: Iterable[Step]) -> str:
+    """Take one field out of an object."""
+    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    patch = shlex.quote(json.dumps([{"op": "remove", "path": pointer}]))
+    where = f"-n {shlex.quote(namespace)} " if namespace else ""
+    return f"kubectl {where}patch {kind.lower()} {shlex.quote(name)} --type=json -p {patch}"
+
+
+def label(node: str, key: str, value: str | None) -> str:
+    """Set, or (None) remove, a label of a node."""
+    if value is None:
+        return f"kubectl label node {node} {key}-"
+    return f"kubectl label node {node} {key}={value} --overwrite"
+
+
+def taint(node: str, key: str, value: str, effect: str) -> str:
+    """Put a taint on a node, in the place of one with the same key and effect."""
+    text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+    return f"kubectl taint node {node} {text} --overwrite"
+
+
+def repartition(env: str, pool: str) -> str:
+    """Bring the pool's nodes to the file's layout or replicas, one after the other, jobs first."""
+    return f"gpupool repartition {shlex.quote(env)} {pool}"
+
+
+def all_of(*commands: str) -> str:
+    """One after the other, each only if the one before it went well."""
+    return " && ".join(commands)

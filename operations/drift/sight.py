@@ -1,0 +1,63 @@
+"""What every check gets to see, and the questions about time and state that several of them ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from generators.manifest import Bundle
+from gpupool.plan import Plan
+from infra.apply import FIELD_MANAGER
+from operations.snapshot import Object, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The file on one side, the cluster on the other."""
+
+    plan: Plan
+    bundle: Bundle
+    snapshot: Snapshot
+    now: datetime
+    env: str
+    """How the user names the environment, for commands."""
+
+    @property
+    def deliverers(self) -> frozenset[str]:
+        """Field managers under which the environment's own objects are applied."""
+        return frozenset({FIELD_MANAGER})
+
+    def age(self, thing: Object) -> float:
+        """Seconds since the object was made."""
+        return self.since(thing["metadata"].get("creationTimestamp"))
+
+    def since(self, moment: Any) -> float:
+        """Seconds since a time as Kubernetes writes it; 0 where there is none."""
+        if not isinstance(moment, str):
+            return 0.0
+        try:
+            then = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+        except ValueError:
+            return 0.0
+        return max(0.0, (self.now - then.astimezone(UTC)).total_seconds())
+
+
+def going(thing: Object) -> bool:
+    """Whether the object is being deleted."""
+    return bool(thing["metadata"].get("deletionTimestamp"))
+
+
+def condition(thing: Object, kind: str) -> Mapping[str, Any]:
+    """One entry of status.conditions by its type; empty where it is not there."""
+    rows = (thing.get("status") or {}).get("conditions") or ()
+    return next((row for row in rows if row.get("type") == kind), {})
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 40 s, 12 min, 5 h, 3 days."""
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
