@@ -14,7 +14,7 @@ import typer
 from cli.output import Format, FormatOption, print_json, print_table
 from gpupool.catalog import CatalogError, GpuModel, Mig, load_catalog, mig_resource
 from gpupool.findings import UsageError
-from gpupool.sharing import Placed, Verdict, maximal_layouts, verdict
+from gpupool.sharing import MigSharing, Verdict, maximal_layouts, verdict
 
 
 def mig(
@@ -125,7 +125,10 @@ def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -
                 print(f"  {spell(nearest)}")
         return
     print(f"{spell(layout)} fits on the {model.title}.\n")
-    print("\n".join(picture(model.mig.slots, found.placement)))
+    # Imported here, because start-up time is a figure that `make bench` holds.
+    from report.drawings import characters
+
+    print("\n".join(characters(model, MigSharing(layout))))
     print("\nEach GPU then offers:\n")
     print_table(
         ("resource", "count", "GiB each", "GPU share"),
@@ -147,22 +150,3 @@ def _print_caveat(mig: Mig) -> None:
 def spell(layout: Mapping[str, int]) -> str:
     """A layout as this command takes it: `3g.40gb=1 2g.20gb=2`."""
     return " ".join(f"{name}={count}" for name, count in layout.items())
-
-
-def picture(slots: int, placement: tuple[Placed, ...]) -> list[str]:
-    """The row of memory slices with each instance as a labelled block, as lines of text."""
-    taken = {slot for placed in placement for slot in range(placed.start, placed.start + placed.size)}
-    blocks = [(placed.start, placed.size, placed.profile) for placed in placement]
-    blocks += [(slot, 1, "free") for slot in range(slots) if slot not in taken]
-    blocks.sort()
-    # One slice is as wide as the tightest label needs: text, a blank on both sides, and the wall on its left.
-    width = max(-(-(len(label) + 3) // size) for _, size, label in blocks)
-    rule = "+" + "".join("-" * (size * width - 1) + "+" for _, size, _ in blocks)
-    labels = "|" + "".join(f" {label}".ljust(size * width - 1) + "|" for _, size, label in blocks)
-    numbers = "".join(f" {slot}".ljust(width) for slot in range(slots)).rstrip()
-    return [
-        f"memory slice  {numbers}",
-        f"              {rule}",
-        f"              {labels}",
-        f"              {rule}",
-    ]

@@ -8,9 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.mig import mig, picture
+from cli.mig import mig
 from gpupool.findings import UsageError
-from gpupool.sharing import Placed
 
 app = typer.Typer()
 app.command()(mig)
@@ -113,13 +112,10 @@ def test_wrong_use(arguments: tuple[str, ...], said: str) -> None:
     assert said in str(error)
 
 
-def test_the_picture_shows_what_stays_free() -> None:
-    assert picture(4, (Placed("2g.12gb", 0, 2), Placed("1g.6gb+me", 3, 1))) == [
-        "memory slice   0           1           2           3",
-        "              +-----------------------+-----------+-----------+",
-        "              | 2g.12gb               | free      | 1g.6gb+me |",
-        "              +-----------------------+-----------+-----------+",
-    ]
+def test_the_picture_shows_what_stays_unused() -> None:
+    said = run("a30", "2g.12gb=1", "1g.6gb+me=1").stdout
+    assert "| 2g.12gb           |1g.6gb+me|/////////|" in said
+    assert "Room for one more 1g.6gb." in said
 
 
 def test_help_shows_an_example() -> None:
