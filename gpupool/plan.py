@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from gpupool.catalog import GpuModel
+from gpupool.plan_delivery import Delivery
 from gpupool.plan_policies import Policies
 from gpupool.sharing import Sharing
 
@@ -316,6 +317,7 @@ class Plan:
     dcgm_interval: str
     queue_enabled: bool
     policies: Policies
+    delivery: Delivery
 
     def pool(self, name: str) -> Pool:
         """The pool of that name. Raises KeyError."""

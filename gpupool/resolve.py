@@ -7,7 +7,7 @@ The only maker of Plans. Reads files through `load` and adds no rule of its own:
 from __future__ import annotations
 
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gpupool import plan, spec
 from gpupool.capacity import (
@@ -22,6 +22,7 @@ from gpupool.catalog import Catalog, CatalogError, load_catalog
 from gpupool.checks import CHECKS, Context
 from gpupool.findings import Finding, SpecError
 from gpupool.load import Loaded, find_environment, load
+from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan_policies import Policies, PolicyLimits, Waiver
 from gpupool.policy_files import policy_files
 from gpupool.sharing import MigSharing, Sharing
@@ -177,6 +178,7 @@ def _plan(context: Context) -> plan.Plan:
         dcgm_interval=environment.monitoring.dcgm_interval,
         queue_enabled=environment.queue.enabled,
         policies=_policies(context),
+        delivery=_delivery(environment),
     )
 
 
@@ -231,4 +233,30 @@ def _policies(context: Context) -> Policies:
             budget_after_seconds=duration_seconds(limits.budget_after),
         ),
         files=context.policy_files,
+    )
+
+
+def _delivery(environment: spec.Environment) -> Delivery:
+    given = environment.delivery
+    if given.engine == "pulumi":
+        return PULUMI
+    argocd, flux = given.argocd, given.flux
+    asks = given.engine == "argocd"
+    server = argocd.destination.server or (None if argocd.destination.name else IN_CLUSTER)
+    return Delivery(
+        engine=given.engine,
+        repo=given.repo or "",
+        path=PurePosixPath(given.path or ".").as_posix(),
+        revision=given.revision,
+        on_removal=given.on_removal or ("confirm" if asks else "keep"),
+        argocd=ArgoCd(
+            namespace=argocd.namespace,
+            project=argocd.project or f"gpupool-{environment.metadata.name}",
+            server=server,
+            cluster=argocd.destination.name,
+            automated=argocd.automated,
+        )
+        if asks
+        else None,
+        flux=None if asks else Flux(flux.namespace, flux.interval, flux.secret, flux.service_account),
     )

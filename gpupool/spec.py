@@ -14,8 +14,9 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints
 
 from gpupool.spec_cost import Cost
+from gpupool.spec_delivery import Delivery
 from gpupool.spec_promotion import Promotion
-from gpupool.spec_services import Delivery, Monitoring, Policies, Queue
+from gpupool.spec_services import Monitoring, Policies, Queue
 from gpupool.spec_types import (
     AccountName,
     AmiAlias,

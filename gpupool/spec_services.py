@@ -1,4 +1,4 @@
-"""What runs beside the pools, as sections of the environment file: queue, policies, delivery, monitoring.
+"""What runs beside the pools, as sections of the environment file: queue, policies, monitoring.
 
 As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
 """
@@ -94,17 +94,6 @@ class Policies(Model):
     """Exceptions that end."""
     limits: PolicyLimits = PolicyLimits()
     """What policies hold workloads to, where sites differ."""
-
-
-class Delivery(Model):
-    engine: Literal["pulumi", "argocd", "flux"] = "pulumi"
-    """Who brings the objects to the cluster."""
-    repo: str | None = None
-    """Repository with the rendered files (argocd, flux)."""
-    path: str | None = None
-    """Folder of this environment's files in it."""
-    revision: str = "main"
-    """Branch, tag or commit."""
 
 
 class Monitoring(Model):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpupool.checks import labels, names, operator, policies, pools, priorities, promotion, tenants
+from gpupool.checks import delivery, labels, names, operator, policies, pools, priorities, promotion, tenants
 from gpupool.checks.context import Context, Problem
 
 CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
@@ -38,6 +38,10 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.access,
     policies.references,
     policies.waivers,
+    delivery.source,
+    delivery.settings,
+    delivery.names,
+    delivery.existing_nodes,
     promotion.origin,
     promotion.paths,
 )
