@@ -44,6 +44,8 @@ _WITHOUT_FILE = (
     "pulumi destroy -s NAME"
 )
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
+_DELETIONS = 32
+"""Objects that `destroy` deletes at once (Pulumi: 4 per processor); a namespace's end is 5 s of waiting."""
 
 
 def preview(environment: str, report: Report = lambda _: None, allow_delete: Iterable[str] = ()) -> Result:
@@ -106,7 +108,8 @@ def destroy(environment: str, report: Report = lambda _: None) -> Result:
         if recovery.protected(run.deployment):
             run.unprotect("--all")
         hooks = recovery.has_hooks(run.deployment)
-        return run.do(lambda **options: run.stack.destroy(run_program=hooks, **options))
+        destroy, at_once = run.stack.destroy, _DELETIONS
+        return run.do(lambda **options: destroy(run_program=hooks, parallel=at_once, **options))
 
 
 def _read(environment: str) -> tuple[Plan, Bundle]:

@@ -145,6 +145,7 @@ def _controller_manager(setting: Setting) -> Component:
         "concurrent-job-syncs": "20",
         "concurrent-resource-quota-syncs": "20",
         "concurrent-gc-syncs": "20",
+        "concurrent-namespace-syncs": "40",
         # A namespace's quota is recounted this often besides on every change.
         "resource-quota-sync-period": "30s",
     }
