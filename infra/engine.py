@@ -38,6 +38,9 @@ logging.getLogger("grpc._server").propagate = False
 _STOP_SECONDS = 10.0
 """How long a short command (state export and the like) may take to end after Ctrl-C."""
 
+_LOOK_SECONDS = 0.2
+"""How often it is looked whether Ctrl-C was pressed."""
+
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -56,6 +59,8 @@ class Command(automation.PulumiCommand):
         self.version = VersionInfo(*map(int, found.groups()))
         self._child: subprocess.Popen[str] | None = None
         self._interrupted = False
+        self._lock = threading.Lock()
+        """So that a Ctrl-C that comes while a command starts is passed on once, neither never nor twice."""
 
     def run(
         self,
@@ -80,9 +85,10 @@ class Command(automation.PulumiCommand):
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._child = child
-        if self._interrupted:  # before there was anything to tell
-            self.interrupt()
+        with self._lock:
+            self._child = child
+            if self._interrupted:  # before there was anything to tell
+                child.send_signal(signal.SIGINT)
         try:
             stdout, stderr = _read(child, on_output, on_error)
         finally:
@@ -97,10 +103,10 @@ class Command(automation.PulumiCommand):
 
         Where none runs yet, the next one is stopped at its start.
         """
-        self._interrupted = True
-        child = self._child
-        if child is not None and child.poll() is None:
-            child.send_signal(signal.SIGINT)
+        with self._lock:
+            self._interrupted = True
+            if self._child is not None and self._child.poll() is None:
+                self._child.send_signal(signal.SIGINT)
 
 
 def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> tuple[str, str]:
@@ -148,7 +154,6 @@ def interruptible(
     """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped."""
     failure: list[BaseException] = []
     ended = threading.Event()
-    interrupted = False
 
     def guarded() -> None:
         try:
@@ -158,15 +163,33 @@ def interruptible(
         finally:
             ended.set()
 
-    threading.Thread(target=guarded, name="engine").start()
-    while not ended.is_set():
-        try:
-            ended.wait(0.2)
-        except KeyboardInterrupt:
-            interrupted = True
-            report("stopping after what is under way (Ctrl-C again to stop at once)")
-            command.interrupt()
-    return (failure[0] if failure else None), interrupted
+    with _noted_interrupts() as noted:
+        threading.Thread(target=guarded, name="engine").start()
+        passed_on = 0
+        while not ended.wait(_LOOK_SECONDS):
+            if passed_on < len(noted):
+                passed_on += 1
+                report("stopping after what is under way (Ctrl-C again to stop at once)")
+                command.interrupt()
+    return (failure[0] if failure else None), bool(noted)
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """Every Ctrl-C meanwhile, noted and not raised: an exception could come between any two lines of ours.
+
+    Empty outside the main thread, which gets none, and where a shell has the process ignore it.
+    """
+    noted: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield noted
+        return
+    signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class EngineStack(automation.Stack):
