@@ -86,6 +86,8 @@ def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, .
     found = dict.fromkeys(Query(*kind) for kind in _CLUSTER)
     for kind, namespaces in _OWN.items():
         found |= dict.fromkeys(Query(*kind, namespace) for namespace in namespaces)
+    for release in bundle.releases:
+        found[Query("apps/v1", "Deployment", release.namespace, f"metadata.name={release.name}")] = None
     for manifest in bundle:
         kind = (manifest.api_version, manifest.kind)
         if kind in _CLUSTER or kind == NODES.of:

@@ -11,12 +11,20 @@ from datetime import datetime
 
 from generators.manifest import Bundle
 from gpupool.plan import Plan
-from operations.drift import objects
+from operations.drift import karpenter, nodes, objects, others, releases, slices, tenants
 from operations.drift.drift import LAYERS, Drift, Level
 from operations.drift.sight import Sight
 from operations.snapshot import Snapshot
 
-CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (objects.check,)
+CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (
+    objects.check,
+    releases.check,
+    nodes.check,
+    slices.check,
+    karpenter.check,
+    tenants.check,
+    others.check,
+)
 
 
 def examine(

@@ -24,6 +24,8 @@ from operations.snapshot import Object, labels
 
 _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
+_OWN_PARTS = f"{FIELD_MANAGER}-"
+"""Field managers of what gpupool itself keeps in the cluster, as the last good states: not of the file."""
 _ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 """Kinds that a field more can switch off."""
 _CREATED_SECONDS = 60.0
@@ -166,6 +168,8 @@ def _extra(sight: Sight, wanted: list[Manifest]) -> Iterator[Drift]:
 
 def _is_ours(sight: Sight, live: Object) -> bool:
     have = labels(live)
+    if any(manager.startswith(_OWN_PARTS) for manager in Ownership(live).managers()):
+        return False
     environment = have.get(ENVIRONMENT_LABEL)
     if environment is not None:
         return environment == sight.plan.environment and have.get(MANAGED_BY) == "gpupool"

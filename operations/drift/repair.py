@@ -12,8 +12,6 @@ from collections.abc import Iterable
 
 from infra.local.pulumi_diff import Step
 
-DEFAULT_KEY = "gpupool.default"
-
 
 def mend(env: str) -> str:
     """Bring everything to what the file says, edits by hand included."""
@@ -61,3 +59,9 @@ def repartition(env: str, pool: str) -> str:
 def all_of(*commands: str) -> str:
     """One after the other, each only if the one before it went well."""
     return " && ".join(commands)
+
+
+def wait_label(node: str, key: str, value: str) -> str:
+    """Wait until a node's label has a value."""
+    escaped = key.replace(".", "\\.")
+    return f"kubectl wait --for=jsonpath='{{.metadata.labels.{escaped}}}'={value} node/{node} --timeout=15m"

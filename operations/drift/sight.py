@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from generators.manifest import Bundle
 from gpupool.plan import Plan
 from infra.apply import FIELD_MANAGER
 from operations.snapshot import Object, Snapshot
 
+if TYPE_CHECKING:
+    from operations.drift.pool_nodes import PoolNode
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Sight:
     """The file on one side, the cluster on the other."""
 
@@ -23,6 +27,13 @@ class Sight:
     now: datetime
     env: str
     """How the user names the environment, for commands."""
+
+    @cached_property
+    def nodes(self) -> tuple[PoolNode, ...]:
+        """The nodes of the plan's pools, by name."""
+        from operations.drift.pool_nodes import pool_nodes
+
+        return tuple(pool_nodes(self))
 
     @property
     def deliverers(self) -> frozenset[str]:
