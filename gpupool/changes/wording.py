@@ -1,0 +1,64 @@
+"""How single values of a plan are written for people: money, counts, taints, windows.
+
+One spelling for every format of a report. Says nothing about changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpupool.plan import Budget, Pool, Taint, Window
+from gpupool.sharing import MigSharing
+
+_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+
+
+def usd(amount: float) -> str:
+    """US dollars without cents, where there are none to tell: `$1,234`, `$0.50`."""
+    return f"${amount:,.0f}" if amount == round(amount) or amount >= 100 else f"${amount:,.2f}"
+
+
+def resource_name(resource: str) -> str:
+    """An extended resource without its vendor: `gpu`, `mig-3g.40gb`."""
+    return resource.removeprefix("nvidia.com/")
+
+
+def counts(given: Mapping[str, int]) -> str:
+    """`18 gpu`, `8 mig-3g.40gb + 16 mig-2g.20gb`; `none` where there is nothing."""
+    return " + ".join(f"{count} {resource_name(name)}" for name, count in given.items()) or "none"
+
+
+def sharing(pool: Pool) -> str:
+    """The mode and its number: `exclusive`, `time-slicing x3`, `mig 1x3g.40gb + 2x2g.20gb`."""
+    if isinstance(pool.sharing, MigSharing):
+        # Sorted as in the name of its configuration: the order in the file means nothing.
+        parts = [f"{count}x{name}" for name, count in sorted(pool.sharing.layout.items(), reverse=True)]
+        return f"mig {' + '.join(parts)}"
+    replicas = max(pool.sharing.slices_per_gpu(pool.gpu).values())
+    return f"{pool.sharing.mode} x{replicas}" if replicas > 1 else pool.sharing.mode
+
+
+def taint(given: Taint) -> str:
+    """As kubectl writes it: `gpu=mig:NoSchedule`."""
+    return f"{given.key}={given.value}:{given.effect}" if given.value else f"{given.key}:{given.effect}"
+
+
+def window(given: Window | None) -> str | None:
+    """As in the environment file: `Sat 02:00-06:00 UTC`."""
+    if given is None:
+        return None
+    days = "daily" if len(given.weekdays) == 7 else ",".join(_WEEKDAYS[day] for day in given.weekdays)
+    end = (given.start_minute + given.minutes) % 1440
+    return f"{days} {_clock(given.start_minute)}-{_clock(end)} UTC"
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def budget(given: Budget | None) -> str | None:
+    """`$20,000 a month, then jobs wait`."""
+    if given is None:
+        return None
+    then = {"wait": "jobs wait", "reject": "jobs are rejected", "preempt": "jobs are preempted"}
+    return f"{usd(given.usd)} a {given.period}, then {then[given.on_exhausted]}"

@@ -1,0 +1,175 @@
+"""Which nodes Karpenter replaces when a NodePool or its node class changes: Karpenter's rule, on manifests.
+
+Karpenter v1.14.1, pkg/controllers/nodeclaim/disruption/drift.go and pkg/apis/v1/nodepool.go: `spec.template`
+is hashed but for its requirements, which are held against each node's labels; budgets, limits, weight and the
+time until consolidation are outside of the template and replace nothing. AWS provider v1.14.1,
+pkg/cloudprovider/ drift.go and pkg/apis/v1/ec2nodeclass.go: the class is hashed but for what selects images,
+subnets and security groups, where what is selected now counts.
+
+Works on what is generated rather than on the file, so that no field can be forgotten here. Lists in the hash
+are sets. Knows nothing of pools.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Body = Mapping[str, Any]
+
+_BY_SELECTION = {
+    "amiSelectorTerms": "image",
+    "subnetSelectorTerms": "subnet",
+    "securityGroupSelectorTerms": "security group",
+}
+"""Fields of an EC2NodeClass that are not hashed: what they select now is held against the node."""
+_FAMILY = "amiFamily"
+"""Hashed as it follows from an alias, not as written."""
+_FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
+_LABELS = {
+    "node.kubernetes.io/instance-type": "instance type",
+    "karpenter.sh/capacity-type": "capacity type",
+    "topology.kubernetes.io/zone": "zone",
+    "kubernetes.io/arch": "architecture",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One reason for which nodes of a NodePool are replaced."""
+
+    reason: str
+    which: Literal["all", "some", "unknown"]
+    """all of its nodes; those that `only` describes; or it hangs on what is not in the manifests."""
+    only: str = ""
+    """Which ones, as `with instance type g5.xlarge`."""
+
+
+def node_pool_drifts(before: Body, after: Body) -> list[Drift]:
+    """Why nodes of the NodePool `before` are replaced once it is `after`."""
+    old, new = before["spec"]["template"], after["spec"]["template"]
+    return [*_hashed_template(old, new), *_requirements(old["spec"], new["spec"])]
+
+
+def _hashed_template(old: Body, new: Body) -> list[Drift]:
+    drifts = [
+        Drift(_mapping_reason("label", key, was, now), "all")
+        for key, was, now in _differing(old["metadata"].get("labels", {}), new["metadata"].get("labels", {}))
+    ]
+    drifts += [
+        Drift(_mapping_reason("annotation", key, was, now), "all")
+        for key, was, now in _differing(
+            old["metadata"].get("annotations", {}), new["metadata"].get("annotations", {})
+        )
+    ]
+    for field in sorted({*old["spec"], *new["spec"]} - {"requirements"}):
+        was, now = _as_set(old["spec"].get(field)), _as_set(new["spec"].get(field))
+        if was != now:
+            drifts.append(Drift(_field_reason(field, old["spec"].get(field), new["spec"].get(field)), "all"))
+    return drifts
+
+
+def _requirements(old: Body, new: Body) -> list[Drift]:
+    """Nodes have labels that `old` allowed; those that `new` does not allow any more are replaced."""
+    allowed = {each["key"]: each["values"] for each in old["requirements"]}
+    drifts = []
+    for each in new["requirements"]:
+        key, values = each["key"], each["values"]
+        name = _LABELS.get(key, key)
+        if key not in allowed:
+            only = f"whose {name} is not {_either(values)}"
+            drifts.append(Drift(f"{name} must now be {_either(values)}", "some", only))
+            continue
+        lost = [value for value in allowed[key] if value not in values]
+        if not lost:
+            continue
+        reason = f"{name} {_either(lost)} is no longer allowed"
+        if len(lost) == len(allowed[key]):
+            drifts.append(Drift(f"{reason}, it must be {_either(values)}", "all"))
+        else:
+            drifts.append(Drift(reason, "some", f"with {name} {_either(lost)}"))
+    return drifts
+
+
+def node_class_drifts(before: Body, after: Body) -> list[Drift]:
+    """Why nodes made from the EC2NodeClass `before` are replaced once it is `after`."""
+    old, new = before.get("spec", {}), after.get("spec", {})
+    drifts = [
+        Drift(_field_reason(field, old.get(field), new.get(field)), "all")
+        for field in sorted({*old, *new} - {*_BY_SELECTION, _FAMILY})
+        if _as_set(old.get(field)) != _as_set(new.get(field))
+    ]
+    if _family(old) != _family(new):
+        drifts.append(Drift(f"image family changes from {_family(old)} to {_family(new)}", "all"))
+    selected = {field: what for field, what in _BY_SELECTION.items() if old.get(field) != new.get(field)}
+    if "amiSelectorTerms" in selected:
+        was, now = _terms(old["amiSelectorTerms"]), _terms(new["amiSelectorTerms"])
+        drifts.append(Drift(f"image changes from {was} to {now}", "unknown", "whose image it does not find"))
+    elsewhere = [what for field, what in selected.items() if field != "amiSelectorTerms"]
+    if elsewhere:
+        what = " and ".join(elsewhere)
+        was, now = _terms(old["subnetSelectorTerms"]), _terms(new["subnetSelectorTerms"])
+        reason = f"{what} are found by {now} instead of {was}"
+        drifts.append(Drift(reason, "unknown", f"whose {what} it does not find"))
+    return drifts
+
+
+def _family(spec: Body) -> str:
+    for term in spec.get("amiSelectorTerms", ()):
+        if "alias" in term:
+            name = str(term["alias"]).partition("@")[0]
+            return _FAMILIES.get(name, name)
+    return str(spec.get(_FAMILY, "unknown"))
+
+
+def _terms(terms: Sequence[Body]) -> str:
+    def term(given: Body) -> str:
+        flat = {**given, **given.get("tags", {})} if "tags" in given else dict(given)
+        flat.pop("tags", None)
+        return ", ".join(f"{key} {value}" for key, value in sorted(flat.items()))
+
+    return " or ".join(term(given) for given in terms)
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    names = [*old, *(name for name in new if name not in old)]
+    return [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
+def _mapping_reason(what: str, key: str, was: str | None, now: str | None) -> str:
+    if was is None:
+        return f"{what} {key}={now} is new"
+    if now is None:
+        return f"{what} {key}={was} goes"
+    return f"{what} {key} changes from {was or 'empty'} to {now or 'empty'}"
+
+
+def _field_reason(field: str, was: Any, now: Any) -> str:
+    if field == "taints":
+        return f"taints change from {_taints(was)} to {_taints(now)}"
+    if isinstance(was, str) and isinstance(now, str) and len(was) + len(now) < 80 and "\n" not in was + now:
+        return f"{field} changes from {was} to {now}"
+    return f"{field} " + ("is new" if was in (None, []) else "goes" if now in (None, []) else "changes")
+
+
+def _taints(given: Sequence[Body] | None) -> str:
+    def text(taint: Body) -> str:
+        value = f"={taint['value']}" if taint.get("value") else ""
+        return f"{taint['key']}{value}:{taint['effect']}"
+
+    return ", ".join(sorted(text(taint) for taint in given or ())) or "none"
+
+
+def _as_set(value: Any) -> Any:
+    """`value` in a form in which lists compare as sets, as Karpenter's hash takes them."""
+    if isinstance(value, Mapping):
+        return {key: _as_set(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return sorted(json.dumps(_as_set(item), sort_keys=True) for item in value) or None
+    return value
+
+
+def _either(values: Sequence[str]) -> str:
+    return " or ".join(values)

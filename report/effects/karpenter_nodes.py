@@ -1,0 +1,184 @@
+"""What a change does to the nodes that Karpenter starts: replaced, deleted, newly started, or left alone.
+
+Compares the NodePools and node classes of both states by Karpenter's rule (`report.effects.drift`). A
+NodePool is known by its name, so a pool under another name is another one: its nodes are not carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpupool.changes import wording
+from gpupool.plan import Capacity, Pool
+from report.effects.drift import Drift, node_class_drifts, node_pool_drifts
+from report.model import NodeEffect
+from report.side import Side
+
+_CLASSES = ("EC2NodeClass", "KWOKNodeClass")
+Pair = tuple[Pool, Capacity]
+
+
+def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    """Effects on every NodePool of both states, without counts in words."""
+    old, new = _capacities(before), _capacities(after)
+    for name, (pool, capacity) in old.items():
+        if name not in new:
+            yield _deleted(pool, capacity, after)
+    if before is not None and after is not None:
+        drifts = _all_drifts(before, after)
+        for name in new:
+            if name in old and drifts.get(name):
+                yield _replaced(old[name], new[name], drifts[name])
+        for name in new:
+            if name in old:
+                yield from _lowered(old[name], new[name])
+    yield from _warm(before, after)
+
+
+def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
+    """Pools of the state after, some of whose nodes are or may be replaced."""
+    if before is None or after is None:
+        return frozenset()
+    pools = {capacity.name: pool.name for pool in after.plan.pools for capacity in pool.capacities}
+    return frozenset(pools[name] for name, found in _all_drifts(before, after).items() if found)
+
+
+def _capacities(side: Side | None) -> dict[str, Pair]:
+    pools = side.plan.pools if side else ()
+    return {capacity.name: (pool, capacity) for pool in pools for capacity in pool.capacities}
+
+
+def _bodies(side: Side, kinds: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    return {(one.kind, one.name): one.body for one in side.bundle if one.kind in kinds}
+
+
+def _all_drifts(before: Side, after: Side) -> dict[str, list[Drift]]:
+    """NodePool -> why nodes of it are replaced."""
+    old_classes, new_classes = _bodies(before, _CLASSES), _bodies(after, _CLASSES)
+    old_pools, new_pools = _bodies(before, ("NodePool",)), _bodies(after, ("NodePool",))
+    found: dict[str, list[Drift]] = {}
+    for key, new in new_pools.items():
+        old = old_pools.get(key)
+        if old is None:
+            continue
+        reference = new["spec"]["template"]["spec"]["nodeClassRef"]
+        where = (reference["kind"], reference["name"])
+        drifts = node_pool_drifts(old, new)
+        # The local cluster's class has no hash and selects nothing (Karpenter v1.14.1, kwok/cloudprovider).
+        if where[0] == "EC2NodeClass" and where in old_classes and where in new_classes:
+            drifts += node_class_drifts(old_classes[where], new_classes[where])
+        found[key[1]] = drifts
+    return found
+
+
+def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
+    pool, capacity = old
+    everything = any(drift.which == "all" for drift in drifts)
+    certain = any(drift.which != "unknown" for drift in drifts)
+    only = "" if everything else " and ".join(dict.fromkeys(d.only for d in drifts if d.only))
+    return NodeEffect(
+        kind="replaced",
+        pool=pool.name,
+        node_pool=capacity.name,
+        reason="; ".join(drift.reason for drift in drifts),
+        what=f"only those {only}" if only else "",
+        certain=certain,
+        nodes_max=capacity.max_nodes,
+        at_once=new[0].max_unavailable,
+        window=wording.window(new[0].window),
+        pods="evicted",
+        nodes=(),
+        nodes_now=None,
+        pods_at_risk=(),
+    )
+
+
+def _deleted(pool: Pool, capacity: Capacity, after: Side | None) -> NodeEffect:
+    names = {each.name: each for each in after.plan.pools} if after else {}
+    if after is None:
+        reason = "the environment is removed"
+        what = "not before its objects are: `gpupool destroy` with the file as it was, or GitOps that prunes"
+    elif pool.name in names:
+        share = f"spotShare {names[pool.name].spot_share:g}"
+        reason = f"{share} leaves the pool no {capacity.type} nodes under this name"
+        what = "pods start again on the pool's other nodes"
+    else:
+        reason, what = "no pool of this name is left", ""
+    return NodeEffect(
+        kind="deleted",
+        pool=pool.name,
+        node_pool=capacity.name,
+        reason=reason,
+        what=what,
+        certain=True,
+        nodes_max=capacity.max_nodes,
+        at_once=None,
+        window=None,
+        pods="evicted",
+        nodes=(),
+        nodes_now=None,
+        pods_at_risk=(),
+    )
+
+
+def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
+    was, now = old[1].max_nodes, new[1].max_nodes
+    if now < was:
+        yield stay(
+            old[0].name,
+            new[1].name,
+            f"maximum of NodePool {new[1].name} goes from {was} to {now}",
+            f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
+            f"while there are {now} or more",
+        )
+
+
+def stay(pool: str, node_pool: str | None, reason: str, what: str) -> NodeEffect:
+    """The effect that there is none, where one might expect one."""
+    return NodeEffect(
+        kind="stay",
+        pool=pool,
+        node_pool=node_pool,
+        reason=reason,
+        what=what,
+        certain=True,
+        nodes_max=None,
+        at_once=None,
+        window=None,
+        pods="kept",
+        nodes=(),
+        nodes_now=None,
+        pods_at_risk=(),
+    )
+
+
+def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    old = {pool.name: pool.warm for pool in before.plan.pools} if before else {}
+    for pool in after.plan.pools if after else ():
+        more = pool.warm - old.get(pool.name, 0)
+        if more > 0:
+            yield NodeEffect(
+                kind="started",
+                pool=pool.name,
+                node_pool=None,
+                reason=f"{pool.warm} nodes are kept ready instead of {old.get(pool.name, 0)}",
+                what="they cost money from then on, used or not",
+                certain=True,
+                nodes_max=more,
+                at_once=None,
+                window=None,
+                pods="kept",
+                nodes=(),
+                nodes_now=None,
+                pods_at_risk=(),
+            )
+        elif more < 0:
+            yield stay(
+                pool.name,
+                None,
+                f"{pool.warm} nodes are kept ready instead of {old[pool.name]}",
+                f"nodes that are empty go {pool.consolidate_after} after their last pod"
+                if pool.consolidate_after != "Never"
+                else "consolidateAfter is Never, so empty nodes stay all the same",
+            )

@@ -1,0 +1,85 @@
+"""An effect on nodes as a sentence: how many, how many at a time, when, and what becomes of their pods.
+
+The only place that words effects, so that every format says the same with and without a cluster in hand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from report.model import NodeEffect
+
+_PODS = {
+    "evicted": "their pods are evicted and start again elsewhere",
+    "killed": "pods that use their GPUs fail",
+    "kept": "running pods stay",
+}
+_VERBS = {
+    "replaced": "replaced",
+    "deleted": "drained and deleted",
+    "relabelled": "relabelled",
+    "restarted": "touched",
+    "started": "started",
+    "stay": "kept",
+}
+
+NOTES = {
+    "replaced": "Replaced: Karpenter marks the nodes as drifted, starts a successor where pods need one (a "
+    "pool at"
+    " its maximum goes one node above it for that time), then drains. A pod annotated "
+    "karpenter.sh/do-not-disrupt"
+    " or held by a PodDisruptionBudget keeps its node until it ends.",
+    "deleted": "Deleted: the nodes of a NodePool that goes are drained all at once, and no successor is"
+    " started; neither maxUnavailable nor the maintenance window holds then. A PodDisruptionBudget and"
+    " karpenter.sh/do-not-disrupt do.",
+    "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them. The MIG"
+    " manager does not drain: while a pod uses a GPU it fails and leaves the node without what was free, so "
+    "drain"
+    " such nodes first; `gpupool repartition` does it node by node.",
+}
+"""What a kind of effect means, for those who see it for the first time."""
+
+
+def told(effect: NodeEffect) -> NodeEffect:
+    """`effect` with `what` in words: the count in front of what is there already."""
+    return dataclasses.replace(effect, what=_sentence(effect))
+
+
+def _sentence(effect: NodeEffect) -> str:
+    if effect.kind in ("stay", "restarted"):
+        return effect.what
+    clauses = [f"{_count(effect)} {_maybe(effect)}{_VERBS[effect.kind]}{_pace(effect)}"]
+    if effect.kind in ("replaced", "deleted"):
+        clauses.append(_PODS[effect.pods])
+    if effect.what:
+        clauses.append(effect.what)
+    return "; ".join(clauses)
+
+
+def _maybe(effect: NodeEffect) -> str:
+    if effect.kind == "started":
+        return "to be "
+    return "" if effect.certain else "may be "
+
+
+def _count(effect: NodeEffect) -> str:
+    if effect.nodes and effect.nodes_now is None:
+        return f"{'node' if len(effect.nodes) == 1 else 'nodes'} {', '.join(effect.nodes)}"
+    if effect.nodes_now is not None:
+        now = f"{effect.nodes_now} {'node' if effect.nodes_now == 1 else 'nodes'}"
+        return f"{now} (up to {effect.nodes_max} by the file)" if effect.nodes_max is not None else now
+    if effect.nodes_max is None:
+        return "all nodes"
+    if effect.kind == "started":
+        return f"{effect.nodes_max} {'node' if effect.nodes_max == 1 else 'nodes'}"
+    return f"up to {effect.nodes_max} {'node' if effect.nodes_max == 1 else 'nodes'}"
+
+
+def _pace(effect: NodeEffect) -> str:
+    if effect.kind == "started":
+        return ""
+    several = effect.nodes_max is None or effect.nodes_max > 1
+    pace = (
+        "" if not several else " all at once" if effect.at_once is None else f", {effect.at_once} at a time"
+    )
+    return pace + (f", {effect.window}" if effect.window else "")

@@ -1,0 +1,230 @@
+"""The two states of a repository that a report compares: files as they are in a commit or in the working
+tree.
+
+Commits are read with plumbing commands that change nothing: no checkout, no index, no optional locks. What is
+read is `environments/*.yaml`, `policies/*.yaml` and, in gpupool's own repository, the catalog. What is in the
+files is not looked at here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gpupool.findings import UsageError
+from report.model import State
+
+WORKING_TREE = "working tree"
+_POLICIES, _CATALOG = "policies", "gpupool/catalog"
+_LINK, _FILES = "120000", ("100644", "100755")
+_FETCH = (
+    "fetch the history (git fetch --unshallow; fetch-depth: 0 in GitHub's checkout, GIT_DEPTH: 0 in GitLab)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The project's files in one state."""
+
+    state: State
+    environments: Mapping[str, bytes]
+    """Name -> content of environments/<name>.yaml."""
+    policies: Mapping[str, bytes]
+    """File name -> content of what lies in policies/."""
+    catalog: Mapping[str, bytes]
+    """File name -> content; empty but in gpupool's own repository."""
+    root: Path
+    """Folder that stands for the project: `<root>/policies` holds the policies of this state."""
+    folder: str
+    """Name of the folder with the environments, `environments` as a rule."""
+
+    def path(self, name: str) -> Path:
+        """Where the file of an environment is, or would be; read its content from `environments`."""
+        return self.root / self.folder / f"{name}.yaml"
+
+
+@contextmanager
+def snapshots(
+    folder: Path, base: str, head: str | None, *, merge_base: bool = False
+) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """Both states of the project whose environments are in `folder`; `head` None is the working tree.
+
+    With `merge_base` the base is where head's history left that of `base`, as pull requests count. Files that
+    had to be written for the policy reader go when the context ends. Raises UsageError.
+    """
+    git = _Git(folder.parent)
+    with TemporaryDirectory(prefix="gpupool-report-") as scratch:
+        head_commit = git.commit(head) if head is not None else git.commit_here()
+        base_commit = git.commit(base)
+        if merge_base and head_commit is not None:
+            base_commit = git.merge_base(base_commit, head_commit)
+        old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
+        if head is None:
+            state = State(WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/"]))
+            new = _from_disk(state, folder)
+        else:
+            assert head_commit is not None
+            new = git.snapshot(State(head, head_commit, False), head_commit, folder.name)
+            new = _written(new, Path(scratch) / "head")
+        # One folder for both where they have the same policies, so that those are read once.
+        same = dict(old.policies) == dict(new.policies)
+        yield (_at(old, new.root) if same else _written(old, Path(scratch) / "base")), new
+
+
+def _at(snapshot: Snapshot, root: Path) -> Snapshot:
+    return Snapshot(
+        snapshot.state, snapshot.environments, snapshot.policies, snapshot.catalog, root, snapshot.folder
+    )
+
+
+def _written(snapshot: Snapshot, root: Path) -> Snapshot:
+    """The snapshot with its policies written below `root`, which must not exist."""
+    for name, content in {f"{_POLICIES}/{name}": text for name, text in snapshot.policies.items()}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return _at(snapshot, root)
+
+
+def _from_disk(state: State, folder: Path) -> Snapshot:
+    root = folder.parent
+    return Snapshot(
+        state,
+        {path.stem: _content(path) for path in sorted(folder.glob("*.yaml")) if path.is_file()},
+        {path.name: _content(path) for path in _policy_paths(root / _POLICIES)},
+        {path.name: _content(path) for path in sorted((root / _CATALOG).glob("*.yaml"))},
+        root,
+        folder.name,
+    )
+
+
+def _policy_paths(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml") and path.is_file()]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; make it readable") from error
+
+
+class _Git:
+    """The git command in one project's folder."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        inside = self._run(["rev-parse", "--is-inside-work-tree"])
+        if inside.returncode or inside.stdout.strip() != b"true":
+            reason = inside.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+            raise UsageError(
+                f"{project}: not the working tree of a Git repository ({reason or 'a bare one'}); a report "
+                "compares two states of one, so run it in a clone"
+            )
+
+    def _run(self, arguments: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        command = ["git", "--no-optional-locks", "-C", str(self._project), *arguments]
+        try:
+            return subprocess.run(command, input=given, capture_output=True, check=False)
+        except FileNotFoundError as error:
+            raise UsageError("there is no git on the PATH; install it") from error
+
+    def _ask(self, *arguments: str, given: bytes = b"") -> bytes:
+        done = self._run(arguments, given)
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
+            shown = " ".join(arguments[:2])
+            raise UsageError(f"{self._project}: git {shown} failed: {reason}; repair the clone{self._hint()}")
+        return done.stdout
+
+    def _shallow(self) -> bool:
+        return self._run(["rev-parse", "--is-shallow-repository"]).stdout.strip() == b"true"
+
+    def _hint(self) -> str:
+        return f", or, since it is shallow, {_FETCH}" if self._shallow() else ""
+
+    def commit(self, ref: str) -> str:
+        """The full hash of the commit that `ref` means. Raises UsageError."""
+        done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", ref + "^{commit}"])
+        if done.returncode == 0:
+            return done.stdout.decode().strip()
+        if self._shallow():
+            raise UsageError(f"{ref}: no such commit in this clone, which is shallow; {_FETCH}")
+        raise UsageError(f"{ref}: no commit, branch or tag of that name here; git branch -a lists them")
+
+    def commit_here(self) -> str | None:
+        """The commit that the working tree is based on; None before the first."""
+        done = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        return done.stdout.decode().strip() or None
+
+    def merge_base(self, base: str, head: str) -> str:
+        """The last commit that the two histories share. Raises UsageError."""
+        done = self._run(["merge-base", base, head])
+        if done.returncode:
+            what = _FETCH if self._shallow() else "compare without --merge-base"
+            raise UsageError(f"{base[:12]} and {head[:12]} have no commit in common here; {what}")
+        return done.stdout.decode().strip()
+
+    def dirty(self, paths: Sequence[str]) -> bool:
+        """Whether anything below `paths` differs from the commit, files that Git does not know included."""
+        return bool(self._ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
+
+    def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
+        """The project's files in `commit`, not yet written anywhere."""
+        found = self._listed(commit, [folder, _POLICIES, _CATALOG])
+        environments = self._contents(commit, found, folder, (".yaml",))
+        return Snapshot(
+            state,
+            {name.removesuffix(".yaml"): content for name, content in environments.items()},
+            self._contents(commit, found, _POLICIES, (".yaml", ".yml")),
+            self._contents(commit, found, _CATALOG, (".yaml",)),
+            self._project,
+            folder,
+        )
+
+    def _listed(self, commit: str, folders: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Path relative to the project -> mode and hash of the files right in `folders`."""
+        answer = self._ask("ls-tree", "-z", commit, "--", *(f"{folder}/" for folder in folders))
+        rows: dict[str, tuple[str, str]] = {}
+        for row in filter(None, answer.split(b"\0")):
+            described, _, path = row.decode(errors="surrogateescape").partition("\t")
+            mode, _, digest = described.split()
+            rows[path] = (mode, digest)
+        return rows
+
+    def _contents(
+        self, commit: str, found: Mapping[str, tuple[str, str]], folder: str, suffixes: tuple[str, ...]
+    ) -> dict[str, bytes]:
+        """File name -> content of the files right in `folder` with one of `suffixes`; links are followed."""
+        wanted: dict[str, str] = {}
+        prefix = self._ask("rev-parse", "--show-prefix").decode().strip()
+        for path, (mode, digest) in sorted(found.items()):
+            name = Path(path).name
+            if path != f"{folder}/{name}" or Path(name).suffix not in suffixes or "\n" in name:
+                continue
+            if mode in _FILES:
+                wanted[name] = digest
+            elif mode == _LINK:
+                wanted[name] = f"{commit}:{prefix}{path}"
+        return self._blobs(wanted)
+
+    def _blobs(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
+        """The contents of objects, all in one call; links that lead nowhere are left out."""
+        if not wanted:
+            return {}
+        given = "".join(f"{query}\n" for query in wanted.values()).encode(errors="surrogateescape")
+        answer = self._ask("cat-file", "--batch", "--follow-symlinks", given=given)
+        contents: dict[str, bytes] = {}
+        for name in wanted:
+            header, _, answer = answer.partition(b"\n")
+            words = header.split()
+            if header.endswith((b" missing", b" ambiguous")):
+                continue
+            size = int(words[-1])
+            content, answer = answer[:size], answer[size + 1 :]
+            if words[-2] == b"blob":
+                contents[name] = content
+        return contents

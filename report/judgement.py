@@ -1,0 +1,84 @@
+"""Findings of policy in two states: which are new, which are fixed, and how many stay.
+
+A finding is known by its rule, object and path. How grave it is does not count, since a policy that is turned
+down has not been kept. Asks `infra.policy_gate`, which is the only judge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from report.model import FindingChanges, PolicyNote
+from report.side import Side
+
+if TYPE_CHECKING:
+    from policies.engine.outcome import PolicyFinding
+
+_ORDER = {"deny": 0, "warn": 1, "audit": 2}
+_HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
+"""Names that change with the content; the object is the same to people."""
+
+NONE = FindingChanges((), (), 0)
+
+
+def finding_changes(
+    before: Side | None, after: Side | None, today: date, plain: Callable[[str], str]
+) -> FindingChanges:
+    """How what policy says of one environment changes; waivers end by `today`. Texts go through `plain`."""
+    from infra.policy_gate import judge
+
+    old = judge(before.plan, today, bundle=before.bundle).findings if before else ()
+    new = judge(after.plan, today, bundle=after.bundle).findings if after else ()
+    return _compared(old, new, plain)
+
+
+def changes_together(
+    before: Sequence[Side], after: Sequence[Side], plain: Callable[[str], str]
+) -> FindingChanges:
+    """How what environments show only together changes."""
+    from infra.policy_gate import judge_together
+
+    def found(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
+        return judge_together([side.plan for side in sides]) if len(sides) > 1 else ()
+
+    return _compared(found(before), found(after), plain)
+
+
+def _compared(
+    old: Iterable[PolicyFinding], new: Iterable[PolicyFinding], plain: Callable[[str], str]
+) -> FindingChanges:
+    before = [_note(finding, plain) for finding in old]
+    after = [_note(finding, plain) for finding in new]
+    fixed, added = _beyond(before, after), _beyond(after, before)
+    return FindingChanges(tuple(added), tuple(fixed), len(after) - len(added))
+
+
+def _beyond(notes: Sequence[PolicyNote], others: Sequence[PolicyNote]) -> list[PolicyNote]:
+    """Those of `notes` that are not among `others`, the gravest first."""
+    left = Counter(map(_key, others))
+    found = []
+    for note in notes:
+        if left[_key(note)]:
+            left[_key(note)] -= 1
+        else:
+            found.append(note)
+    return sorted(found, key=lambda note: (_ORDER[note.level], note.rule, note.object, note.path))
+
+
+def _key(note: PolicyNote) -> tuple[str, str, str]:
+    return note.rule, note.object, note.path
+
+
+def _note(finding: PolicyFinding, plain: Callable[[str], str]) -> PolicyNote:
+    return PolicyNote(
+        level=finding.level,
+        rule=finding.rule,
+        object=_HASHED.sub(r"\1", str(finding.object or "")),
+        path=finding.path,
+        message=plain(finding.message),
+        fix=plain(finding.fix),
+    )

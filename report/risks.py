@@ -1,0 +1,304 @@
+"""What a reviewer must not miss about one environment: a list of rules, each with its sentence.
+
+RULES is the one place where a rule is registered. A rule reads the report's parts and the two plans, never a
+file or a cluster; what only a cluster shows is in the report's live part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gpupool.changes import wording
+from gpupool.changes.model import Cost
+from gpupool.plan import Plan
+from report.model import EnvironmentReport, Risk, Severity
+from report.policy_risks import policy_risks
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule may look at."""
+
+    report: EnvironmentReport
+    before: Plan | None
+    after: Plan | None
+    cost_threshold: float
+    """Percent."""
+
+
+def risks(
+    report: EnvironmentReport, before: Plan | None, after: Plan | None, cost_threshold: float
+) -> tuple[Risk, ...]:
+    """All risks, dangers first, otherwise in the order of the rules. The plans are None where there is none,
+    or where one of the states can't be read."""
+    context = Context(report, before, after, cost_threshold)
+    found = [risk for rule in RULES for risk in rule(context)]
+    return tuple(sorted(found, key=lambda risk: risk.severity != "danger"))
+
+
+def _invalid(context: Context) -> Iterator[Risk]:
+    if context.report.invalid.after:
+        count = len(context.report.invalid.after)
+        what = f"{count} finding{'s' if count != 1 else ''}"
+        yield Risk("danger", "invalid", f"{context.report.file} can't be used after the change: {what}")
+
+
+def _elsewhere(context: Context) -> Iterator[Risk]:
+    old, new = context.before, context.after
+    if old is None or new is None:
+        return
+    for name, was, now in (
+        ("cluster.platform", old.cluster.platform, new.cluster.platform),
+        ("cluster.kubeContext", old.cluster.kube_context, new.cluster.kube_context),
+        ("cluster.name", old.cluster.name, new.cluster.name),
+        ("cluster.region", old.cluster.region, new.cluster.region),
+    ):
+        if was != now:
+            yield Risk(
+                "danger",
+                "cluster",
+                f"{name} changes from {was or 'the default'} to {now or 'the default'}: nodes and jobs are "
+                "not "
+                "moved there",
+            )
+
+
+def _environment_removed(context: Context) -> Iterator[Risk]:
+    if context.report.change == "removed":
+        yield Risk(
+            "danger",
+            "delete",
+            f"{context.report.file} goes; its objects and nodes stay until they are destroyed, and nothing "
+            "describes them any more",
+        )
+
+
+def _nodes(context: Context) -> Iterator[Risk]:
+    words = {"replaced": "drain", "deleted": "delete", "relabelled": "relabel", "restarted": "restart"}
+    for effect in context.report.effects:
+        if not effect.disruptive:
+            continue
+        where = f"pool {effect.pool}" if effect.pool else "every pool"
+        if effect.node_pool and effect.node_pool != effect.pool:
+            where += f" ({effect.node_pool})"
+        severity: Severity = "danger" if effect.certain else "caution"
+        yield Risk(severity, words.get(effect.kind, effect.kind), f"{where}: {effect.what}")
+
+
+def _renamed(context: Context) -> Iterator[Risk]:
+    for pool in context.report.pools:
+        if pool.change == "renamed":
+            yield Risk(
+                "danger",
+                "rename",
+                f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find no "
+                "node, "
+                "and no node of it is carried over",
+            )
+
+
+def _cost(context: Context) -> Iterator[Risk]:
+    cost, limit = context.report.cost, context.cost_threshold
+    if context.after is not None and context.before is not None and cost.before and cost.after is None:
+        yield Risk(
+            "caution", "cost", "the price of a machine is unknown after the change, so no cost is known"
+        )
+    if cost.before is None or cost.after is None:
+        return
+    pairs = (
+        ("at least", cost.before.floor, cost.after.floor),
+        ("at most", cost.before.ceiling, cost.after.ceiling),
+    )
+    for name, was, now in pairs:
+        if now > was and (was == 0 or (now - was) / was * 100 > limit):
+            grows = f"{(now - was) / was * 100:+.0f}%" if was else "from nothing"
+            yield Risk(
+                "caution",
+                "cost",
+                f"a month costs {name} {wording.usd(now)} instead of {wording.usd(was)} ({grows}, more than "
+                f"{limit:g}%)",
+            )
+
+
+def _ceiling(context: Context) -> Iterator[Risk]:
+    was = context.before.monthly_usd_max if context.before else None
+    now = context.after.monthly_usd_max if context.after else None
+    if was is None or context.after is None or now == was:
+        return
+    if now is None:
+        yield Risk(
+            "caution", "budget", f"cost.monthlyUsdMax of {wording.usd(was)} is removed: no ceiling is left"
+        )
+    elif now > was:
+        yield Risk(
+            "caution", "budget", f"cost.monthlyUsdMax goes from {wording.usd(was)} to {wording.usd(now)}"
+        )
+
+
+def _tenants(context: Context) -> Iterator[Risk]:
+    for tenant in context.report.tenants:
+        if tenant.change == "removed" and context.after is not None:
+            yield Risk(
+                "danger",
+                "tenant",
+                f"tenant {tenant.name} is removed: its namespace {tenant.namespace} goes with everything in "
+                "it, "
+                "once that is consented to",
+            )
+            continue
+        lowered = [each for each in tenant.quota if each.after < each.before]
+        if lowered and tenant.change not in ("added", "removed"):
+            text = ", ".join(
+                f"{wording.resource_name(each.resource)} from {each.before} to {each.after}"
+                for each in lowered
+            )
+            yield Risk(
+                "caution",
+                "quota",
+                f"quota of {tenant.name} falls: {text}. What runs above it runs on, nothing new starts",
+            )
+        for field in tenant.fields:
+            if field.name == "namespace":
+                yield Risk(
+                    "danger",
+                    "tenant",
+                    f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
+                    f"{field.before} stays behind, and goes once that is consented to",
+                )
+
+
+def _budgets(context: Context) -> Iterator[Risk]:
+    old = {tenant.name: tenant.budget for tenant in context.before.tenants} if context.before else {}
+    for tenant in context.after.tenants if context.after else ():
+        was, now = old.get(tenant.name), tenant.budget
+        if was is None:
+            continue
+        if now is None:
+            yield Risk(
+                "caution",
+                "budget",
+                f"budget of {tenant.name} ({wording.budget(was)}) is removed: nothing bounds what it spends",
+            )
+        elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
+            yield Risk(
+                "caution",
+                "budget",
+                f"budget of {tenant.name} goes from {wording.usd(was.usd)} to {wording.usd(now.usd)} a "
+                f"{now.period}",
+            )
+
+
+def _access(context: Context) -> Iterator[Risk]:
+    for tenant in context.report.tenants:
+        if tenant.change not in ("changed", "renamed"):
+            continue
+        for field in tenant.fields:
+            wider = set((field.after or "").split(", ")) - set((field.before or "").split(", ")) - {""}
+            if field.name.startswith("access.") and wider:
+                yield Risk(
+                    "caution", "access", f"{', '.join(sorted(wider))} may reach or act for {tenant.name}"
+                )
+
+
+def _pool_settings(context: Context) -> Iterator[Risk]:
+    """Settings that do nothing today and hurt later."""
+    old = {pool.name: pool for pool in context.before.pools} if context.before else {}
+    for pool in context.after.pools if context.after else ():
+        was = old.get(pool.name)
+        if was is None:
+            continue
+        if was.expire_after == "Never" != pool.expire_after:
+            yield Risk(
+                "caution",
+                "expire",
+                f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
+                "on "
+                "them; no budget and no window holds for that",
+            )
+        if pool.spot_share > was.spot_share:
+            yield Risk(
+                "caution",
+                "spot",
+                f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
+                "nodes go "
+                "with two minutes' notice",
+            )
+        if was.window is not None and pool.window is None:
+            yield Risk(
+                "caution",
+                "window",
+                f"pool {pool.name}: its maintenance window {wording.window(was.window)} is removed, so that "
+                "nodes may be replaced at any time",
+            )
+        if pool.max_unavailable > was.max_unavailable:
+            yield Risk(
+                "caution",
+                "window",
+                f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
+                "be "
+                "replaced at once",
+            )
+        if was.taints and not pool.taints:
+            yield Risk(
+                "caution",
+                "taint",
+                f"pool {pool.name} has no taint any more: pods without GPUs may fill its nodes",
+            )
+
+
+def _interruptions(context: Context) -> Iterator[Risk]:
+    was = context.before.karpenter if context.before else None
+    now = context.after.karpenter if context.after else None
+    spot = any(c.type == "spot" for p in (context.after.pools if context.after else ()) for c in p.capacities)
+    if spot and was and now and was.interruption_queue and not now.interruption_queue:
+        yield Risk(
+            "caution", "spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained"
+        )
+
+
+def _policies(context: Context) -> Iterator[Risk]:
+    yield from policy_risks(context.before, context.after)
+    denied = [note for note in context.report.findings.new if note.level == "deny"]
+    if denied:
+        rules = ", ".join(sorted({note.rule for note in denied}))
+        yield Risk("danger", "policy", f"policy refuses it: {len(denied)} new denials ({rules})")
+
+
+def _waivers(context: Context) -> Iterator[Risk]:
+    for note in context.report.waivers:
+        where = f"in {note.namespace}" if note.namespace else "everywhere"
+        if note.change in ("added", "extended") and note.days_left >= 0:
+            yield Risk(
+                "caution",
+                "waiver",
+                f"{note.policy} is waived {where} until {note.until.isoformat()} ({note.owner}: "
+                f"{note.reason})",
+            )
+
+
+def cost_text(cost: Cost | None) -> str:
+    """`$1,000 to $5,000`, `$0`, or that it is unknown."""
+    if cost is None:
+        return "unknown"
+    if cost.floor == cost.ceiling:
+        return wording.usd(cost.floor)
+    return f"{wording.usd(cost.floor)} to {wording.usd(cost.ceiling)}"
+
+
+RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
+    _invalid,
+    _environment_removed,
+    _elsewhere,
+    _renamed,
+    _nodes,
+    _tenants,
+    _policies,
+    _cost,
+    _ceiling,
+    _budgets,
+    _access,
+    _pool_settings,
+    _interruptions,
+    _waivers,
+)
