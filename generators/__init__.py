@@ -51,7 +51,8 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
 
 def generate(plan: Plan) -> Bundle:
     """Everything that `plan` amounts to, in application order."""
-    return bundle(plan.environment, (part for generator in GENERATORS for part in generator(plan)))
+    parts = (part for generator in GENERATORS for part in generator(plan))
+    return bundle(plan.environment, parts, plan.delivery)
 
 
 __all__ = ["GENERATORS", "Bundle", "HelmRelease", "Manifest", "generate"]

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpupool.plan_delivery import PULUMI, Delivery
+
 #: Kinds in the order in which a cluster can take them; kinds not named come last. An object never
 #: refers to a kind that stands behind its own here, so deletion is this order reversed.
 KIND_ORDER = (
@@ -106,12 +108,14 @@ class Bundle:
     environment: str
     manifests: tuple[Manifest, ...]
     releases: tuple[HelmRelease, ...]
+    delivery: Delivery = PULUMI
+    """Who applies it. The manifests are the same for all; files carry notes for Argo CD or Flux as well."""
 
     def __iter__(self) -> Iterator[Manifest]:
         return iter(self.manifests)
 
 
-def bundle(environment: str, parts: Iterable[Manifest | HelmRelease]) -> Bundle:
+def bundle(environment: str, parts: Iterable[Manifest | HelmRelease], delivery: Delivery = PULUMI) -> Bundle:
     """Sort `parts` into a Bundle. Two objects with one identity are an error of the generators."""
     manifests: dict[tuple[int, str, str, str, str], Manifest] = {}
     releases: list[HelmRelease] = []
@@ -123,4 +127,4 @@ def bundle(environment: str, parts: Iterable[Manifest | HelmRelease]) -> Bundle:
         else:
             manifests[part.key] = part
     ordered = tuple(manifests[key] for key in sorted(manifests))
-    return Bundle(environment, ordered, tuple(sorted(releases, key=lambda release: release.name)))
+    return Bundle(environment, ordered, tuple(sorted(releases, key=lambda release: release.name)), delivery)

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from generators import delivery
 from generators.emit import yaml_text
-from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.layout import INDEX, manifest_path, release_path
+from generators.manifest import Bundle, HelmRelease
 
-INDEX = "index.json"
 _SCHEMA = 1
 
 
@@ -33,10 +36,15 @@ class Differences:
 
 def files(bundle: Bundle) -> dict[str, str]:
     """Relative path -> content of every file of the rendering, the index included."""
-    content = {_manifest_path(manifest): yaml_text(dict(manifest.body)) for manifest in bundle.manifests}
+    wrappers = delivery.wrappers(bundle)
+    content = {
+        manifest_path(manifest): yaml_text(delivery.body(manifest, bundle.delivery))
+        for manifest in bundle.manifests
+    }
     for release in bundle.releases:
-        content[f"releases/{release.name}.yaml"] = yaml_text(_release(release))
-    content[INDEX] = _index(bundle)
+        content[release_path(release)] = yaml_text(_release(release))
+    content |= {path: yaml_text(body) for path, body in wrappers.items()}
+    content[INDEX] = _index(bundle, wrappers)
     return content
 
 
@@ -100,8 +108,8 @@ def _read(path: str) -> bytes:
 def _listed(folder: Path) -> list[str]:
     """Paths in the index of an earlier rendering; none where it is no index."""
     try:
-        entries = json.loads((folder / INDEX).read_text(encoding="utf-8"))["objects"]
-        return [str(entry["path"]) for entry in entries]
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        return [str(entry["path"]) for entry in [*index["objects"], *index.get("delivery", [])]]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
@@ -116,13 +124,6 @@ def _is_rendered(path: str, folder: Path) -> bool:
     return inside and parts.suffix == ".yaml" and os.path.isfile(folder / parts)
 
 
-def _manifest_path(manifest: Manifest) -> str:
-    """`<scope>/<kind>-<name>.yaml`: the namespace, `cluster`, or `patches` for objects of somebody else. No
-    kind has a dash, so two objects never meet; a folder for each kind would cost more than its one file."""
-    scope = "patches" if manifest.patch else manifest.namespace or "cluster"
-    return f"{scope}/{manifest.kind.lower()}-{manifest.name}.yaml"
-
-
 def _release(release: HelmRelease) -> dict[str, object]:
     return {
         "release": release.name,
@@ -134,22 +135,35 @@ def _release(release: HelmRelease) -> dict[str, object]:
     }
 
 
-def _index(bundle: Bundle) -> str:
-    """The list of files in application order, one a line so that changes merge well."""
+def _index(bundle: Bundle, wrappers: Mapping[str, Mapping[str, Any]]) -> str:
+    """The list of files in application order, one a line so that changes merge well; apart from them those
+    that Argo CD or Flux is told by."""
     rows = [
-        {
-            "path": _manifest_path(m),
-            "apiVersion": m.api_version,
-            "kind": m.kind,
-            "namespace": m.namespace,
-            "name": m.name,
-        }
+        {"path": manifest_path(m)}
+        | _identity(m.api_version, m.kind, m.namespace, m.name)
         | ({"patch": True} if m.patch else {})
         for m in bundle.manifests
     ]
-    rows += [
-        {"path": f"releases/{r.name}.yaml", "kind": "HelmRelease", "name": r.name} for r in bundle.releases
+    rows += [{"path": release_path(r), "kind": "HelmRelease", "name": r.name} for r in bundle.releases]
+    beside = [
+        {"path": path}
+        | _identity(
+            body["apiVersion"],
+            body["kind"],
+            body.get("metadata", {}).get("namespace"),
+            body.get("metadata", {}).get("name"),
+        )
+        for path, body in sorted(wrappers.items())
     ]
-    lines = ",\n".join("    " + json.dumps(row) for row in rows)
+    lists = [("objects", rows)] + ([("delivery", beside)] if beside else [])
+    texts = [f'  "{name}": [\n{_lines(entries)}\n  ]' for name, entries in lists]
     head = json.dumps(bundle.environment)
-    return f'{{\n  "schema": {_SCHEMA},\n  "environment": {head},\n  "objects": [\n{lines}\n  ]\n}}\n'
+    return f'{{\n  "schema": {_SCHEMA},\n  "environment": {head},\n' + ",\n".join(texts) + "\n}\n"
+
+
+def _lines(entries: list[dict[str, Any]]) -> str:
+    return ",\n".join("    " + json.dumps(entry) for entry in entries)
+
+
+def _identity(api_version: str, kind: str, namespace: str | None, name: str | None) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name}

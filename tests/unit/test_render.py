@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from generators import generate
-from generators.render import INDEX, check, files, write
+from generators.layout import INDEX
+from generators.render import check, files, write
 from gpupool.resolve import read_plan
 
 LOCAL, DEV = generate(read_plan("local")), generate(read_plan("dev"))

@@ -1,0 +1,55 @@
+"""How a rendering is handed to whoever applies it: notes on the objects, and files beside them.
+
+ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
+added, and rendered files have no trace of delivery. No engine knows another; what they agree on is here
+(what must not be deleted in passing) and in `generators.waves` (in which order).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from generators import delivery_argocd, delivery_flux
+from generators.manifest import Bundle, Manifest
+from gpupool.plan_delivery import Delivery
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    notes: Callable[[Manifest, Delivery], Mapping[str, str]]
+    """Annotations that an object carries for the engine."""
+    wrappers: Callable[[Bundle], Mapping[str, Mapping[str, Any]]]
+    """Relative path -> object that tells the engine about the rendering."""
+    start: str
+    """Folder of what a person applies once; the engine finds the rest."""
+
+
+ENGINES: Mapping[str, Engine] = {
+    "argocd": Engine(delivery_argocd.notes, delivery_argocd.wrappers, delivery_argocd.FOLDER),
+    "flux": Engine(delivery_flux.notes, delivery_flux.wrappers, delivery_flux.FOLDER),
+}
+
+
+def body(manifest: Manifest, delivery: Delivery) -> Mapping[str, Any]:
+    """The object as the engine is to apply it."""
+    engine = ENGINES.get(delivery.engine)
+    notes = engine.notes(manifest, delivery) if engine else {}
+    if not notes:
+        return manifest.body
+    metadata = manifest.body["metadata"]
+    annotations = {**metadata.get("annotations", {}), **notes}
+    return {**manifest.body, "metadata": {**metadata, "annotations": annotations}}
+
+
+def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
+    """Relative path -> every object beside the environment's own; empty where `gpupool up` applies."""
+    engine = ENGINES.get(bundle.delivery.engine)
+    return dict(engine.wrappers(bundle)) if engine else {}
+
+
+def start(delivery: Delivery) -> str | None:
+    """The folder to apply once, relative to the rendering; None where `gpupool up` applies."""
+    engine = ENGINES.get(delivery.engine)
+    return engine.start if engine else None

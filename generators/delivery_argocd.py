@@ -1,0 +1,214 @@
+"""Argo CD's side: AppProjects, Applications, and the annotations by which it orders and keeps objects.
+
+One Application for the environment's objects and one for each chart, applied once with `kubectl` or listed
+by an app of apps. No ApplicationSet: it would make all environments out of one template, while here each
+one's folder says itself what it needs; and what an ApplicationSet no longer generates, it deletes.
+Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml, docs/user-guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from generators import lasting
+from generators.layout import DELIVERY, INDEX, release_path
+from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.metadata import MANAGED_BY
+from generators.waves import wave_of
+from gpupool.plan import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan_delivery import ArgoCd, Delivery
+
+FOLDER = f"{DELIVERY}/argocd"
+_API = "argoproj.io/v1alpha1"
+_WAVE = "argocd.argoproj.io/sync-wave"
+_OPTIONS = "argocd.argoproj.io/sync-options"
+
+_KEEP = "Prune=false,Delete=false"
+_ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "keep": _KEEP, "delete": ""}
+"""Prune: the file is gone. Delete: the Application is. Confirmation: Argo CD 2.14 or newer."""
+
+_SYNC_OPTIONS = [
+    "ServerSideApply=true",  # owns fields, not objects; and CRDs are too large for an annotation
+    "RespectIgnoreDifferences=true",
+    # On an empty cluster the kinds of Karpenter and the operator come with their charts, meanwhile.
+    "SkipDryRunOnMissingResource=true",
+    "PruneLast=true",  # an old configuration goes when its readers have been moved to the new one
+]
+_RETRY = {"limit": 30, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}}
+"""About an hour: charts wait for namespaces, pools for the charts' kinds."""
+
+_CONTROLLERS_OWN = (
+    ("karpenter.sh", "NodePool", ("karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")),
+    (
+        "karpenter.k8s.aws",
+        "EC2NodeClass",
+        ("karpenter.k8s.aws/ec2nodeclass-hash", "karpenter.k8s.aws/ec2nodeclass-hash-version"),
+    ),
+)
+"""Group, kind and the annotations that Karpenter 1.14 writes there. Argo CD leaves status out by itself, and
+what the server defaults is no difference under ServerSideDiff."""
+
+_CHART_NAMESPACES: Mapping[str, tuple[str, ...]] = {"karpenter": ("kube-system",)}
+"""Namespaces that a chart writes to beside its release's (charts/karpenter/templates/role.yaml, v1.14.1)."""
+_CHART_KINDS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "karpenter": (),
+    # Its ClusterPolicy and NVIDIADriver, and the rules of its node-feature-discovery subchart.
+    "gpu-operator": (("nfd.k8s-sigs.io", "*"), ("nvidia.com", "*")),
+}
+"""Cluster-scoped kinds that a chart makes beside those that every operator's chart does."""
+_EVERY_CHART = (
+    ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+)
+
+
+def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
+    """Annotations that tell Argo CD when to apply an object and what not to do to it."""
+    options = ""
+    if lasting.is_foreign(manifest):
+        options = _KEEP
+    elif lasting.holds_work(manifest):
+        options = _ON_REMOVAL[delivery.on_removal]
+    return {_WAVE: str(wave_of(manifest).number)} | ({_OPTIONS: options} if options else {})
+
+
+def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
+    """Relative path -> AppProject or Application."""
+    argocd = bundle.delivery.argocd
+    assert argocd is not None
+    objects = [_project(bundle, argocd), _application(bundle, argocd)]
+    if bundle.releases:
+        objects.append(_chart_project(bundle, argocd))
+        objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
+    return {f"{FOLDER}/{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
+
+
+def _named(bundle: Bundle, argocd: ArgoCd, kind: str, name: str, wave: int) -> dict[str, Any]:
+    """`wave` orders them under an app of apps: projects first, and Applications at once, because the charts
+    wait for the environment's namespaces and the environment's pools for the charts' kinds."""
+    metadata = {
+        "name": name,
+        "namespace": argocd.namespace,
+        "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
+        "annotations": {_WAVE: str(wave)},
+    }
+    return {"apiVersion": _API, "kind": kind, "metadata": metadata}
+
+
+def _project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+    """What the environment's objects may be: the kinds that are rendered, where they are rendered to."""
+    owned = bundle.manifests
+    spec = {
+        "description": f"GPU pools of {bundle.environment}",
+        "sourceRepos": [bundle.delivery.repo],
+        "destinations": _destinations(argocd, {m.namespace or SYSTEM_NAMESPACE for m in owned}),
+        "clusterResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is None),
+        "namespaceResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is not None),
+    }
+    return {**_named(bundle, argocd, "AppProject", argocd.project, -10), "spec": spec}
+
+
+def _chart_project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+    """What the charts may make; apart, because the environment itself needs no CRD and no ClusterRoleBinding
+    of theirs. Namespaced kinds are the charts' own concern, in their namespaces."""
+    spaces = {release.namespace for release in bundle.releases}
+    kinds = set(_EVERY_CHART)
+    for release in bundle.releases:
+        spaces |= set(_CHART_NAMESPACES.get(release.chart, ()))
+        kinds |= set(_CHART_KINDS.get(release.chart, ()))
+    spec = {
+        "description": f"Charts that the GPU pools of {bundle.environment} need",
+        "sourceRepos": sorted({_chart_repository(release) for release in bundle.releases}),
+        "destinations": _destinations(argocd, spaces),
+        "clusterResourceWhitelist": _kinds(kinds),
+    }
+    return {**_named(bundle, argocd, "AppProject", _chart_project_name(argocd), -10), "spec": spec}
+
+
+def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+    delivery = bundle.delivery
+    # Files that are no objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
+    left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
+    source = {
+        "repoURL": delivery.repo,
+        "targetRevision": delivery.revision,
+        "path": delivery.path,
+        "directory": {"recurse": True, "exclude": f"{{{','.join(left_out)}}}"},
+    }
+    kinds = {m.kind for m in bundle.manifests}
+    ignored = [
+        {"group": group, "kind": kind, "jsonPointers": [_annotation(name) for name in names]}
+        for group, kind, names in _CONTROLLERS_OWN
+        if kind in kinds
+    ]
+    spec: dict[str, Any] = {
+        "project": argocd.project,
+        "source": source,
+        # Every object names its namespace; this one is for Argo CD's check of what the project permits.
+        "destination": {**_cluster(argocd), "namespace": SYSTEM_NAMESPACE},
+        "syncPolicy": _sync_policy(argocd),
+        **({"ignoreDifferences": ignored} if ignored else {}),
+    }
+    return _with_diff(_named(bundle, argocd, "Application", f"gpupool-{bundle.environment}", 0), spec)
+
+
+def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> dict[str, Any]:
+    source = {
+        "repoURL": _chart_repository(release),
+        "chart": release.chart,
+        "targetRevision": release.version,
+        "helm": {"releaseName": release.name, "valuesObject": dict(release.values)},
+    }
+    spec = {
+        "project": _chart_project_name(argocd),
+        "source": source,
+        "destination": {**_cluster(argocd), "namespace": release.namespace},
+        "syncPolicy": _sync_policy(argocd),
+    }
+    name = f"gpupool-{bundle.environment}-{release.name}"
+    return _with_diff(_named(bundle, argocd, "Application", name, 0), spec)
+
+
+def _with_diff(named: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the finalizer by which deleting an Application deletes everything that it has applied."""
+    compare = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
+    metadata = {**named["metadata"], "annotations": {**named["metadata"]["annotations"], **compare}}
+    return {**named, "metadata": metadata, "spec": dict(spec)}
+
+
+def _sync_policy(argocd: ArgoCd) -> dict[str, Any]:
+    automated = {"automated": {"prune": True, "selfHeal": True}} if argocd.automated else {}
+    return {**automated, "syncOptions": list(_SYNC_OPTIONS), "retry": _RETRY}
+
+
+def _cluster(argocd: ArgoCd) -> dict[str, str]:
+    return {"name": argocd.cluster} if argocd.cluster else {"server": argocd.server or ""}
+
+
+def _destinations(argocd: ArgoCd, namespaces: Iterable[str]) -> list[dict[str, str]]:
+    return [{**_cluster(argocd), "namespace": namespace} for namespace in sorted(namespaces)]
+
+
+def _chart_project_name(argocd: ArgoCd) -> str:
+    return f"{argocd.project}-releases"
+
+
+def _chart_repository(release: HelmRelease) -> str:
+    """Argo CD knows a registry by the lack of a scheme (docs/user-guide/helm.md)."""
+    return release.repository.removeprefix("oci://")
+
+
+def _group_kind(manifest: Manifest) -> tuple[str, str]:
+    group, slash, _ = manifest.api_version.partition("/")
+    return (group if slash else "", manifest.kind)
+
+
+def _kinds(kinds: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
+
+
+def _annotation(name: str) -> str:
+    """JSON pointer of an annotation (RFC 6901)."""
+    return "/metadata/annotations/" + name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,200 @@
+"""Flux's side: the source, a Kustomization for each wave, HelmReleases, and annotations that keep objects.
+
+A Kustomization applies one folder, so each wave has a folder whose kustomization.yaml lists files elsewhere
+in the rendering; Flux builds without kustomize's load restriction, within the repository (pkg/kustomize
+v1.35.6, SecureBuild). Field names: kustomize-controller 1.9, helm-controller 1.6, source-controller 1.9
+(Flux 2.9); the newest field used came with Flux 2.6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generators import lasting
+from generators.layout import DELIVERY, manifest_path
+from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.metadata import MANAGED_BY
+from generators.waves import OPERATORS, WORKLOADS, Wave, by_wave
+from gpupool.plan import ENVIRONMENT_LABEL
+from gpupool.plan_delivery import Delivery, Flux
+
+FOLDER = f"{DELIVERY}/flux"
+_WAVES = f"{DELIVERY}/waves"
+_SOURCE_API = "source.toolkit.fluxcd.io/v1"
+_PRUNE = "kustomize.toolkit.fluxcd.io/prune"
+_APPLY = "kustomize.toolkit.fluxcd.io/ssa"
+
+_TIMEOUTS: Mapping[str, str] = {"operators": "20m", "machines": "10m", "pools": "10m"}
+"""How long a wave may take to be ready; 5 minutes for the rest."""
+_CHART_TIMEOUT = "15m"
+_CHART_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+_READY = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
+_HEALTH: Mapping[str, Mapping[str, str]] = {
+    # Accepted is enough. Ready it is only while every operand runs on every node, which isn't so whenever a
+    # node starts; waves behind it must not wait for that.
+    "ClusterPolicy": {
+        "failed": "status.state == 'ignored'",
+        "current": "status.state in ['ready', 'notReady']",
+    },
+    "EC2NodeClass": {"current": _READY},
+    "NodeOverlay": {
+        "failed": "status.conditions.exists(c, c.type == 'ValidationSucceeded' && c.status == 'False')",
+        "current": "status.conditions.exists(c, c.type == 'ValidationSucceeded' && c.status == 'True')",
+    },
+    "NodePool": {"current": _READY},
+}
+"""Kind -> CEL expressions over the object. An expression over what is not there yet means: wait. States of a
+ClusterPolicy: GPU Operator v26.7.0, api/nvidia/v1; conditions: Karpenter 1.14."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?")
+
+
+def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
+    """Annotations that tell Flux what not to do to an object."""
+    if lasting.is_foreign(manifest):
+        # Merge: labels that somebody has set with kubectl stay.
+        return {_PRUNE: "disabled", _APPLY: "Merge"}
+    kept = lasting.holds_work(manifest) and delivery.on_removal != "delete"
+    return {_PRUNE: "disabled"} if kept else {}
+
+
+def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
+    """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
+    flux = bundle.delivery.flux
+    assert flux is not None
+    made: dict[str, Mapping[str, Any]] = {}
+    waves = {
+        wave: found
+        for wave, found in by_wave(bundle.manifests).items()
+        if found or (wave is OPERATORS and bundle.releases)
+    }
+    charts = _file_names(part for release in bundle.releases for part in _chart(bundle, flux, release))
+    for wave, manifests in waves.items():
+        folder = f"{_WAVES}/{wave}"
+        inside = charts if wave is OPERATORS else {}
+        files = [f"../../../{manifest_path(manifest)}" for manifest in manifests]
+        made[f"{folder}/kustomization.yaml"] = _folder([*files, *inside])
+        made |= {f"{folder}/{name}": body for name, body in inside.items()}
+    started = _file_names([_source(bundle, flux), *_kustomizations(bundle, flux, waves)])
+    made[f"{FOLDER}/kustomization.yaml"] = _folder(started)
+    return made | {f"{FOLDER}/{name}": body for name, body in started.items()}
+
+
+def _folder(resources: Iterator[str] | list[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """What kustomize reads: the files that belong together."""
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": list(resources),
+    }
+
+
+def _file_names(objects: Any) -> dict[str, Mapping[str, Any]]:
+    return {f"{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
+
+
+def _named(bundle: Bundle, flux: Flux, api_version: str, kind: str, part: str = "") -> dict[str, Any]:
+    metadata = {
+        "name": "-".join(filter(None, ("gpupool", bundle.environment, part))),
+        "namespace": flux.namespace,
+        "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
+    }
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _source(bundle: Bundle, flux: Flux) -> dict[str, Any]:
+    """Where Flux reads the rendering."""
+    delivery = bundle.delivery
+    registry = delivery.repo.startswith("oci://")
+    spec = {
+        "interval": flux.interval,
+        "url": delivery.repo,
+        "ref": _artifact(delivery.revision) if registry else _git(delivery.revision),
+        **({"secretRef": {"name": flux.secret}} if flux.secret else {}),
+    }
+    kind = "OCIRepository" if registry else "GitRepository"
+    return {**_named(bundle, flux, _SOURCE_API, kind), "spec": spec}
+
+
+def _git(revision: str) -> dict[str, str]:
+    if _COMMIT.fullmatch(revision):
+        return {"commit": revision}
+    if revision.startswith("refs/"):
+        return {"name": revision}
+    return {"tag" if _VERSION.fullmatch(revision) else "branch": revision}
+
+
+def _artifact(revision: str) -> dict[str, str]:
+    return {"digest" if revision.startswith("sha256:") else "tag": revision}
+
+
+def _kustomizations(
+    bundle: Bundle, flux: Flux, waves: Mapping[Wave, list[Manifest]]
+) -> Iterator[dict[str, Any]]:
+    """One for each wave, each waiting for the one before it at the same revision."""
+    source = _source(bundle, flux)
+    before: str | None = None
+    for wave, manifests in waves.items():
+        made = _named(bundle, flux, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", wave.name)
+        root = "" if bundle.delivery.path == "." else f"{bundle.delivery.path}/"
+        health = _health_checks(manifests)
+        spec = {
+            **({"dependsOn": [{"name": before}]} if before else {}),
+            "interval": flux.interval,
+            "retryInterval": "1m",
+            "timeout": _TIMEOUTS.get(wave.name, "5m"),
+            "sourceRef": {"kind": source["kind"], "name": source["metadata"]["name"]},
+            "path": f"./{root}{_WAVES}/{wave}",
+            "prune": True,
+            # Deleting a Kustomization is no decision about the pools and namespaces that it has applied.
+            "deletionPolicy": "Orphan",
+            "force": False,
+            "wait": wave is not WORKLOADS,
+            **({"healthCheckExprs": health} if health else {}),
+            **({"serviceAccountName": flux.service_account} if flux.service_account else {}),
+        }
+        yield {**made, "spec": spec}
+        before = made["metadata"]["name"]
+
+
+def _health_checks(manifests: list[Manifest]) -> list[dict[str, str]]:
+    kinds = sorted({(m.kind, m.api_version) for m in manifests if m.kind in _HEALTH})
+    return [{"apiVersion": version, "kind": kind, **_HEALTH[kind]} for kind, version in kinds]
+
+
+def _chart(bundle: Bundle, flux: Flux, release: HelmRelease) -> Iterator[dict[str, Any]]:
+    """The chart's source and its release. Helm knows it by the release's own name, in its namespace."""
+    if release.repository.startswith("oci://"):
+        repository = _named(bundle, flux, _SOURCE_API, "OCIRepository", release.name)
+        url = f"{release.repository.rstrip('/')}/{release.chart}"
+        layer = {"mediaType": _CHART_LAYER, "operation": "copy"}
+        ref = {"tag": release.version}
+        yield {**repository, "spec": {"interval": "1h", "url": url, "ref": ref, "layerSelector": layer}}
+        name = repository["metadata"]["name"]
+        chart: dict[str, Any] = {"chartRef": {"kind": "OCIRepository", "name": name}}
+    else:
+        repository = _named(bundle, flux, _SOURCE_API, "HelmRepository", release.name)
+        yield {**repository, "spec": {"interval": "1h", "url": release.repository}}
+        reference = {"kind": "HelmRepository", "name": repository["metadata"]["name"]}
+        wanted = {"chart": release.chart, "version": release.version, "sourceRef": reference}
+        chart = {"chart": {"spec": wanted}}
+    made = _named(bundle, flux, "helm.toolkit.fluxcd.io/v2", "HelmRelease", release.name)
+    # Gone from the files is not uninstalled: without Karpenter and the operator its nodes are nobody's.
+    metadata = {**made["metadata"], "annotations": {_PRUNE: "disabled"}}
+    spec = {
+        **chart,
+        "releaseName": release.name,
+        "targetNamespace": release.namespace,
+        "storageNamespace": release.namespace,
+        "interval": flux.interval,
+        "timeout": _CHART_TIMEOUT,
+        "install": {"crds": "CreateReplace", "remediation": {"retries": 3}},
+        "upgrade": {"crds": "CreateReplace", "remediation": {"retries": 3}},
+        **({"serviceAccountName": flux.service_account} if flux.service_account else {}),
+        "values": dict(release.values),
+    }
+    yield {**made, "metadata": metadata, "spec": spec}
