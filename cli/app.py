@@ -19,10 +19,12 @@ VERBS = {
     "catalog": "cli.catalog",
     "mig": "cli.mig",
     "policy": "cli.policy",
+    "promote": "cli.promote",
     "preview": "cli.stack",
     "up": "cli.stack",
     "refresh": "cli.stack",
     "destroy": "cli.stack",
+    "assert": "cli.assertion",
     "local": "cli.local",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""

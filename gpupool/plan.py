@@ -8,7 +8,7 @@ number such as the slices of a node is worked out here once and typed nowhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -318,6 +318,8 @@ class Plan:
     queue_enabled: bool
     policies: Policies
     delivery: Delivery
+    text: str = field(default="", repr=False, compare=False)
+    """The environment file as it was read. For what keeps the file itself; nobody may derive from it."""
 
     def pool(self, name: str) -> Pool:
         """The pool of that name. Raises KeyError."""

@@ -54,7 +54,7 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None) -> plan.Plan:
     findings = [*loaded.findings, *(finding for finding in judged if not _within(finding.path, broken))]
     if findings:
         raise SpecError(findings)
-    return _plan(context)
+    return _plan(context, loaded.source.text)
 
 
 def _within(path: str, broken: list[str]) -> bool:
@@ -72,7 +72,7 @@ def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) ->
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
     stem = file.stem if file.suffix == ".yaml" else None
-    folder = file.parent if file.is_file() else None
+    folder = file.parent if file.is_file() and file.resolve().parent.name == "environments" else None
     return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file), folder)
 
 
@@ -151,7 +151,7 @@ def mig_config_name(sharing: Sharing) -> str | None:
     return f"{parts[0]}_{sha256(name.encode()).hexdigest()[:12]}".replace("+", ".")
 
 
-def _plan(context: Context) -> plan.Plan:
+def _plan(context: Context, text: str) -> plan.Plan:
     environment = context.environment
     cluster, operator = environment.cluster, environment.gpu_operator
     return plan.Plan(
@@ -179,6 +179,7 @@ def _plan(context: Context) -> plan.Plan:
         queue_enabled=environment.queue.enabled,
         policies=_policies(context),
         delivery=_delivery(environment),
+        text=text,
     )
 
 

@@ -51,6 +51,8 @@ class Source:
     file: str
     data: Any
     root: _Node
+    text: str = field(default="", repr=False)
+    """The file as it was read."""
 
     def place(self, loc: Loc) -> tuple[int, int]:
         """Line and column of `loc`: of the key in a mapping, of the item in a list. Where a part of
@@ -141,7 +143,7 @@ def parse_source(name: str, raw: bytes) -> Source:
         raise refuse(line, column, f"character {shown} is not allowed in YAML", "remove it") from error
     if builder.findings:
         raise SpecError(builder.findings)
-    return Source(name, root.value, root)
+    return Source(name, root.value, root, text)
 
 
 def _position(text: str, index: int) -> tuple[int, int]:

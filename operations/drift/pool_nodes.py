@@ -103,7 +103,7 @@ def _phase(sight: Sight, pool: Pool, node: Object, claim: Object | None) -> tupl
 def _outdated(sight: Sight, pool: Pool, node: Object, claim: Object) -> str:
     """Why Karpenter is to replace the node; empty where it is not.
 
-    It compares a hash of the template, and the requirements (Karpenter 1.14.1, nodeclaim/disruption/drift.go).
+    It compares a hash of the template, and the requirements (Karpenter 1.14.1, disruption/drift.go).
     """
     told = condition(claim, "Drifted")
     if told.get("status") == "True":
