@@ -195,8 +195,8 @@ def _one_more(counts: Counts, index: int) -> Counts:
 
 
 def spelled(layout: Mapping[str, int]) -> str:
-    """A layout for people: `1x3g.40gb + 2x2g.20gb`."""
-    return " + ".join(f"{count}x{name}" for name, count in layout.items())
+    """A layout for people: `1x3g.40gb + 2x2g.20gb`; sorted, as the order in the file means nothing."""
+    return " + ".join(f"{count}x{name}" for name, count in sorted(layout.items(), reverse=True))
 
 
 def gib(mib: int | Fraction) -> str:
