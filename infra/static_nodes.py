@@ -36,6 +36,9 @@ HOOK = "give-node-taints-back"
 _ATTEMPTS = 5
 """A kubelet writes its node every few seconds, so a collision or two is to be expected."""
 
+_OPERATORS_DEFAULT = ("nvidia.com/mig.config", "all-disabled")
+"""The GPU Operator sets this label on nodes that can be partitioned and don't say how (v26.7.0)."""
+
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 Taint = Mapping[str, Any]
 
@@ -104,7 +107,7 @@ def conflicts(node: Mapping[str, Any], body: Mapping[str, Any]) -> list[str]:
         f'node {name}: label {key} is "{live[key]}", set by somebody else, and the pool wants "{value}"; '
         f"remove it (kubectl label node {name} {key}-) or choose another label"
         for key, value in body["metadata"].get("labels", {}).items()
-        if key in live and live[key] != value and key not in mine
+        if key in live and live[key] != value and key not in mine and (key, live[key]) != _OPERATORS_DEFAULT
     ]
     own = {_identity(taint): taint.get("value", "") for taint in own_taints(node)}
     for taint in body.get("spec", {}).get("taints", ()):
