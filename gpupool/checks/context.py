@@ -40,7 +40,7 @@ class Context:
     policy_files: tuple[Path, ...]
     """Files of the policies that are in force."""
     folder: Path | None
-    """Where the environment's file lies; None where the text came from elsewhere."""
+    """The project's folder of environments; None where the file or text is one by itself."""
 
     def gpu(self, key: str) -> GpuModel | None:
         """The GPU model of that key, None where the catalog has none."""

@@ -60,7 +60,7 @@ def paths(context: Context) -> Iterator[Problem]:
         problem = _unknown(path)
         if problem:
             yield Problem(loc, f"{path!r} is no field of an environment: {problem}", _hint(section))
-        elif section in _NAMED and rest and rest[0] != "*" and rest[0] not in known[section]:
+        elif section in known and rest and rest[0] != "*" and rest[0] not in known[section]:
             what = "pool" if section == "pools" else "priority"
             message = f"{what} {rest[0]!r} is neither here nor in {given.from_ or 'the environment before'}"
             yield Problem(loc, message, closest(rest[0], sorted(known[section])))
@@ -91,9 +91,12 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 
 def _names(context: Context) -> Mapping[str, set[str]]:
-    """Pools and priorities by name, of this environment and of the one before."""
+    """Pools and priorities by name, of this environment and of the one before; nothing where that is not
+    known."""
     given, folder = context.environment.promotion, context.folder
     before = _read(folder / f"{given.from_}.yaml") if folder and given and given.from_ else {}
+    if not before:
+        return {}
     found = {section: set(context.named[section]) for section in _NAMED}
     for section, names in found.items():
         items = before.get(section)
