@@ -1,0 +1,51 @@
+"""What Argo CD and Flux are told, file by file, for three small environments.
+
+The objects themselves are those of every engine (tests/unit/generators/test_delivery.py), so these files have
+the index, what lies in `delivery/`, and the objects that carry more than their order. `make golden` writes
+them anew; read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from generators import generate
+from generators.render import files
+from gpupool.resolve import read_plan
+
+HERE = Path(__file__).parent / "delivery"
+NAMES = sorted(path.stem for path in HERE.glob("*.yaml"))
+WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))
+_NOTED = ("Prune=", "fluxcd.io/")
+
+
+def told(name: str) -> dict[str, str]:
+    rendered = files(generate(read_plan(str(HERE / f"{name}.yaml"))))
+    return {
+        path: text
+        for path, text in rendered.items()
+        if path.startswith(("delivery/", "index.json")) or any(note in text for note in _NOTED)
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_delivery(name: str) -> None:
+    folder = HERE / name
+    expected = told(name)
+    if WRITING:
+        shutil.rmtree(folder, ignore_errors=True)
+        for path, text in expected.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, encoding="utf-8")
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == set(expected)
+    for path, text in expected.items():
+        assert text == (folder / path).read_text(encoding="utf-8"), path
+
+
+def test_there_is_one_of_each_engine_at_least() -> None:
+    assert {name.rpartition("-")[2] for name in NAMES} == {"argocd", "flux"}

@@ -1,0 +1,327 @@
+"""Delivery by Argo CD and by Flux: same objects, right order, least privilege, nothing deleted in passing."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generators import delivery, generate
+from generators.layout import manifest_path
+from generators.manifest import Bundle, Manifest
+from generators.render import files, write
+from policies.engine.cel import CelError, Environment, Scope
+from tests.environment_strategies import plan_of
+
+REPO = {"repo": "https://git.example.com/ml/platform.git", "path": "rendered/x"}
+ARGOCD, FLUX = {"engine": "argocd", **REPO}, {"engine": "flux", **REPO}
+ENGINES = [pytest.param(ARGOCD, id="argocd"), pytest.param(FLUX, id="flux")]
+Data = dict[str, Any]
+
+
+CLOUD: Data = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "random"},
+    "cluster": {"platform": "eks", "name": "ml", "region": "us-east-1"},
+    "karpenter": {"nodeRole": "nodes"},
+    "pools": [
+        {"name": "training", "gpu": "h100-80gb", "nodes": {"instanceTypes": ["p5.48xlarge"], "max": 8}},
+        {
+            "name": "batch",
+            "gpu": "l4",
+            "sharing": {"mode": "mps", "replicas": 4},
+            "nodes": {"instanceTypes": ["g6.xlarge", "g6.12xlarge"], "max": 4, "warm": 1, "spotShare": 0.5},
+        },
+    ],
+    "priorities": [
+        {"name": "urgent", "value": 2, "level": "high"},
+        {"name": "usual", "value": 1, "level": "low"},
+    ],
+    "tenants": [
+        {"name": "vision", "namespace": "team-vision", "pools": {"training": {"gpus": 8}}},
+        {
+            "name": "search",
+            "namespace": "team-search",
+            "maxPriority": "urgent",
+            "pools": {"batch": {"slices": 8}},
+            "access": {"oidcGroups": ["search"]},
+        },
+        {"name": "speech", "namespace": "team-speech", "pools": {"batch": {"gpus": 1}}},
+    ],
+}
+LOCAL: Data = {
+    **CLOUD,
+    "cluster": {"platform": "local", "name": "x"},
+}
+STATIC: Data = {
+    **{key: CLOUD[key] for key in ("apiVersion", "kind", "metadata")},
+    "cluster": {"platform": "static", "name": "x"},
+    "gpuOperator": {"install": False},
+    "pools": [{"name": "desk", "gpu": "rtx-4090", "nodes": {"names": ["node-0"]}, "taints": []}],
+}
+
+
+def made(data: Data, how: Data) -> Bundle:
+    return generate(plan_of({**data, "delivery": how}))
+
+
+def parsed(bundle: Bundle) -> dict[str, Any]:
+    return {path: yaml.safe_load(text) for path, text in files(bundle).items() if path.endswith(".yaml")}
+
+
+def wrappers(bundle: Bundle, kind: str) -> dict[str, Data]:
+    """Name -> every wrapper of a kind."""
+    bodies = delivery.wrappers(bundle).values()
+    found = [json.loads(json.dumps(body)) for body in bodies if body["kind"] == kind and "metadata" in body]
+    return {body["metadata"]["name"]: body for body in found}
+
+
+def notes(bundle: Bundle, kind: str, name: str) -> Data:
+    found = next(m for m in bundle if (m.kind, m.name) == (kind, name))
+    annotations: Data = dict(delivery.body(found, bundle.delivery)["metadata"].get("annotations", {}))
+    return annotations
+
+
+@pytest.mark.parametrize("how", ENGINES)
+@pytest.mark.parametrize("data", [CLOUD, LOCAL, STATIC], ids=["eks", "local", "static"])
+def test_objects_are_those_of_pulumi_but_for_annotations(data: Data, how: Data) -> None:
+    plain, told = parsed(made(data, {})), parsed(made(data, how))
+    assert set(plain) <= set(told)
+    for path, body in plain.items():
+        ours = told[path]
+        added = ours.get("metadata", {}).get("annotations", {})
+        for key in [key for key in added if "argoproj.io/" in key or "fluxcd.io/" in key]:
+            del added[key]
+        if "annotations" not in body.get("metadata", {}) and not added:
+            ours.get("metadata", {}).pop("annotations", None)
+        assert ours == body, path
+
+
+def test_pulumi_leaves_no_trace_of_others() -> None:
+    text = "".join(files(made(CLOUD, {})).values())
+    assert "argoproj" not in text
+    assert "fluxcd" not in text
+    assert delivery.start(made(CLOUD, {}).delivery) is None
+
+
+@pytest.mark.parametrize("how", ENGINES)
+def test_a_folder_is_cleared_of_what_another_engine_was_told(how: Data, tmp_path: Path) -> None:
+    write(made(LOCAL, how), tmp_path)
+    plain = made(LOCAL, {})
+    write(plain, tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == set(files(plain))
+
+
+@pytest.mark.parametrize("removal", ["keep", "delete"])
+@pytest.mark.parametrize("how", ENGINES)
+def test_what_is_somebody_elses_is_never_deleted(how: Data, removal: str) -> None:
+    bundle = made(STATIC, {**how, "onRemoval": removal})
+    patches = [m for m in bundle if m.patch]
+    assert {m.kind for m in patches} == {"Node", "ClusterPolicy"}
+    for patch in patches:
+        annotations = notes(bundle, patch.kind, patch.name)
+        if how is ARGOCD:
+            assert annotations["argocd.argoproj.io/sync-options"] == "Prune=false,Delete=false"
+        else:
+            assert annotations == {
+                "kustomize.toolkit.fluxcd.io/prune": "disabled",
+                "kustomize.toolkit.fluxcd.io/ssa": "Merge",
+            }
+
+
+KEPT = [("NodePool", "training"), ("EC2NodeClass", "training"), ("Namespace", "team-vision")]
+FREE = [("ClusterRole", "gpupool-tenant"), ("NodeOverlay", "batch.1gpu"), ("Namespace", "gpupool-system")]
+
+
+@pytest.mark.parametrize(
+    ("removal", "options"),
+    [
+        (None, "Prune=confirm,Delete=confirm"),
+        ("confirm", "Prune=confirm,Delete=confirm"),
+        ("keep", "Prune=false,Delete=false"),
+        ("delete", None),
+    ],
+)
+def test_argo_asks_before_what_holds_work_goes(removal: str | None, options: str | None) -> None:
+    bundle = made(CLOUD, ARGOCD | ({"onRemoval": removal} if removal else {}))
+    for kind, name in KEPT:
+        assert notes(bundle, kind, name).get("argocd.argoproj.io/sync-options") == options, (kind, name)
+    for kind, name in FREE:
+        assert "argocd.argoproj.io/sync-options" not in notes(bundle, kind, name), (kind, name)
+
+
+@pytest.mark.parametrize(("removal", "kept"), [(None, True), ("keep", True), ("delete", False)])
+def test_flux_leaves_what_holds_work(removal: str | None, kept: bool) -> None:
+    bundle = made(CLOUD, FLUX | ({"onRemoval": removal} if removal else {}))
+    for kind, name in KEPT:
+        assert ("kustomize.toolkit.fluxcd.io/prune" in notes(bundle, kind, name)) is kept, (kind, name)
+    for kind, name in FREE:
+        assert not notes(bundle, kind, name), (kind, name)
+
+
+def test_a_namespace_that_stays_keeps_its_bounds() -> None:
+    bundle = made(CLOUD, FLUX)
+    of_tenant = [
+        m for m in bundle if m.namespace == "team-vision" and m.kind in ("ResourceQuota", "LimitRange")
+    ]
+    kept = {(m.kind, m.name) for m in of_tenant if notes_of(bundle, m)}
+    # The quota of priorities goes when the tenant may use them all: it must not stay and refuse its pods.
+    assert kept == {("ResourceQuota", "gpupool"), ("LimitRange", "gpupool")}
+    assert ("ResourceQuota", "gpupool-priorities") in {(m.kind, m.name) for m in of_tenant}
+
+
+def notes_of(bundle: Bundle, manifest: Manifest) -> Any:
+    return delivery.body(manifest, bundle.delivery)["metadata"].get("annotations")
+
+
+def test_the_project_permits_every_object_and_nothing_else() -> None:
+    bundle = made(CLOUD, ARGOCD)
+    spec = wrappers(bundle, "AppProject")["gpupool-random"]["spec"]
+    listed = {"clusterResourceWhitelist": set[tuple[str, str]](), "namespaceResourceWhitelist": set()}
+    for name, rows in listed.items():
+        rows |= {(row["group"], row["kind"]) for row in spec[name]}
+    needed = {name: set[tuple[str, str]]() for name in listed}
+    for m in bundle:
+        group = m.api_version.rpartition("/")[0]
+        scope = "namespaceResourceWhitelist" if m.namespace else "clusterResourceWhitelist"
+        needed[scope].add((group, m.kind))
+    assert listed == needed
+    assert "*" not in json.dumps(spec)
+    spaces = {row["namespace"] for row in spec["destinations"]}
+    assert spaces == {m.namespace for m in bundle if m.namespace}
+    assert spec["sourceRepos"] == [REPO["repo"]]
+
+
+def excluded(pattern: str, path: str) -> bool:
+    """As Argo CD's glob without separators has it: `*` is any text, slashes too; `{a,b}` either."""
+    return any(fnmatchcase(path, part) for part in pattern.strip("{}").split(","))
+
+
+def test_argo_reads_every_object_and_nothing_else_whatever_tenants_are_called() -> None:
+    spaces = ("delivery", "releases", "argocd")
+    tenants = [tenant | {"namespace": space} for tenant, space in zip(CLOUD["tenants"], spaces, strict=True)]
+    bundle = made({**CLOUD, "tenants": tenants}, ARGOCD)
+    pattern = wrappers(bundle, "Application")["gpupool-random"]["spec"]["source"]["directory"]["exclude"]
+    read = {path for path in files(bundle) if not excluded(pattern, path)}
+    assert read == {manifest_path(m) for m in bundle}
+    assert "delivery/resourcequota-gpupool.yaml" in read
+
+
+def test_deleting_an_application_deletes_nothing_of_what_it_applied() -> None:
+    for application in wrappers(made(CLOUD, ARGOCD), "Application").values():
+        assert "finalizers" not in application["metadata"]
+
+
+def test_by_hand_is_by_hand() -> None:
+    bundle = made(CLOUD, {**ARGOCD, "argocd": {"automated": False}})
+    for application in wrappers(bundle, "Application").values():
+        assert "automated" not in application["spec"]["syncPolicy"]
+
+
+def test_both_engines_install_the_charts_that_pulumi_installs() -> None:
+    plain = {release.name: release for release in made(CLOUD, {}).releases}
+    assert set(plain) == {"gpu-operator", "karpenter"}
+    applications = wrappers(made(CLOUD, ARGOCD), "Application")
+    releases = wrappers(made(CLOUD, FLUX), "HelmRelease")
+    sources = wrappers(made(CLOUD, FLUX), "OCIRepository") | wrappers(made(CLOUD, FLUX), "HelmRepository")
+    for name, release in plain.items():
+        source = applications[f"gpupool-random-{name}"]["spec"]["source"]
+        assert source["helm"] == {"releaseName": name, "valuesObject": json.loads(json.dumps(release.values))}
+        assert (source["chart"], source["targetRevision"]) == (release.chart, release.version)
+        spec = releases[f"gpupool-random-{name}"]["spec"]
+        assert spec["values"] == source["helm"]["valuesObject"]
+        assert (spec["releaseName"], spec["targetNamespace"]) == (name, release.namespace)
+    assert applications["gpupool-random-karpenter"]["spec"]["source"]["repoURL"] == "public.ecr.aws/karpenter"
+    assert sources["gpupool-random-karpenter"]["spec"]["url"] == "oci://public.ecr.aws/karpenter/karpenter"
+    chart = releases["gpupool-random-gpu-operator"]["spec"]["chart"]["spec"]
+    assert chart["sourceRef"]["name"] in sources
+    assert (chart["chart"], chart["version"]) == ("gpu-operator", plain["gpu-operator"].version)
+
+
+def test_every_object_is_in_one_kustomization_and_each_waits_for_the_one_before() -> None:
+    bundle = made(CLOUD, FLUX)
+    rendered = parsed(bundle)
+    chain = list(wrappers(bundle, "Kustomization").values())
+    assert [step["spec"].get("dependsOn") for step in chain] == [
+        None,
+        *([{"name": step["metadata"]["name"]}] for step in chain[:-1]),
+    ]
+    listed: list[str] = []
+    for step in chain:
+        folder = Path(step["spec"]["path"]).relative_to("rendered/x")
+        for name in rendered[str(folder / "kustomization.yaml")]["resources"]:
+            up = name.startswith("../../../")
+            listed += [name.removeprefix("../../../") if up else str(folder / name)]
+    assert set(listed) <= set(rendered)
+    assert len(listed) == len(set(listed))
+    objects = {manifest_path(m) for m in bundle}
+    assert objects <= set(listed)
+    assert {rendered[path]["kind"] for path in set(listed) - objects} == {
+        "HelmRelease",
+        "HelmRepository",
+        "OCIRepository",
+    }
+
+
+@pytest.mark.parametrize(
+    ("repo", "revision", "kind", "ref"),
+    [
+        ("https://x/y", "main", "GitRepository", {"branch": "main"}),
+        ("https://x/y", "release/1.2", "GitRepository", {"branch": "release/1.2"}),
+        ("https://x/y", "v1.2.3", "GitRepository", {"tag": "v1.2.3"}),
+        ("https://x/y", "1.2.3-rc.1", "GitRepository", {"tag": "1.2.3-rc.1"}),
+        ("https://x/y", "refs/pull/7/head", "GitRepository", {"name": "refs/pull/7/head"}),
+        ("https://x/y", "a" * 40, "GitRepository", {"commit": "a" * 40}),
+        ("oci://x/y", "latest", "OCIRepository", {"tag": "latest"}),
+        ("oci://x/y", "sha256:" + "a" * 64, "OCIRepository", {"digest": "sha256:" + "a" * 64}),
+    ],
+)
+def test_flux_is_told_what_a_revision_is(repo: str, revision: str, kind: str, ref: Data) -> None:
+    bundle = made(LOCAL, {**FLUX, "repo": repo, "revision": revision})
+    assert wrappers(bundle, kind)["gpupool-random"]["spec"]["ref"] == ref
+
+
+def health_checks() -> dict[str, Data]:
+    """Kind -> the expressions that Flux is given for it."""
+    chains = [wrappers(made(data, FLUX), "Kustomization").values() for data in (CLOUD, LOCAL)]
+    steps = [step["spec"] for chain in chains for step in chain]
+    return {check["kind"]: check for step in steps for check in step.get("healthCheckExprs", [])}
+
+
+def condition(name: str, status: str) -> Data:
+    return {"status": {"conditions": [{"type": "Other", "status": "True"}, {"type": name, "status": status}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "live", "verdict"),
+    [
+        ("NodePool", condition("Ready", "True"), "current"),
+        ("NodePool", condition("Ready", "False"), "wait"),
+        ("NodePool", {"status": {}}, "wait"),
+        ("EC2NodeClass", condition("Ready", "True"), "current"),
+        ("NodeOverlay", condition("ValidationSucceeded", "True"), "current"),
+        ("NodeOverlay", condition("ValidationSucceeded", "False"), "failed"),
+        ("NodeOverlay", {"status": {"conditions": []}}, "wait"),
+        ("ClusterPolicy", {"status": {"state": "ready"}}, "current"),
+        ("ClusterPolicy", {"status": {"state": "notReady"}}, "current"),
+        ("ClusterPolicy", {"status": {"state": "ignored"}}, "failed"),
+        ("ClusterPolicy", {"status": {}}, "wait"),
+    ],
+)
+def test_health_is_what_the_controllers_say(kind: str, live: Data, verdict: str) -> None:
+    scope, check = Scope(live), health_checks()[kind]
+    said = "wait"
+    for word in ("failed", "current"):
+        if word in check and said == "wait":
+            program = Environment({"status": "dyn"}).compile(check[word], expects=("bool",))
+            try:
+                said = word if program.evaluate(scope) else said
+            except CelError:
+                continue
+    assert said == verdict
