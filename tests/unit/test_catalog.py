@@ -174,16 +174,24 @@ def test_adding_a_model_is_adding_a_file(tmp_path: Path) -> None:
     assert owner.key == "t5"
 
 
-def test_loading_everything_is_fast() -> None:
-    """In its own process, because this one has read the catalog already. 60 ms is the budget of a command's
-    start.
+LOADING = """
+import pathlib, sys, time, yaml
+from gpupool.catalog import load_catalog
+start = time.process_time()
+list(load_catalog().models.values())
+read = time.process_time()
+for path in pathlib.Path(sys.argv[1]).glob("*.yaml"):
+    yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+print((read - start) / (time.process_time() - read))
+"""
+
+
+def test_loading_everything_costs_little_more_than_reading_it() -> None:
+    """In its own process, because this one has read the catalog already. It is part of every command's start;
+    PyYAML's own parser alone takes seven times as long as the one in C.
     """
-    code = (
-        "import time, yaml; from gpupool.catalog import load_catalog; start = time.perf_counter();"
-        "list(load_catalog().models.values()); print(time.perf_counter() - start)"
-    )
+    command = [sys.executable, "-c", LOADING, str(FOLDER)]
     runs = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(3)
+        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(3)
     ]
-    assert min(runs) < 0.060
+    assert min(runs) < 4

@@ -1,7 +1,11 @@
-"""Progress is silent at first and then says what goes on, on stderr alone."""
+"""Progress is silent at first and then says what goes on, on stderr alone.
+
+Most tests send the alarm that drives it themselves, when they want it, and leave its timer alone.
+"""
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -9,39 +13,66 @@ import pytest
 from cli import policy_progress
 from cli.policy_progress import patient_progress
 
+NEVER = 10_000.0
+PATIENCE = 60.0
+
+
+def alarm() -> None:
+    signal.raise_signal(signal.SIGALRM)
+
 
 def test_nothing_is_said_of_what_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
-    started = time.monotonic()
-    with patient_progress("check", quiet_s=5) as tell:
+    """Leaving that waited for the quiet time would not come back."""
+    with patient_progress("check", quiet_s=NEVER) as tell:
         tell("reading")
-    assert time.monotonic() - started < 1, "leaving must not wait for the quiet time"
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_timer_and_its_handler_are_put_back() -> None:
+    handler, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
+    with patient_progress("check", quiet_s=NEVER):
+        assert signal.getsignal(signal.SIGALRM) is not handler
+        assert NEVER / 2 < signal.getitimer(signal.ITIMER_REAL)[0] <= NEVER
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert signal.getitimer(signal.ITIMER_REAL)[0] <= left
+
+
+def test_the_timer_speaks_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    said, deadline = "", time.monotonic() + PATIENCE
+    with patient_progress("check", quiet_s=0.02) as tell:
+        tell("reading")
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said = capsys.readouterr().err
+    assert said.startswith("check")
 
 
 def test_slow_work_names_its_steps_once_each(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_progress, "LINE_EVERY_S", 0.1)
-    monkeypatch.setattr(policy_progress, "REDRAW_S", 0.05)
-    with patient_progress("check", quiet_s=0.02) as tell:
-        tell("reading")
-        time.sleep(0.3)
-        tell("judging")
-        time.sleep(0.5)
+    monkeypatch.setattr(policy_progress, "LINE_EVERY_S", 0.0)
+    with patient_progress("check", quiet_s=NEVER) as tell:
+        for step in ("reading", "judging"):
+            tell(step)
+            alarm()
+            alarm()
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == ["check: reading ...", "check: judging ..."]
 
 
-def test_many_steps_are_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with patient_progress("check", quiet_s=0.02) as tell:
+def test_many_steps_are_few_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_progress, "LINE_EVERY_S", NEVER)
+    with patient_progress("check", quiet_s=NEVER) as tell:
         for number in range(50):
             tell(str(number))
-            time.sleep(0.03)
-    assert len(capsys.readouterr().err.splitlines()) == 1
+            alarm()
+    assert capsys.readouterr().err == "check: 0 ...\n"
 
 
 def test_an_error_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="broken"), patient_progress("check", quiet_s=5):
+    with pytest.raises(ValueError, match="broken"), patient_progress("check", quiet_s=NEVER):
         raise ValueError("broken")
     assert capsys.readouterr().err == ""

@@ -148,16 +148,13 @@ def test_four_slice_gpus(key: str, plain: int) -> None:
 
 
 @pytest.mark.parametrize("model", WITH_MIG, ids=lambda model: model.key)
-def test_maximal_layouts_are_fast(model: object) -> None:
-    found = CATALOG[getattr(model, "key", "")]
-    times = []
-    for _ in range(3):
-        feasible.cache_clear()
-        maximal.cache_clear()
-        start = time.perf_counter()
-        assert maximal_layouts(found)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.050
+def test_maximal_layouts_are_not_searched_for_ever(model: object) -> None:
+    """They take milliseconds (`make bench` says how many); trying every order of instances takes minutes."""
+    feasible.cache_clear()
+    maximal.cache_clear()
+    start = time.process_time()
+    assert maximal_layouts(CATALOG[getattr(model, "key", "")])
+    assert time.process_time() - start < 1
 
 
 def test_media_engines() -> None:
