@@ -19,6 +19,7 @@ VERBS = {
     "catalog": "cli.catalog",
     "mig": "cli.mig",
     "policy": "cli.policy",
+    "report": "cli.report",
     "promote": "cli.promote",
     "preview": "cli.stack",
     "up": "cli.stack",
