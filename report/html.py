@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from gpupool.changes import wording
 from report import html_words as words
-from report.html_figures import cost_range, figures, sides, signed
+from report.html_figures import figures, sides, signed
 from report.model import Report
 
 FOLDER = Path(__file__).parent / "templates"
@@ -59,22 +59,30 @@ def _templates() -> Environment:
     environment.filters.update(
         age=words.age,
         capitalised=words.capitalised,
-        cost=cost_range,
         plural=words.plural,
         resource=wording.resource_name,
         signed=signed,
+        usd=wording.usd,
     )
     environment.globals.update(
         amounts=words.amounts,
+        dangers=words.dangers,
         days_said=words.days_said,
+        differences=words.differences,
         disturbed=words.disturbed,
         figures=figures,
         gist=words.gist,
+        happening=words.happening,
         headline=words.headline,
+        percent=words.percent,
         pools_said=words.pools_said,
+        quotas=words.quotas,
         risk_of=words.risk_of,
         risks_apart=words.risks_apart,
+        same=words.same,
+        settings=words.settings,
         sides=sides,
+        tenant_settings=words.tenant_settings,
         tenants_said=words.tenants_said,
     )
     return environment

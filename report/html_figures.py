@@ -17,6 +17,8 @@ from report.drawings import Bar, bars, drawable, svg
 from report.drawings.gpu import drawing
 from report.model import EnvironmentReport
 
+COST = "Cost a month, least to most"
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -25,7 +27,7 @@ class Figure:
     title: str
     picture: Markup
     change: str
-    """How it differs, in words: `+8`, `up by 12 %`, `as before`."""
+    """How it differs, in words: `+8`, `at least as before, at most +$1,000`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +42,30 @@ class Side:
     """None where the pool is not there, or can't be drawn; `title` says which."""
 
 
-def figures(environment: EnvironmentReport, identity: str) -> tuple[Figure, ...]:
-    """GPUs, monthly cost, and the slices that differ."""
-    found = [
-        _count("Physical GPUs at most", environment.gpus, f"{identity}-gpus"),
-        *_cost(environment.cost, f"{identity}-cost"),
+def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure, ...], str]:
+    """Drawn: GPUs, nodes, monthly cost and slices that differ. In words, on one line: those that don't."""
+    drawn: list[Figure] = []
+    standing: list[str] = []
+    counts = [
+        ("physical GPUs", environment.gpus),
+        ("nodes", environment.nodes),
+        *(
+            (f"slices of {wording.resource_name(one.resource)}", BeforeAfter(one.before, one.after))
+            for one in environment.resources
+        ),
     ]
-    for number, one in enumerate(environment.resources):
-        if one.before != one.after:
-            found.append(
-                _count(
-                    f"Slices at most: {wording.resource_name(one.resource)}",
-                    BeforeAfter(one.before, one.after),
-                    f"{identity}-slices-{number}",
-                )
-            )
-    return tuple(found)
+    for number, (name, value) in enumerate(counts):
+        if value.changed:
+            title = name[0].upper() + name[1:]
+            drawn.append(_count(title, value, f"{identity}-count-{number}"))
+        else:
+            standing.append(f"{value.after:,} {name}")
+    cost = environment.cost
+    if cost.changed:
+        drawn.insert(1, _cost(cost, f"{identity}-cost"))
+    else:
+        standing.append(f"{cost_range(cost.after)} a month" if cost.after else "cost unknown")
+    return tuple(drawn), ", ".join(standing)
 
 
 def sides(pool: PoolChange, identity: str) -> tuple[Side, Side] | None:
@@ -86,19 +96,15 @@ def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:
     return Figure(title, _bars(title, lines, identity), signed(value.after - value.before))
 
 
-def _cost(value: BeforeAfter[Cost | None], identity: str) -> Iterator[Figure]:
-    title = "Monthly cost, least to most"
+def _cost(value: BeforeAfter[Cost | None], identity: str) -> Figure:
     lines = [
-        Bar(label, cost.floor, cost.ceiling, cost_range(cost))
+        Bar(label, cost.floor, cost.ceiling, cost_range(cost)) if cost else Bar(label, 0, 0, "unknown")
         for label, cost in (("before", value.before), ("after", value.after))
-        if cost is not None
     ]
-    if not lines:
-        return
     change = "a price is unknown"
     if value.before is not None and value.after is not None:
-        change = cost_change(value.before.ceiling, value.after.ceiling)
-    yield Figure(title, _bars(title, lines, identity), change)
+        change = cost_change(value.before, value.after)
+    return Figure(COST, _bars(COST, lines, identity), change)
 
 
 def _bars(title: str, lines: list[Bar], identity: str) -> Markup:
@@ -112,15 +118,16 @@ def cost_range(cost: Cost) -> str:
     return f"{wording.usd(cost.floor)} to {wording.usd(cost.ceiling)}"
 
 
-def cost_change(before: float, after: float) -> str:
-    """How the most that can be spent differs: `+$1,000 at most, 12 % more`."""
-    if before == after:
-        return "at most as before"
-    difference = after - before
-    said = f"{'+' if difference > 0 else '-'}{wording.usd(abs(difference))} at most"
-    if before == 0:
-        return said
-    return f"{said}, {abs(difference) / before * 100:.0f} % {'more' if difference > 0 else 'less'}"
+def cost_change(before: Cost, after: Cost) -> str:
+    """How least and most differ: `at least as before, at most +$1,000`."""
+    differences = (("at least", after.floor - before.floor), ("at most", after.ceiling - before.ceiling))
+    return ", ".join(f"{name} {_signed_usd(difference)}" for name, difference in differences)
+
+
+def _signed_usd(difference: float) -> str:
+    if difference == 0:
+        return "as before"
+    return f"{'+' if difference > 0 else '-'}{wording.usd(abs(difference))}"
 
 
 def signed(difference: int) -> str:

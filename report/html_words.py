@@ -9,12 +9,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpupool.changes import wording
-from gpupool.changes.model import PoolChange, PoolState
+from gpupool.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
 from report.html_figures import cost_range
 from report.model import EnvironmentReport, NodeEffect, Report, Risk
 
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
+HAPPENINGS = {
+    "replaced": "Nodes replaced",
+    "deleted": "Nodes deleted",
+    "relabelled": "Nodes relabelled in place",
+    "restarted": "Pods of the GPU operator restart",
+    "started": "Nodes started",
+    "stay": "Nodes stay",
+}
 ORDER = ("added", "removed", "renamed", "changed", "unchanged")
 
 
@@ -36,8 +44,30 @@ def headline(report: Report) -> str:
     return " ".join(sentences)
 
 
+def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
+    """Every danger with its environment and the number of that, from 1."""
+    return [
+        (number, environment, risk)
+        for number, environment in enumerate(report.environments, 1)
+        for risk in environment.risks
+        if risk.severity == "danger"
+    ]
+
+
+def happening(effect: NodeEffect) -> str:
+    """A heading for what happens to nodes."""
+    return HAPPENINGS.get(effect.kind, effect.kind)
+
+
+def percent(before: float, after: float) -> str:
+    """`3 % more`, `12 % less`; an amount where there was none before."""
+    if before == 0:
+        return "before nothing"
+    return f"{abs(after - before) / before * 100:.0f} % {'more' if after > before else 'less'}"
+
+
 def disturbed(effects: Sequence[NodeEffect]) -> str:
-    """What happens to nodes, shortest: `up to 4 replaced, 2 deleted`, or `none`."""
+    """What happens to nodes with running work, shortest: `up to 4 nodes replaced, 2 deleted`, `kept`."""
     totals: dict[str, int | None] = {}
     for effect in effects:
         if effect.disruptive:
@@ -46,8 +76,11 @@ def disturbed(effects: Sequence[NodeEffect]) -> str:
                 None if known is None or effect.nodes_max is None else known + effect.nodes_max
             )
     if not totals:
-        return "none"
-    return ", ".join(f"{kind} {'some' if most is None else f'up to {most}'}" for kind, most in totals.items())
+        return "kept"
+    return ", ".join(
+        f"{'nodes' if most is None else 'up to ' + plural(most, 'node')} {kind}"
+        for kind, most in totals.items()
+    )
 
 
 def risk_of(effect: NodeEffect, risks: Iterable[Risk]) -> Risk | None:
@@ -83,8 +116,9 @@ def gist(pool: PoolChange) -> str:
     if pool.before is None or pool.after is None:
         assert state is not None
         return f"{state.gpu}, {state.sharing}, up to {plural(state.nodes_max, 'node')}"
-    parts = [f"before {pool.renamed_from}"] if pool.renamed_from else []
-    parts += [
+    if pool.renamed_from:
+        return f"before {pool.renamed_from}"
+    parts = [
         f"{field.name} {field.before or 'not set'} to {field.after or 'not set'}"
         for field in pool.fields[:GIST_FIELDS]
     ]
@@ -92,24 +126,64 @@ def gist(pool: PoolChange) -> str:
     return "; ".join([*parts, *([f"{more} more"] if more > 0 else [])])
 
 
-def amounts(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
-    """Rows of (what, before, after) of a pool; empty text on the side where it is not there."""
-    before = _amounts(pool.before) if pool.before else {}
-    after = _amounts(pool.after) if pool.after else {}
-    for name in after or before:
-        yield name, before.get(name, ""), after.get(name, "")
+def differences(pool: PoolChange) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (what, before, after) of a pool that is in both states: settings, and what follows."""
+    return settings(pool.fields) + [
+        (name, before, after) for name, before, after in _both(pool) if before != after
+    ]
 
 
-def _amounts(state: PoolState) -> dict[str, str]:
+def same(pool: PoolChange) -> str:
+    """What a pool that is in both states amounts to where that does not differ, on one line."""
+    kept = [(name.removeprefix("cost "), after) for name, before, after in _both(pool) if before == after]
+    return ", ".join(f"{after} {name}" for name, after in kept)
+
+
+def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, QuotaChange]]:
+    """Every quota that differs, with the tenant's name."""
+    return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
+
+
+def tenant_settings(tenants: Iterable[TenantChange]) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (tenant and setting, before, after); of a tenant that came or went only the budget."""
+    rows = []
+    for tenant in tenants:
+        if tenant.budget.changed:
+            rows.append((f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after))
+        rows += [(f"{tenant.name}: {name}", *values) for name, *values in settings(tenant.fields)]
+    return rows
+
+
+def settings(fields: Iterable[FieldChange]) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (setting, before, after)."""
+    return [(field.name, field.before, field.after) for field in fields]
+
+
+def _both(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
+    assert pool.before is not None
+    assert pool.after is not None
+    after = _derived(pool.after)
+    for name, before in _derived(pool.before).items():
+        yield name, before, after[name]
+
+
+def _derived(state: PoolState) -> dict[str, str]:
     return {
-        "GPU": state.gpu_title,
-        "Sharing": state.sharing,
-        "Machines": ", ".join(state.instance_types) or "nodes that exist already",
-        "Nodes": f"{state.nodes_max}, {state.warm} kept ready",
-        "GPUs": f"{state.gpus_max}, {state.gpus_per_node} a node",
-        "Slices": wording.counts(state.slices_max),
-        "Cost a month": cost_range(state.cost) if state.cost else "unknown",
+        "GPUs at most": f"{state.gpus_max}",
+        "slices at most": wording.counts(state.slices_max),
+        "cost a month": cost_range(state.cost) if state.cost else "an unknown sum",
     }
+
+
+def amounts(state: PoolState) -> list[tuple[str, str]]:
+    """What a pool amounts to that came or went."""
+    return [
+        ("GPU", state.gpu_title),
+        ("sharing", state.sharing),
+        ("machines", ", ".join(state.instance_types) or "nodes that exist already"),
+        ("nodes", f"{state.nodes_max} at most, {state.warm} kept ready"),
+        *_derived(state).items(),
+    ]
 
 
 def days_said(days: int) -> str:
