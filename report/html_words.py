@@ -150,7 +150,7 @@ def tenant_settings(tenants: Iterable[TenantChange]) -> list[tuple[str, str | No
     for tenant in tenants:
         if tenant.budget.changed:
             rows.append((f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after))
-        rows += [(f"{tenant.name}: {name}", *values) for name, *values in settings(tenant.fields)]
+        rows += [(f"{tenant.name}: {field.name}", field.before, field.after) for field in tenant.fields]
     return rows
 
 
