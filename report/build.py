@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from generators import generate
 from gpupool import catalog as installed
@@ -29,11 +31,14 @@ from report.effects.order import node_effects
 from report.effects.sentences import NOTES, told
 from report.git_states import Snapshot
 from report.judgement import NONE, changes_together, finding_changes
-from report.model import EnvironmentReport, PolicyNote, Report
+from report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
 from report.risks import risks
 from report.settings import setting_changes
 from report.side import Side
 from report.waivers import waiver_notes
+
+if TYPE_CHECKING:
+    from infra.kube_api import KubeApi
 
 Progress = Callable[[str], None]
 
@@ -56,11 +61,12 @@ def build(
     today: date,
     cost_threshold: float,
     step: Progress = lambda _: None,
+    clusters: Callable[[str, Plan], KubeApi | None] = lambda *_: None,
 ) -> Report:
     """The report of going from `base` to `head`, about the environments `names` (all where there are none).
 
-    `cost_threshold` is in percent; `step` is told what is being done. Raises UsageError for a name that is in
-    neither state.
+    `cost_threshold` is in percent; `step` is told what is being done; `clusters` gives a client for the
+    cluster of an environment that is to be looked at. Raises UsageError for a name that is in neither state.
     """
     known = sorted({*base.environments, *head.environments})
     unknown = [name for name in names if name not in known]
@@ -73,7 +79,7 @@ def build(
     parts = []
     for name in names or known:
         step(f"comparing {name}")
-        parts.append(_environment(name, *reads[name], head, today, cost_threshold))
+        parts.append(_environment(name, *reads[name], head, today, cost_threshold, clusters))
     plain = _plain(base, head)
     together = NONE
     if any(old.side != new.side for old, new in reads.values()):
@@ -148,7 +154,13 @@ def _plain(base: Snapshot, head: Snapshot) -> Callable[[str], str]:
 
 
 def _environment(
-    name: str, old: _Read, new: _Read, head: Snapshot, today: date, cost_threshold: float
+    name: str,
+    old: _Read,
+    new: _Read,
+    head: Snapshot,
+    today: date,
+    cost_threshold: float,
+    clusters: Callable[[str, Plan], KubeApi | None],
 ) -> EnvironmentReport:
     before, after = old.side, new.side
     # Against a file that can't be read nothing can be compared.
@@ -158,7 +170,11 @@ def _environment(
     settings = setting_changes(old.environment, new.environment) if known else ()
     pools, tenants = pool_changes(*plans), tenant_changes(*plans)
     changed = _change(old, new, bool(settings))
-    effects = tuple(map(told, node_effects(*sides))) if changed != "unchanged" else ()
+    effects = node_effects(*sides) if changed != "unchanged" else ()
+    effects, live, trouble = (
+        _seen(name, effects, sides, clusters) if changed != "unchanged" else ((), None, [])
+    )
+    effects = tuple(map(told, effects))
     report = EnvironmentReport(
         name=name,
         file=f"{head.folder}/{name}.yaml",
@@ -177,10 +193,34 @@ def _environment(
         findings=finding_changes(*sides, today, _plain(head, head)) if changed != "unchanged" else NONE,
         waivers=waiver_notes(*plans, today),
         risks=(),
-        live=None,
-        notes=tuple(NOTES[kind] for kind in NOTES if any(effect.kind == kind for effect in effects)),
+        live=live,
+        notes=(*(NOTES[kind] for kind in NOTES if any(effect.kind == kind for effect in effects)), *trouble),
     )
     return dataclasses.replace(report, risks=risks(report, *plans, cost_threshold))
+
+
+def _seen(
+    name: str,
+    effects: tuple[NodeEffect, ...],
+    sides: tuple[Side | None, Side | None],
+    clusters: Callable[[str, Plan], KubeApi | None],
+) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
+    """The effects as the cluster shows them, what else it shows, and why it could not be asked."""
+    # The state before says where the nodes are.
+    side = sides[0] or sides[1]
+    if side is None:
+        return effects, None, []
+    try:
+        api = clusters(name, side.plan)
+        if api is None:
+            return effects, None, []
+        from report import live
+
+        with closing(api):
+            sight = live.look(api)
+    except GpupoolError as error:
+        return effects, None, [f"The cluster could not be asked what runs there: {error}"]
+    return live.with_cluster(effects, sight, *sides), live.live_state(sight, *sides), []
 
 
 def _platform(read: _Read) -> str | None:

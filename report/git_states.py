@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpupool.findings import UsageError
+from gpupool.load import environments_folder
 from report.model import State
 
 WORKING_TREE = "working tree"
@@ -228,3 +229,20 @@ class _Git:
             if words[-2] == b"blob":
                 contents[name] = content
         return contents
+
+
+def project_folder(environments: Sequence[str]) -> tuple[Path, list[str]]:
+    """The folder with the environments, and the names of those that are meant, given as names or as paths.
+
+    Names are looked for from here upwards. Paths, which need not exist any more, must be in one folder.
+    Raises UsageError.
+    """
+    paths = [Path(one) for one in environments if one.endswith(".yaml") or "/" in one]
+    folders = {path.resolve().parent for path in paths}
+    if len(folders) > 1 or (folders and len(paths) < len(environments)):
+        raise UsageError("the environments are not in one folder; name them, or give paths in one folder")
+    strange = [path for path in paths if path.suffix != ".yaml"]
+    if strange:
+        raise UsageError(f"{strange[0]}: no environment file; its name must end in .yaml")
+    folder = folders.pop() if folders else environments_folder()
+    return folder, [path.stem for path in paths] or list(environments)

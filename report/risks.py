@@ -82,7 +82,11 @@ def _nodes(context: Context) -> Iterator[Risk]:
         where = f"pool {effect.pool}" if effect.pool else "every pool"
         if effect.node_pool and effect.node_pool != effect.pool:
             where += f" ({effect.node_pool})"
-        severity: Severity = "danger" if effect.certain else "caution"
+        # Nodes that are not there can't be drained; they may be by the time of the merge.
+        severity: Severity = "danger" if effect.certain and effect.nodes_now != 0 else "caution"
+        pods = len(effect.pods_at_risk)
+        if pods:
+            where += f", with {pods} pod{'s' if pods != 1 else ''} on GPUs now"
         yield Risk(severity, words.get(effect.kind, effect.kind), f"{where}: {effect.what}")
 
 
@@ -166,6 +170,29 @@ def _tenants(context: Context) -> Iterator[Risk]:
                     f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
                     f"{field.before} stays behind, and goes once that is consented to",
                 )
+
+
+def _over_quota(context: Context) -> Iterator[Risk]:
+    for use in context.report.live.over_quota if context.report.live else ():
+        yield Risk(
+            "danger",
+            "quota",
+            f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
+            f"{use.quota}: when those pods go, they don't come back",
+        )
+
+
+def _above_maximum(context: Context) -> Iterator[Risk]:
+    counts = dict(context.report.live.nodes) if context.report.live else {}
+    for pool in context.report.changed_pools:
+        now = counts.get(pool.name, 0)
+        if pool.before and pool.after and pool.after.nodes_max < min(now, pool.before.nodes_max):
+            yield Risk(
+                "caution",
+                "maximum",
+                f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: none of "
+                "them has a successor until so many are left",
+            )
 
 
 def _budgets(context: Context) -> Iterator[Risk]:
@@ -293,6 +320,8 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     _renamed,
     _nodes,
     _tenants,
+    _over_quota,
+    _above_maximum,
     _policies,
     _cost,
     _ceiling,

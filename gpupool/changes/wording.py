@@ -62,3 +62,8 @@ def budget(given: Budget | None) -> str | None:
         return None
     then = {"wait": "jobs wait", "reject": "jobs are rejected", "preempt": "jobs are preempted"}
     return f"{usd(given.usd)} a {given.period}, then {then[given.on_exhausted]}"
+
+
+def cost_range(floor: float, ceiling: float) -> str:
+    """`$1,000 to $5,000`, or one sum where both are the same."""
+    return usd(floor) if floor == ceiling else f"{usd(floor)} to {usd(ceiling)}"

@@ -6,7 +6,7 @@ NodePool is known by its name, so a pool under another name is another one: its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.changes import wording
@@ -42,6 +42,16 @@ def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
         return frozenset()
     pools = {capacity.name: pool.name for pool in after.plan.pools for capacity in pool.capacities}
     return frozenset(pools[name] for name, found in _all_drifts(before, after).items() if found)
+
+
+def leaving(node_pool: str, labels: Mapping[str, str], before: Side, after: Side) -> bool:
+    """Whether a live node of the NodePool, with these labels, is or may be replaced."""
+    drifts = _all_drifts(before, after).get(node_pool, [])
+    if any(drift.which != "some" for drift in drifts):
+        return True
+    body = _bodies(after, ("NodePool",))[("NodePool", node_pool)]
+    wanted = body["spec"]["template"]["spec"]["requirements"]
+    return any(labels.get(each["key"], each["values"][0]) not in each["values"] for each in wanted)
 
 
 def _capacities(side: Side | None) -> dict[str, Pair]:
@@ -98,7 +108,7 @@ def _deleted(pool: Pool, capacity: Capacity, after: Side | None) -> NodeEffect:
     names = {each.name: each for each in after.plan.pools} if after else {}
     if after is None:
         reason = "the environment is removed"
-        what = "not before its objects are: `gpupool destroy` with the file as it was, or GitOps that prunes"
+        what = "not before its objects are: gpupool destroy with the file as it was, or GitOps that prunes"
     elif pool.name in names:
         share = f"spotShare {names[pool.name].spot_share:g}"
         reason = f"{share} leaves the pool no {capacity.type} nodes under this name"

@@ -18,9 +18,7 @@ _VERBS = {
     "replaced": "replaced",
     "deleted": "drained and deleted",
     "relabelled": "relabelled",
-    "restarted": "touched",
     "started": "started",
-    "stay": "kept",
 }
 
 NOTES = {
@@ -35,7 +33,7 @@ NOTES = {
     "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them. The MIG"
     " manager does not drain: while a pod uses a GPU it fails and leaves the node without what was free, so "
     "drain"
-    " such nodes first; `gpupool repartition` does it node by node.",
+    " such nodes first; gpupool repartition does it node by node.",
 }
 """What a kind of effect means, for those who see it for the first time."""
 
@@ -48,7 +46,7 @@ def told(effect: NodeEffect) -> NodeEffect:
 def _sentence(effect: NodeEffect) -> str:
     if effect.kind in ("stay", "restarted"):
         return effect.what
-    clauses = [f"{_count(effect)} {_maybe(effect)}{_VERBS[effect.kind]}{_pace(effect)}"]
+    clauses = [f"{_count(effect)} {_auxiliary(effect)} {_VERBS[effect.kind]}{_pace(effect)}"]
     if effect.kind in ("replaced", "deleted"):
         clauses.append(_PODS[effect.pods])
     if effect.what:
@@ -56,10 +54,11 @@ def _sentence(effect: NodeEffect) -> str:
     return "; ".join(clauses)
 
 
-def _maybe(effect: NodeEffect) -> str:
-    if effect.kind == "started":
-        return "to be "
-    return "" if effect.certain else "may be "
+def _auxiliary(effect: NodeEffect) -> str:
+    if not effect.certain:
+        return "may be"
+    count = effect.nodes_max if effect.nodes_now is None else effect.nodes_now
+    return "is" if (len(effect.nodes) if effect.nodes else count) == 1 else "are"
 
 
 def _count(effect: NodeEffect) -> str:

@@ -15,7 +15,7 @@ from gpupool.plan import Plan, Pool
 from report.model import FieldChange, NodeEffect, PodFate
 from report.side import Side
 
-_GONE = "the node gets its own labels and taints back"
+_GONE = "it gets its own labels and taints back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,10 @@ def _consequences(group: _Group) -> tuple[str, PodFate]:
         keys = ", ".join(sorted(taint.key for taint in evicting))
         return f"pods that do not tolerate {keys} are evicted at once", "evicted"
     sharing = (old.sharing if old else None) != (new.sharing if new else None)
-    plugin = "; the device plugin takes up the other sharing" if sharing else ""
-    back = f"{_GONE}; " if new is None else ""
-    return f"{back}running pods stay, new ones see the new labels and taints{plugin}", "kept"
+    if new is None:
+        return f"{_GONE}; running pods stay, and the device plugin offers whole GPUs there again", "kept"
+    plugin = "; the device plugin takes up the pool's sharing" if sharing else ""
+    return f"running pods stay, new ones see the new labels and taints{plugin}", "kept"
 
 
 def _them(group: _Group) -> str:
