@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUIET_S = 2.0
-"""How long nothing is said, in seconds."""
+"""How long nothing is said, in seconds, where QUIET_VARIABLE does not say."""
+QUIET_VARIABLE = "GPUPOOL_QUIET_SECONDS"
+"""For callers that compare what is said, as tests do: on a slow day they would find progress among it."""
 REDRAW_S = 0.5
 """How often a live line is drawn again, in seconds."""
 INTERRUPTED = 130
@@ -24,7 +26,7 @@ LINE_EVERY_S = 5.0
 
 
 @contextmanager
-def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[[str], None]]:
+def patient_progress(title: str, quiet_s: float | None = None) -> Iterator[Callable[[str], None]]:
     """Say what is being done once `quiet_s` seconds have passed: a live line on a terminal, else plain lines.
 
     Yields a function that takes the name of the step now being done. An alarm drives it, not a thread, as
@@ -36,6 +38,7 @@ def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[
     progress = _Progress(title)
     interrupted = signal.signal(signal.SIGINT, _interrupt(os.getpid()))
     before = signal.signal(signal.SIGALRM, lambda *_: progress.show())
+    quiet_s = _quiet_seconds() if quiet_s is None else quiet_s
     timer = signal.setitimer(signal.ITIMER_REAL, quiet_s, REDRAW_S)
     try:
         yield progress.tell
@@ -44,6 +47,15 @@ def patient_progress(title: str, quiet_s: float = QUIET_S) -> Iterator[Callable[
         signal.signal(signal.SIGALRM, before)
         signal.signal(signal.SIGINT, interrupted)
         progress.end()
+
+
+def _quiet_seconds() -> float:
+    """What the environment says, if that is a time; 0 would mean to be silent for ever."""
+    try:
+        given = float(os.environ.get(QUIET_VARIABLE, QUIET_S))
+    except ValueError:
+        return QUIET_S
+    return min(max(0.01, given), 1e6)
 
 
 def _interrupt(here: int) -> Callable[[int, object], None]:

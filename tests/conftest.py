@@ -11,6 +11,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from cli.policy_progress import QUIET_VARIABLE
+
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
 """The same examples in every run of the same tests: what CI finds wrong is wrong on a laptop too, with CI=1.
@@ -21,8 +23,12 @@ settings.load_profile("reproducible" if os.environ.get("CI") else "here")
 
 
 def pytest_configure() -> None:
-    """A shell starts background jobs, as a CI run may be one, with Ctrl-C ignored; children inherit that."""
+    """A shell starts background jobs, as a CI run may be one, with Ctrl-C ignored; children inherit that.
+
+    They inherit as well that no progress is told on a slow day, where tests compare what is said.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ[QUIET_VARIABLE] = "100000"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -37,6 +37,21 @@ def test_the_timer_and_its_handler_are_put_back() -> None:
     assert signal.getitimer(signal.ITIMER_REAL)[0] <= left
 
 
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("7.5", 7.5), ("", 2.0), ("soon", 2.0), ("0", 0.01), ("-3", 0.01), ("nan", 0.01), ("inf", 1e6)],
+)
+def test_whoever_calls_says_how_long_it_is_quiet(
+    given: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(signal, "setitimer", lambda _, after, *every: asked.append(after) or (0.0, 0.0))
+    monkeypatch.setenv(policy_progress.QUIET_VARIABLE, given)
+    with patient_progress("check"):
+        pass
+    assert asked[0] == seconds
+
+
 def test_the_timer_speaks_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     said, deadline = "", time.monotonic() + PATIENCE
     with patient_progress("check", quiet_s=0.02) as tell:
