@@ -1,0 +1,76 @@
+"""A Karpenter pool's limits -> the most nodes that the pool may have. A pool of gpupool is never unbounded.
+
+Karpenter counts what nodes advertise (v1.14.1, pkg/controllers/state): of a shared GPU its slices. Where
+machines differ in size the largest is reckoned with, so the pool never gets larger than it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from conversion.account import Part
+from conversion.quantities import quantity
+from gpupool.catalog import InstanceType
+
+NODES = "nodes"
+
+
+def nodes_max(
+    part: Part,
+    limits: Sequence[tuple[str, Part]],
+    types: Sequence[InstanceType],
+    slices: Mapping[str, int],
+    unbounded: int,
+) -> int:
+    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded` where
+    nothing says."""
+    allowed: list[tuple[int, str, Part]] = []
+    sizes = _sizes(types, slices)
+    for name, limit in limits:
+        amount = quantity(limit.value)
+        if amount is None:
+            limit.wrong("not an amount", 'write it as text, such as "8"')
+        elif name not in sizes:
+            limit.left("gpupool bounds a pool by its nodes", "bound it by nodes or GPUs instead")
+        else:
+            allowed.append((int(amount / sizes[name]), name, limit))
+    if not allowed:
+        part.note(
+            "assumed",
+            f"nothing bounds it, and a pool is never unbounded: max {unbounded} was written",
+            "correct nodes.max, or convert again with --max",
+        )
+        return unbounded
+    least = min(count for count, _, _ in allowed)
+    _account(part, allowed, least, len({row.gpus for row in types}) > 1)
+    return max(least, 1)
+
+
+def _account(part: Part, allowed: Sequence[tuple[int, str, Part]], least: int, differ: bool) -> None:
+    binding = [name for count, name, _ in allowed if count == least]
+    for count, name, limit in allowed:
+        if count == least:
+            limit.used()
+        else:
+            limit.left(f"{', '.join(binding)} allows fewer nodes: {least} instead of {count}")
+    if differ and NODES not in binding:
+        part.note(
+            "assumed",
+            f"machines differ in size; {', '.join(binding)} was divided by the largest: max {max(least, 1)}",
+            "raise nodes.max if more of the smaller ones are meant",
+        )
+    if least == 0:
+        part.note(
+            "assumed", f"{', '.join(binding)} is less than one machine has: max 1 was written", "check it"
+        )
+
+
+def _sizes(types: Sequence[InstanceType], slices: Mapping[str, int]) -> dict[str, Fraction]:
+    """What the largest machine counts in each limit."""
+    return {
+        NODES: Fraction(1),
+        "cpu": Fraction(max(row.vcpus for row in types)),
+        "memory": Fraction(max(row.memory_gib for row in types)) * 1024**3,
+        **{name: Fraction(count) for name, count in slices.items()},
+    }

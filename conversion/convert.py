@@ -1,0 +1,229 @@
+"""Documents -> an environment file and the list of what it does not say. The one way in.
+
+Every kind of input is registered in `_sort`, by its kind, or in `_configuration`, by its shape where it has
+none. Pure: no files, no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from conversion import (
+    device_plugin,
+    karpenter_pools,
+    lone_configs,
+    mig_parted,
+    node_classes,
+    operator_values,
+    overlays,
+    policies_in_force,
+    pools,
+    static_nodes,
+    surroundings,
+    tenants,
+    write,
+)
+from conversion.account import Account, Part
+from conversion.cluster_objects import ClusterObjects, ours
+from conversion.device_plugin import PluginConfig
+from conversion.documents import Document
+from conversion.draft import Choices, Draft, DraftPool
+from conversion.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
+from conversion.karpenter_fields import VERSIONS
+from conversion.karpenter_pools import Fleet
+from conversion.leftovers import Leftover
+from conversion.mig_parted import MigConfig
+from conversion.node_classes import NodeClass
+from conversion.operator_values import OperatorSettings
+from conversion.pools import Made
+from conversion.sharing import Sharings
+from gpupool.findings import Finding
+
+FOREIGN = "not something that a GPU pool is made of"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """An environment file, and everything that it does not say as the input does."""
+
+    text: str
+    leftovers: tuple[Leftover, ...]
+    findings: tuple[Finding, ...]
+    """What `gpupool validate` would say of the file; each is among the leftovers as something to do."""
+    counts: dict[str, int]
+    """Values of the input that were used, are derived anyway, are the cluster's own, or are listed."""
+    pools: tuple[str, ...]
+    platform: str
+
+
+@dataclass(slots=True)
+class _Input:
+    """The parts of all documents, by what they are."""
+
+    fleets: list[Fleet] = field(default_factory=list)
+    classes: dict[str, NodeClass] = field(default_factory=dict)
+    overlays: list[Part] = field(default_factory=list)
+    plugins: list[PluginConfig] = field(default_factory=list)
+    layouts: list[MigConfig] = field(default_factory=list)
+    operators: list[OperatorSettings] = field(default_factory=list)
+    policies: list[Part] = field(default_factory=list)
+    """ClusterPolicies."""
+    cluster: ClusterObjects = field(default_factory=ClusterObjects)
+    local: bool = False
+
+
+def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
+    """The environment that `documents` amount to, as far as gpupool can say it."""
+    held = [
+        (index, loc, inner) for index, document in enumerate(documents) for loc, inner in embedded(document)
+    ]
+    account = Account([*documents, *(inner for _, _, inner in held)])
+    for index, loc, _ in held:
+        if text := account.parts[index].at(*loc):
+            text.used()
+    given = _Input()
+    for part in account.parts:
+        surroundings.account_for(part)
+        _sort(part, given)
+    for part in given.policies:
+        there = "chart" if given.cluster.operator_here else "foreign"
+        given.operators.append(operator_values.read(part, "policy" if ours(part) else there))
+    draft = _draft(given, choices, account)
+    text = write.text(draft)
+    findings = surroundings.check(text, draft, account)
+    return Conversion(
+        text,
+        tuple(account.leftovers()),
+        findings,
+        account.counts(),
+        tuple(pool.name for pool in draft.pools),
+        draft.platform,
+    )
+
+
+def _sort(part: Part, given: _Input) -> None:
+    """Read one document by its kind."""
+    document = part.document
+    if (document.api_version, document.kind) in VERSIONS:
+        fleet = karpenter_pools.read(part)
+        if fleet is not None:
+            given.fleets.append(fleet)
+    elif document.kind in node_classes.KINDS and (spec := part.at("spec")) is not None:
+        surroundings.named(part)
+        given.classes[document.name] = node_classes.read(spec, document.name)
+    elif document.kind == "KWOKNodeClass":
+        given.local = True
+        part.derived()
+    elif document.kind == "NodeOverlay":
+        given.overlays.append(part)
+    elif document.kind == "ClusterPolicy":
+        given.policies.append(part)
+    elif document.kind:
+        if given.cluster.take(part):
+            return
+        if document.kind == "ConfigMap" and any(True for _ in embedded(document)):
+            surroundings.named(part)
+        elif ours(part):
+            part.derived()  # gpupool makes all of it from the file
+        else:
+            part.left(FOREIGN, "keep it as it is")
+    else:
+        _configuration(part, given)
+
+
+def _configuration(part: Part, given: _Input) -> None:
+    """A document without a kind: a configuration of the plugin or mig-parted, or Helm values."""
+    document = part.document
+    within = document.within
+    config_map = within.name if within is not None and within.kind == "ConfigMap" else ""
+    if is_mig_parted(document.data):
+        given.layouts += mig_parted.read(part, config_map)
+    elif is_device_plugin(document.data):
+        name = document.key or PurePath(document.file).stem
+        given.plugins.append(device_plugin.read(part, name, config_map))
+    elif is_operator_values(document.data):
+        given.operators.append(operator_values.read(part, "values"))
+    else:
+        part.left(
+            FOREIGN,
+            "name files with Karpenter's, the device plugin's, mig-parted's or the operator's settings",
+        )
+
+
+def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
+    draft = Draft(choices.name, kube_context=choices.kube_context)
+    draft.platform = choices.platform or _platform(given)
+    sharings = Sharings(given.plugins, given.layouts)
+    for settings in given.operators:
+        operator_values.point(settings, sharings)
+    made = pools.make(given.fleets, sharings, choices, draft)
+    used = _classes(made, given)
+    node_classes.apply(draft, used)
+    for part in given.overlays:
+        overlays.account(part, made)
+    static_nodes.make(given.cluster, sharings, draft)
+    if not draft.pools and not given.fleets and not given.cluster.nodes:
+        lone_configs.make(sharings, choices, draft)
+    _unused(given, sharings, [node_class for _, node_class in used])
+    surroundings.place(draft, given.fleets, given.cluster, choices, account)
+    for settings in given.operators:
+        operator_values.settle(settings, draft)
+    tenants.warm(given.cluster, draft)
+    tenants.make(given.cluster, draft)
+    policies_in_force.make(given.cluster, draft)
+    _others(given.cluster)
+    draft.origin = [f"Made by gpupool from {', '.join(choices.sources) or 'nothing'}."]
+    return draft
+
+
+def _others(cluster: ClusterObjects) -> None:
+    """Objects of kinds that gpupool writes too, and somebody else's."""
+    for kind in ("RoleBinding", "NetworkPolicy"):
+        for part in cluster.all(kind):
+            if ours(part):
+                part.derived()
+            elif part.document.source is None:
+                part.of_cluster()
+            else:
+                part.left(FOREIGN, "keep it as it is")
+
+
+def _platform(given: _Input) -> str:
+    if given.local:
+        return "local"
+    return "eks" if given.fleets or given.classes else "static"
+
+
+def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeClass]]:
+    """Each pool with the node class of its machines, where there is one."""
+    found = []
+    for pool in made:
+        for fleet in pool.fleets:
+            node_class = given.classes.get(fleet.class_name or "")
+            if fleet.inline_class is not None:
+                node_class = node_classes.read(fleet.inline_class, fleet.name)
+            if node_class is not None:
+                found.append((pool.pool, node_class))
+            elif fleet.class_name and not given.local:
+                why = f"node class {fleet.class_name} is not among the files: image and role are gpupool's defaults"
+                fleet.part.note("assumed", why, "convert it as well", *fleet.fields.class_reference)
+    return found
+
+
+def _unused(given: _Input, sharings: Sharings, classes: Iterable[NodeClass]) -> None:
+    """List configurations and node classes that no pool is made with."""
+    kept = {id(node_class) for node_class in classes}
+    for node_class in given.classes.values():
+        if id(node_class) not in kept:
+            node_class.part.left("no GPU pool is made with this node class", "keep it as it is")
+    for config in given.plugins:
+        if id(config) not in sharings.used and config.sharing["mode"] != "exclusive":
+            config.part.left(
+                "no pool's nodes use it",
+                f"label them with nvidia.com/device-plugin.config={config.name}, or drop it",
+            )
+    for layout in given.layouts:
+        if id(layout) not in sharings.used:
+            mig_parted.unused(layout, "no pool's nodes use it")

@@ -1,0 +1,106 @@
+"""Where each version of Karpenter's pool keeps its fields: the moves from Provisioner to NodePool v1.
+
+Data only. Sources: karpenter-provider-aws designs/v1beta1-full-changelist.md; karpenter v1.14.1 designs/v1-api.md
+and pkg/apis/v1; v1alpha5 by the CRD of release 0.31.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Paths in one version; None where the version has no such field."""
+
+    labels: Path
+    annotations: Path
+    taints: Path
+    startup_taints: Path
+    requirements: Path
+    limits: Path
+    class_reference: Path
+    expire_after: Path | None
+    expire_seconds: Path | None
+    empty_seconds: Path | None
+    """Seconds after which an empty node goes; its presence is what later is consolidationPolicy WhenEmpty."""
+    consolidation_enabled: Path | None
+    consolidation_policy: Path | None
+    consolidate_after: Path | None
+    budgets: Path | None
+    expires_by_default: bool
+    """Whether nodes are replaced after 720h where the file says nothing."""
+    spot_by_default: bool
+    """Whether a pool without a capacity type may start spot nodes: until v1alpha5 on-demand was filled in."""
+
+
+_TEMPLATE = ("spec", "template", "spec")
+_METADATA = ("spec", "template", "metadata")
+
+V1ALPHA5 = Fields(
+    labels=("spec", "labels"),
+    annotations=("spec", "annotations"),
+    taints=("spec", "taints"),
+    startup_taints=("spec", "startupTaints"),
+    requirements=("spec", "requirements"),
+    limits=("spec", "limits", "resources"),
+    class_reference=("spec", "providerRef"),
+    expire_after=None,
+    expire_seconds=("spec", "ttlSecondsUntilExpired"),
+    empty_seconds=("spec", "ttlSecondsAfterEmpty"),
+    consolidation_enabled=("spec", "consolidation", "enabled"),
+    consolidation_policy=None,
+    consolidate_after=None,
+    budgets=None,
+    expires_by_default=False,
+    spot_by_default=False,
+)
+_NODE_POOL = {
+    "labels": (*_METADATA, "labels"),
+    "annotations": (*_METADATA, "annotations"),
+    "taints": (*_TEMPLATE, "taints"),
+    "startup_taints": (*_TEMPLATE, "startupTaints"),
+    "requirements": (*_TEMPLATE, "requirements"),
+    "limits": ("spec", "limits"),
+    "class_reference": (*_TEMPLATE, "nodeClassRef"),
+}
+V1BETA1 = Fields(
+    **_NODE_POOL,
+    expire_after=("spec", "disruption", "expireAfter"),
+    expire_seconds=None,
+    empty_seconds=None,
+    consolidation_enabled=None,
+    consolidation_policy=("spec", "disruption", "consolidationPolicy"),
+    consolidate_after=("spec", "disruption", "consolidateAfter"),
+    budgets=("spec", "disruption", "budgets"),
+    expires_by_default=True,
+    spot_by_default=True,
+)
+V1 = Fields(
+    **_NODE_POOL,
+    expire_after=(*_TEMPLATE, "expireAfter"),
+    expire_seconds=None,
+    empty_seconds=None,
+    consolidation_enabled=None,
+    consolidation_policy=("spec", "disruption", "consolidationPolicy"),
+    consolidate_after=("spec", "disruption", "consolidateAfter"),
+    budgets=("spec", "disruption", "budgets"),
+    expires_by_default=True,
+    spot_by_default=True,
+)
+VERSIONS: dict[tuple[str, str], Fields] = {
+    ("karpenter.sh/v1alpha5", "Provisioner"): V1ALPHA5,
+    ("karpenter.sh/v1beta1", "NodePool"): V1BETA1,
+    ("karpenter.sh/v1", "NodePool"): V1,
+}
+"""Every kind of pool that can be read, by apiVersion and kind."""
+OLD_LABELS = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""Names that Kubernetes has replaced, and Karpenter still takes (pkg/apis/v1/labels.go)."""

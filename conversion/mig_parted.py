@@ -1,0 +1,146 @@
+"""Hand-written configurations of mig-parted -> MIG layouts for a GPU, and why one can't be a pool's.
+
+Schema: mig-parted v0.15.0; names of the layouts that the GPU Operator knows without a file: gpu-operator
+v26.7.0. Whether a layout can be placed is `gpupool.sharing`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conversion.account import Part
+from gpupool.catalog import CatalogError, GpuModel, load_catalog
+from gpupool.sharing import MigSharing
+from gpupool.yaml_source import path_text
+
+WHOLE: dict[str, Any] = {"mode": "exclusive"}
+ALIKE = "gpupool lays every GPU of a node out alike"
+
+
+@dataclass(frozen=True, slots=True)
+class MigConfig:
+    """One named configuration: the value of a node's label nvidia.com/mig.config."""
+
+    name: str
+    config_map: str
+    part: Part
+
+    def models(self) -> list[GpuModel]:
+        """The catalog's models that this configuration can be placed on."""
+        models = [model for model in load_catalog().models.values() if model.mig is not None]
+        return [m for m in models if layout(self, m, None, mark=False)[0].get("mode") == "mig"]
+
+
+def read(part: Part, config_map: str) -> list[MigConfig]:
+    """The configurations at `part`, each unmarked: who uses one marks it."""
+    part.says("v1", "version")
+    configs = part.at("mig-configs")
+    return [MigConfig(name, config_map, inner) for name, inner in configs.items()] if configs else []
+
+
+def layout(
+    config: MigConfig, gpu: GpuModel, gpus: Sequence[int] | None, mark: bool = True
+) -> tuple[dict[str, Any], str]:
+    """`sharing` of a pool with that configuration, and why there can be none (then the first is empty).
+    `gpus` are the sizes of its nodes, None where they are not known. `mark` says that a pool is made of it."""
+    entries = [entry for entry in config.part.list() if _concerns(entry, gpu)]
+    if len(entries) != 1:
+        what = "no entry is" if not entries else f"{len(entries)} entries are"
+        problem = f"{what} for the {gpu.title}; {ALIKE}"
+        if mark and entries:
+            config.part.wrong(problem, "write one layout with devices: all")
+        return {}, problem
+    entry = entries[0]
+    sharing, problem, where = _entry(entry, gpu, gpus)
+    if mark:
+        entry.used()
+        if problem:
+            (entry.at(*where) or entry).wrong(problem, "correct the layout and convert again")
+    return sharing, problem
+
+
+def _entry(
+    entry: Part, gpu: GpuModel, gpus: Sequence[int] | None
+) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+    """`sharing`, or what is wrong with it and where."""
+    devices = entry.at("devices")
+    listed = devices.value if devices else None
+    if listed != "all" and not (gpus and all(listed == list(range(size)) for size in gpus)):
+        return {}, f"it is for some GPUs of a node; {ALIKE}", ("devices",)
+    enabled, wanted = entry.at("mig-enabled"), entry.at("mig-devices")
+    if enabled is None or not isinstance(enabled.value, bool):
+        return {}, "it does not say whether MIG is on", ("mig-enabled",)
+    if not enabled.value:
+        return dict(WHOLE), "", ()
+    counts = wanted.value if wanted and isinstance(wanted.value, dict) else {}
+    if not counts:
+        return {}, "MIG is on and no instance is made: such a node offers nothing", ("mig-devices",)
+    if not all(
+        isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in counts.values()
+    ):
+        return {}, "not all counts are whole numbers of 1 or more", ("mig-devices",)
+    for problem in MigSharing(counts).problems(gpu):
+        return {}, f"{problem.message}; {problem.hint}", ("mig-devices",)
+    return {"mode": "mig", "layout": dict(counts)}, "", ()
+
+
+def _concerns(entry: Part, gpu: GpuModel) -> bool:
+    """Whether the entry's device filter lets the GPU through; without one every GPU."""
+    filters = entry.at("device-filter")
+    if filters is None or filters.value in ("", []):
+        return True
+    wanted = filters.value if isinstance(filters.value, list) else [filters.value]
+    ours = {pci.upper() for pci in gpu.pci_ids}
+    return any(isinstance(one, str) and one.partition(":")[0].upper() in ours for one in wanted)
+
+
+def known_layout(name: str, gpu: GpuModel) -> dict[str, Any] | None:
+    """`sharing` of a configuration that the operator knows by name: all-disabled, all-<profile> with as many
+    as fit, all-balanced. None where there is none of that name for this GPU."""
+    if name == "all-disabled":
+        return dict(WHOLE)
+    mig = gpu.mig
+    if mig is None or not name.startswith("all-"):
+        return None
+    if name == "all-balanced":
+        return _balanced(gpu)
+    wanted = name.removeprefix("all-")
+    for profile in mig.profiles:
+        if wanted in (profile.name, profile.name.replace("+", ".")):
+            return {"mode": "mig", "layout": {profile.name: profile.max_count}}
+    try:
+        profile = mig.profile(wanted)
+    except CatalogError:
+        return None
+    return {"mode": "mig", "layout": {wanted: profile.max_count}}
+
+
+def _balanced(gpu: GpuModel) -> dict[str, Any] | None:
+    """Two 1g, one 2g and, of seven compute slices, one 3g (gpu-operator v26.7.0)."""
+    assert gpu.mig is not None
+    wanted = {1: 2, 2: 1} | ({3: 1} if gpu.mig.compute_slices == 7 else {})
+    counts: dict[str, int] = {}
+    for compute, count in wanted.items():
+        plain = [p for p in gpu.mig.profiles if p.compute_slices == compute and p.attribute is None]
+        if not plain:
+            return None
+        counts[min(plain, key=lambda p: p.size).name] = count
+    return {"mode": "mig", "layout": counts}
+
+
+def unused(config: MigConfig, reason: str) -> None:
+    """List the configuration as one that no pool is made of, but for what gpupool derives anyway."""
+    if config.name == "all-disabled" and all(
+        entry.says(False, "mig-enabled") for entry in config.part.list()
+    ):
+        config.part.derived()
+        return
+    config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
+
+
+def described(config: MigConfig) -> str:
+    """Where the configuration is, for a comment."""
+    where = f" of ConfigMap {config.config_map}" if config.config_map else ""
+    return f"{path_text(('mig-configs', config.name))}{where} ({config.part.document.file})"

@@ -1,0 +1,207 @@
+"""Fleets of Karpenter -> pools: one per GPU model, on-demand and spot together, bounded and shared.
+
+What a pool can't be is decided here: a layout that can't be placed, machines with too many kinds of GPU.
+Such a pool is left out, since the old one keeps working as it is until somebody takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from conversion import bounds, budgets, node_labels
+from conversion.account import Part
+from conversion.draft import Choices, Draft, DraftPool
+from conversion.karpenter_pools import Fleet
+from conversion.machines import by_model
+from conversion.sharing import Sharings, slices
+from gpupool.capacity import capacities
+from gpupool.catalog import GpuModel, InstanceType
+
+_MANY = 6
+"""GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
+_SPOT = "-spot"
+
+
+@dataclass(slots=True)
+class Made:
+    """A pool of the draft and the fleets that it was made of."""
+
+    pool: DraftPool
+    fleets: list[Fleet]
+
+
+def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: Draft) -> list[Made]:
+    """Add a pool to `draft` for each GPU model of each fleet; the pools with their fleets."""
+    made: list[Made] = []
+    for group in _paired(fleets):
+        found = list(by_model(group[0].selection.machines))
+        problem = _unusable(group[0], [gpu for gpu, _ in found])
+        if problem:
+            for fleet in group:
+                fleet.part.left(
+                    problem, "narrow its requirements to the GPUs that are meant, and convert again", "todo"
+                )
+            draft.left_out.append(f"{group[0].name}: {problem}")
+            continue
+        for gpu, types in found:
+            pool = _pool(group, gpu, types, len(found) > 1, sharings, choices, draft)
+            if pool is not None:
+                draft.pools.append(pool)
+                made.append(Made(pool, group))
+    _unique(draft.pools)
+    return made
+
+
+def _unusable(fleet: Fleet, models: Sequence[GpuModel]) -> str:
+    if not models:
+        return "no instance type of the catalog satisfies its requirements"
+    if len(models) > _MANY:
+        return f"it may start {len(models)} GPU models, and a pool has one"
+    return ""
+
+
+def _paired(fleets: Sequence[Fleet]) -> list[list[Fleet]]:
+    """Fleets that are one pool's on-demand and spot side: X and X-spot, alike but for that."""
+    by_name = {fleet.name: fleet for fleet in fleets if fleet.name}
+    sides = {fleet.name: fleet for fleet in fleets if _is_spot_side(fleet, by_name)}
+    bases = [fleet for fleet in fleets if fleet.name not in sides]
+    return [
+        [base, *(side for name, side in sides.items() if name == f"{base.name}{_SPOT}")] for base in bases
+    ]
+
+
+def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
+    base = by_name.get(fleet.name.removesuffix(_SPOT))
+    if base is None or base is fleet or not fleet.name.endswith(_SPOT):
+        return False
+    if fleet.capacity_types != ("spot",) or base.capacity_types != ("on-demand",):
+        return False
+    return _signature(fleet) == _signature(base)
+
+
+def _signature(fleet: Fleet) -> tuple[object, ...]:
+    types = [machine.type.name for machine in fleet.selection.machines]
+    steering = {key: part.value for key, part in fleet.steering.items()}
+    return (
+        *(
+            types,
+            steering,
+            fleet.labels,
+            fleet.taints,
+            fleet.zones,
+            fleet.consolidate_after,
+            fleet.expire_after,
+        ),
+        *(fleet.class_name, [budget.value for budget in fleet.budgets]),
+    )
+
+
+def _pool(
+    group: list[Fleet],
+    gpu: GpuModel,
+    types: list[InstanceType],
+    split: bool,
+    sharings: Sharings,
+    choices: Choices,
+    draft: Draft,
+) -> DraftPool | None:
+    fleet = group[0]
+    name = fleet.pool or node_labels.pool_name(fleet.name)
+    name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
+    sharing, origin, problem = sharings.of(fleet.steering, gpu, sorted({row.gpus for row in types}))
+    _twins(group, lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types]))
+    if problem:
+        draft.left_out.append(f"{name}: {problem}")
+        fleet.part.note("wrong", f"pool {name} is left out: {problem}", "")
+        return None
+    pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
+    _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
+    pool.zones = fleet.zones
+    pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
+    pool.labels, pool.taints = dict(fleet.labels), fleet.taints
+    for other in reversed(group):
+        pool.max_unavailable, pool.window = budgets.read(other.budgets, pool.max or 1)
+    pool.origin = [*(_origin(other) for other in group), *origin]
+    if split:
+        fleet.part.note(
+            "assumed", f"its machines have several GPU models; {name} is the part with the {gpu.title}"
+        )
+    if fleet.selection.enumerated:
+        listed = ", ".join(pool.instance_types)
+        why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"
+        fleet.part.note("assumed", why, "leave out what is not meant")
+    _renamed(fleet, name, split)
+    return pool
+
+
+def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:
+    for other in group[1:]:
+        read(other)
+    for fleet in group:
+        if label := fleet.steering.get("gpupool.dev/pool"):
+            label.used()
+
+
+def _renamed(fleet: Fleet, name: str, split: bool) -> None:
+    if not split and not fleet.pool and name != fleet.name:
+        why = f"{fleet.name} is no name for a pool: it is called {name}"
+        fleet.part.note("assumed", why, "", "metadata", "name")
+
+
+def _origin(fleet: Fleet) -> str:
+    document = fleet.part.document
+    line = document.place(())[0]
+    return f"{document.kind} {fleet.name} ({document.file}{f':{line}' if line else ''})"
+
+
+def _sizes(
+    pool: DraftPool, group: list[Fleet], types: list[InstanceType], slices: dict[str, int], choices: Choices
+) -> None:
+    """Most nodes, those kept warm, and the share of spot."""
+    counts = []
+    for fleet in group:
+        if fleet.warm:
+            counts.append(fleet.warm)
+            for _, limit in fleet.limits:
+                limit.left(f"spec.replicas says how many nodes there are: {fleet.warm}")
+            pool.warm += fleet.warm
+        else:
+            counts.append(bounds.nodes_max(fleet.part, fleet.limits, types, slices, choices.max))
+    pool.max = sum(counts)
+    if len(group) == 2:
+        pool.spot_share = _share(counts[1], pool.max)
+    elif group[0].capacity_types == ("spot",):
+        pool.spot_share = 1.0
+    elif len(group[0].capacity_types) == 2:
+        _both(pool, group[0].part)
+
+
+def _both(pool: DraftPool, part: Part) -> None:
+    """Either capacity type: Karpenter takes spot while there is any; gpupool keeps a share."""
+    pool.spot_share = 0.5 if (pool.max or 0) > 1 else 0.0
+    part.note(
+        "assumed",
+        "it takes spot nodes while there are any, then on-demand ones; gpupool keeps a share: "
+        f"spotShare {pool.spot_share:g} was written for {pool.name}",
+        "correct nodes.spotShare",
+    )
+
+
+def _share(spot: int, total: int) -> float:
+    """The shortest share that gives so many spot nodes of `total` (`gpupool.capacity.capacities`)."""
+    for digits in (1, 2, 3, 4, 5, 6):
+        share = round(spot / total, digits)
+        sides = {side.type: side.max_nodes for side in capacities("x", total, min(max(share, 0.0), 1.0))}
+        if 0 < share < 1 and sides.get("spot", 0) == spot:
+            return share
+    return spot / total
+
+
+def _unique(pools: list[DraftPool]) -> None:
+    """Give a number to the names that stand twice."""
+    seen: dict[str, int] = {}
+    for pool in pools:
+        seen[pool.name] = seen.get(pool.name, 0) + 1
+        if seen[pool.name] > 1:
+            pool.name = f"{pool.name[:49]}-{seen[pool.name]}"
