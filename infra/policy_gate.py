@@ -19,6 +19,7 @@ from gpupool.plan import Plan
 
 if TYPE_CHECKING:
     import policies.bundle as rules
+    from policies.engine.compiled_policy import Compiler
     from policies.engine.documents import Document
     from policies.engine.outcome import PolicyFinding, Report
 
@@ -39,12 +40,18 @@ class PolicyRefusalError(GpupoolError):
 
 
 def judge(
-    plan: Plan, today: date, extra_policies: Sequence[Document] = (), *, bundle: Bundle | None = None
+    plan: Plan,
+    today: date,
+    extra_policies: Sequence[Document] = (),
+    *,
+    bundle: Bundle | None = None,
+    compiler: Compiler | None = None,
 ) -> Report:
     """Judge what `plan` amounts to: by the policies among its manifests and `extra_policies`, and by the
     rules over the whole bundle.
 
-    `bundle` is what `plan` generates, where the caller has it already; by `today` waivers expire.
+    `bundle` is what `plan` generates, where the caller has it already, and `compiler` one that several plans
+    are judged with; by `today` waivers expire.
     Patches of objects that others own are not judged: nobody knows here what those are (the cluster's own
     admission sees them, in a preview too). Helm releases are not judged object by object.
     """
@@ -53,7 +60,7 @@ def judge(
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
-    report = check(documents, policies=extra_policies)
+    report = check(documents, policies=extra_policies, compiler=compiler)
     found = (*report.findings, *_bundle_findings(plan, bundle), *_expired_waivers(plan, today))
     return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
 

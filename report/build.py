@@ -30,7 +30,7 @@ from gpupool.yaml_source import parse_source
 from report.effects.order import node_effects
 from report.effects.sentences import NOTES, told
 from report.git_states import Snapshot
-from report.judgement import NONE, changes_together, finding_changes
+from report.judgement import NONE, Judge
 from report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
 from report.risks import risks
 from report.settings import setting_changes
@@ -76,16 +76,16 @@ def build(
             + (", ".join(known) or "none")
         )
     reads = {name: _pair(name, base, head) for name in known}
+    judge = Judge(today, _plain(base, head))
     parts = []
     for name in names or known:
         step(f"comparing {name}")
-        parts.append(_environment(name, *reads[name], head, today, cost_threshold, clusters))
-    plain = _plain(base, head)
+        parts.append(_environment(name, *reads[name], head, today, cost_threshold, judge, clusters))
     together = NONE
     if any(old.side != new.side for old, new in reads.values()):
         step("looking at all environments together")
         sides = [[one.side for one in each if one.side] for each in zip(*reads.values(), strict=True)]
-        together = changes_together(sides[0], sides[1], plain)
+        together = judge.changes_together(sides[0], sides[1])
     return Report(
         base=base.state,
         head=head.state,
@@ -160,6 +160,7 @@ def _environment(
     head: Snapshot,
     today: date,
     cost_threshold: float,
+    judge: Judge,
     clusters: Callable[[str, Plan], KubeApi | None],
 ) -> EnvironmentReport:
     before, after = old.side, new.side
@@ -190,7 +191,7 @@ def _environment(
         effects=effects,
         tenants=tenants,
         settings=settings,
-        findings=finding_changes(*sides, today, _plain(head, head)) if changed != "unchanged" else NONE,
+        findings=judge.finding_changes(*sides) if changed != "unchanged" else NONE,
         waivers=waiver_notes(*plans, today),
         risks=(),
         live=live,

@@ -16,6 +16,7 @@ from report.model import FindingChanges, PolicyNote
 from report.side import Side
 
 if TYPE_CHECKING:
+    from policies.engine.compiled_policy import Compiler
     from policies.engine.outcome import PolicyFinding
 
 _ORDER = {"deny": 0, "warn": 1, "audit": 2}
@@ -25,27 +26,37 @@ _HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
 NONE = FindingChanges((), (), 0)
 
 
-def finding_changes(
-    before: Side | None, after: Side | None, today: date, plain: Callable[[str], str]
-) -> FindingChanges:
-    """How what policy says of one environment changes; waivers end by `today`. Texts go through `plain`."""
-    from infra.policy_gate import judge
+class Judge:
+    """Policy for one report: what several environments have in common is compiled once, when first needed."""
 
-    old = judge(before.plan, today, bundle=before.bundle).findings if before else ()
-    new = judge(after.plan, today, bundle=after.bundle).findings if after else ()
-    return _compared(old, new, plain)
+    def __init__(self, today: date, plain: Callable[[str], str]) -> None:
+        """Waivers end by `today`; every text goes through `plain`."""
+        self._today = today
+        self._plain = plain
+        self._compiler: Compiler | None = None
+
+    def finding_changes(self, before: Side | None, after: Side | None) -> FindingChanges:
+        """How what policy says of one environment changes."""
+        return _compared(self._found(before), self._found(after), self._plain)
+
+    def changes_together(self, before: Sequence[Side], after: Sequence[Side]) -> FindingChanges:
+        """How what environments show only together changes."""
+        return _compared(_together(before), _together(after), self._plain)
+
+    def _found(self, side: Side | None) -> Sequence[PolicyFinding]:
+        if side is None:
+            return ()
+        from infra.policy_gate import judge
+        from policies.engine.compiled_policy import Compiler
+
+        self._compiler = self._compiler or Compiler()
+        return judge(side.plan, self._today, bundle=side.bundle, compiler=self._compiler).findings
 
 
-def changes_together(
-    before: Sequence[Side], after: Sequence[Side], plain: Callable[[str], str]
-) -> FindingChanges:
-    """How what environments show only together changes."""
+def _together(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
     from infra.policy_gate import judge_together
 
-    def found(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
-        return judge_together([side.plan for side in sides]) if len(sides) > 1 else ()
-
-    return _compared(found(before), found(after), plain)
+    return judge_together([side.plan for side in sides]) if len(sides) > 1 else ()
 
 
 def _compared(

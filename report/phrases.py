@@ -37,7 +37,7 @@ def headline(report: Report) -> str:
 
 
 def disturbed(effects: Sequence[NodeEffect]) -> str:
-    """What happens to nodes and their pods, shortest: `up to 4 replaced, up to 2 deleted`, or that none is."""
+    """What happens to nodes with running pods, shortest: `up to 4 replaced, up to 2 deleted`."""
     totals: dict[str, int | None] = {}
     for effect in effects:
         if effect.disruptive:

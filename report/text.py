@@ -55,9 +55,8 @@ def _environment(environment: EnvironmentReport, colour: bool) -> Iterator[str]:
         yield from _risk(risk, colour)
     if environment.pools or environment.settings:
         yield ""
-        yield from _table(
-            [(name, before, "->", after) for name, before, after in phrases.figures(environment)]
-        )
+        figures = phrases.figures(environment)
+        yield from _table([(name, before, "->", after) for name, before, after in figures])
     if environment.effects:
         yield from ("", "  nodes, in the order in which it happens:")
         for number, effect in enumerate(environment.effects, 1):

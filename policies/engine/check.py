@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from policies.engine.compiled_policy import Compiler
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
@@ -27,15 +28,17 @@ def check(
     user: User = User(),  # noqa: B008  (immutable)
     operation: str = "CREATE",
     typed: bool = False,
+    compiler: Compiler | None = None,
 ) -> Report:
     """Judges every object among `documents` by the policies among `documents` and `policies`.
 
     Namespaces, parameters, CRDs and RBAC objects are looked up in both. `policies` themselves are not judged;
-    with `typed` their expressions are also held to the schemas of the kinds that they match.
+    with `typed` their expressions are also held to the schemas of the kinds that they match. Whoever checks
+    several bundles in a row gives all of them one `compiler`, since compiling takes longer than judging.
     """
     everything = [*documents, *policies]
     kinds = (kinds or Kinds.builtin()).with_crds(everything)
-    found = read_policies(everything, kinds)
+    found = read_policies(everything, kinds, compiler)
     judge = Judge(found, everything, kinds)
     findings = list(found.findings)
     if typed:

@@ -39,17 +39,20 @@ def is_policy(document: Document) -> bool:
     return group == GROUP and document.body.get("kind") in (POLICY, BINDING)
 
 
-def read_policies(documents: Iterable[Document], kinds: Kinds | None = None) -> PolicySet:
+def read_policies(
+    documents: Iterable[Document], kinds: Kinds | None = None, compiler: Compiler | None = None
+) -> PolicySet:
     """Reads, validates and compiles the policies and bindings among the documents.
 
-    `kinds`: those that rules are expected to name; by default the built-in ones.
+    `kinds`: those that rules are expected to name; by default the built-in ones. `compiler`: one that may
+    have compiled some of it before.
     """
     kinds = kinds or Kinds.builtin()
     findings: list[PolicyFinding] = []
     compiled: dict[str, CompiledPolicy] = {}
     bindings: dict[str, Binding] = {}
     known: dict[str, Document] = {}
-    compiler = Compiler()
+    compiler = compiler or Compiler()
     for document in documents:
         if not is_policy(document):
             continue

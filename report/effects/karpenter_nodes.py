@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpupool.changes import wording
+from gpupool.changes.pools import renamed_pools
 from gpupool.plan import Capacity, Pool
 from report.effects.drift import Drift, node_class_drifts, node_pool_drifts
 from report.model import NodeEffect
@@ -24,7 +25,8 @@ def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
     old, new = _capacities(before), _capacities(after)
     for name, (pool, capacity) in old.items():
         if name not in new:
-            yield _deleted(pool, capacity, after)
+            assert before is not None
+            yield _deleted(pool, capacity, before, after)
     if before is not None and after is not None:
         drifts = _all_drifts(before, after)
         for name in new:
@@ -86,7 +88,7 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     pool, capacity = old
     everything = any(drift.which == "all" for drift in drifts)
     certain = any(drift.which != "unknown" for drift in drifts)
-    only = "" if everything else " and ".join(dict.fromkeys(d.only for d in drifts if d.only))
+    only = "" if everything else " or ".join(dict.fromkeys(d.only for d in drifts if d.only))
     return NodeEffect(
         kind="replaced",
         pool=pool.name,
@@ -104,7 +106,13 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     )
 
 
-def _deleted(pool: Pool, capacity: Capacity, after: Side | None) -> NodeEffect:
+def _new_name(name: str, before: Side, after: Side) -> str:
+    """What a pool that is gone is called now, where it was but renamed."""
+    old, new = ({pool.name: pool for pool in side.plan.pools} for side in (before, after))
+    return "".join(now for now, was in renamed_pools(old, new).items() if was == name)
+
+
+def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -> NodeEffect:
     names = {each.name: each for each in after.plan.pools} if after else {}
     if after is None:
         reason = "the environment is removed"
@@ -112,9 +120,11 @@ def _deleted(pool: Pool, capacity: Capacity, after: Side | None) -> NodeEffect:
     elif pool.name in names:
         share = f"spotShare {names[pool.name].spot_share:g}"
         reason = f"{share} leaves the pool no {capacity.type} nodes under this name"
-        what = "pods start again on the pool's other nodes"
+        what = "the pool's other nodes take them"
     else:
-        reason, what = "no pool of this name is left", ""
+        renamed = _new_name(pool.name, before, after)
+        reason = f"the pool is called {renamed} now" if renamed else "the pool is removed"
+        what = "jobs that name the pool find no node any more"
     return NodeEffect(
         kind="deleted",
         pool=pool.name,

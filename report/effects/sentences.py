@@ -10,7 +10,7 @@ import dataclasses
 from report.model import NodeEffect
 
 _PODS = {
-    "evicted": "their pods are evicted and start again elsewhere",
+    "evicted": "their pods are evicted, and those that a Job or another controller owns start again",
     "killed": "pods that use their GPUs fail",
     "kept": "running pods stay",
 }
@@ -49,7 +49,9 @@ def _sentence(effect: NodeEffect) -> str:
     clauses = [f"{_count(effect)} {_auxiliary(effect)} {_VERBS[effect.kind]}{_pace(effect)}"]
     if effect.kind in ("replaced", "deleted"):
         clauses.append(_PODS[effect.pods])
-    if effect.what:
+    if effect.what.startswith("only "):  # which nodes is part of the first clause
+        clauses[0] += f", {effect.what}"
+    elif effect.what:
         clauses.append(effect.what)
     return "; ".join(clauses)
 
