@@ -1,0 +1,154 @@
+"""One environment that Pulumi, Argo CD or Flux may deliver, on a cluster with nothing else in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generators import generate
+from generators.manifest import Bundle
+from gpupool.resolve import read_plan
+from infra.kube_api import KubeApi
+from infra.local import crds
+from infra.local.control_plane import ControlPlane
+from tests.programs import require
+
+Object = dict[str, Any]
+CLUSTER_WIDE = (
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+)
+
+ENVIRONMENT: Object = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "trial"},
+    "cluster": {"platform": "local", "name": "trial"},
+    "pools": [
+        {
+            "name": "notebooks",
+            "gpu": "t4",
+            "sharing": {"mode": "time-slicing", "replicas": 4},
+            "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2, "warm": 1},
+        },
+        {
+            "name": "models",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
+        },
+    ],
+    "priorities": [
+        {"name": "trial-serving", "value": 900, "level": "high"},
+        {"name": "trial-training", "value": 500, "level": "low"},
+    ],
+    "tenants": [
+        {
+            "name": "vision",
+            "namespace": "trial-vision",
+            "pools": {"notebooks": {"gpus": 1}},
+            "access": {"oidcGroups": ["vision"]},
+        }
+    ],
+}
+
+
+@dataclass
+class Trial:
+    """The environment in a folder of its own, and the programs that deliver it."""
+
+    folder: Path
+    plane: ControlPlane
+
+    def deliver_by(self, engine: str) -> Path:
+        """The environment's file, delivered by `engine` from now on."""
+        data = deepcopy(ENVIRONMENT)
+        where = {"repo": "https://git.example.com/trial.git", "path": "rendered/trial"}
+        data["delivery"] = {"engine": engine} | ({} if engine == "pulumi" else where)
+        file = self.folder / "trial.yaml"
+        file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        return file
+
+    @property
+    def bundle(self) -> Bundle:
+        return generate(read_plan(str(self.folder / "trial.yaml")))
+
+    def rendered(self) -> Path:
+        """A checkout of the repository that `render` has written to; Flux's paths start from it."""
+        root = self.folder / "checkout"
+        self.gpupool("render", "-o", str(root / "rendered" / "trial"))
+        return root
+
+    def gpupool(self, verb: str, *options: str, code: int = 0) -> str:
+        """Run `gpupool VERB FILE OPTIONS`; what it prints, errors included."""
+        # A folder of its own: the stack's state goes with the test, not with the control plane.
+        local = self.folder / "local"
+        if not local.exists():
+            local.mkdir()
+            shutil.copy(self.plane.kubeconfig, local / "kubeconfig")
+        variables = {**os.environ, "GPUPOOL_LOCAL_DIR": str(local)}
+        command = [sys.executable, "-m", "cli.main", verb, str(self.folder / "trial.yaml"), *options]
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=300, check=False
+        )
+        printed = done.stdout + done.stderr
+        assert done.returncode == code, printed
+        return printed
+
+    def kubectl(self, *options: str, text: str = "") -> str:
+        """Run kubectl against the cluster; what it prints to stdout."""
+        program = require("kubectl")["kubectl"]
+        done = subprocess.run(
+            [str(program), "--kubeconfig", str(self.plane.kubeconfig), *options],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def trial(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iterator[Trial]:
+    yield Trial(tmp_path, control_plane)
+    clear(cluster.api)
+    shutil.rmtree(tmp_path / "checkout", ignore_errors=True)
+
+
+def clear(api: KubeApi) -> None:
+    """Remove what `cluster` does not: objects of ours without a namespace."""
+    for version, kind in CLUSTER_WIDE:
+        for found in api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
+            api.delete(version, kind, found["metadata"]["name"])
+
+
+@pytest.fixture
+def gitops_kinds(cluster: Any) -> Iterator[Any]:
+    """The cluster with the kinds of Argo CD and Flux, and the namespaces that those live in."""
+    listing = yaml.safe_load((Path(__file__).parent / "crds.yaml").read_text(encoding="utf-8"))
+    wanted = []
+    for entry in listing:
+        folder = crds.module_folder("gitops", entry["module"])
+        texts = [(folder / name).read_bytes() for name in entry["files"]]
+        wanted += [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
+    crds.serve(cluster.api, wanted)
+    for name in ("argocd", "flux-system"):
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield cluster
+    for definition in wanted:
+        name = definition["metadata"]["name"]
+        cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
