@@ -24,6 +24,8 @@ _LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIServic
     "NodeClaim",
 }
 """Kinds that come and go by themselves, or that controllers make of ours under names of chance."""
+_HARMLESS = {("Deployment", "/metadata/annotations/deployment.kubernetes.io~1revision")}
+"""Every Deployment has it and no file does, so there is nothing to compare it with."""
 _SERVERS_OWN = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
 _NOTES = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "pulumi.com/", "deployment.kubernetes.io/")
 
@@ -150,6 +152,34 @@ def by_flux(trial: Trial, cluster: Any) -> None:
         cluster.wait(f"what is in {spec['path']} is healthy", passes, timeout=60)
 
 
+def written_by_others(api: KubeApi, trial: Trial) -> set[tuple[str, str]]:
+    """(kind, JSON pointer) of what controllers have written onto objects of ours, status aside."""
+    found = set()
+    for manifest in trial.bundle:
+        live = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        assert live is not None
+        for row in live["metadata"]["managedFields"]:
+            if row["manager"] != "argocd-controller" and row.get("subresource") != "status":
+                found |= {(manifest.kind, pointer) for pointer in leaves(row["fieldsV1"])}
+    return found
+
+
+def leaves(fields: Object, above: str = "") -> Iterator[str]:
+    for key, inner in fields.items():
+        name = key.removeprefix("f:").replace("~", "~0").replace("/", "~1")
+        if inner:
+            yield from leaves(inner, f"{above}/{name}")
+        elif key != ".":
+            yield f"{above}/{name}"
+
+
+def ignored(trial: Trial) -> set[tuple[str, str]]:
+    """(kind, JSON pointer) of what Argo CD is told to leave to controllers."""
+    folder = trial.folder / "checkout" / "rendered" / "trial" / "delivery" / "argocd"
+    spec = yaml.safe_load((folder / "application-gpupool-trial.yaml").read_text(encoding="utf-8"))["spec"]
+    return {(row["kind"], pointer) for row in spec["ignoreDifferences"] for pointer in row["jsonPointers"]}
+
+
 def test_three_ways_to_one_cluster(trial: Trial, cluster: Any) -> None:
     before = held(cluster.api)
     made: dict[str, dict[Key, Object]] = {}
@@ -157,6 +187,9 @@ def test_three_ways_to_one_cluster(trial: Trial, cluster: Any) -> None:
         way(trial, cluster)
         works = partial(converged, cluster.api, trial)
         cluster.wait(f"everything works that was applied {way.__name__}", works, timeout=60)
+        if way is by_argocd:
+            others = written_by_others(cluster.api, trial)
+            assert others - _HARMLESS == ignored(trial)
         made[way.__name__] = added(cluster.api, before)
         cluster.wipe()
         clear(cluster.api)
