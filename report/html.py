@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from gpupool.changes import wording
 from report import html_words as words
+from report import phrases
 from report.html_figures import figures, sides, signed
 from report.model import Report
 
@@ -57,34 +58,13 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        age=words.age,
+        age=phrases.age,
         capitalised=words.capitalised,
-        plural=words.plural,
+        plural=phrases.plural,
         resource=wording.resource_name,
         signed=signed,
-        usd=wording.usd,
     )
-    environment.globals.update(
-        amounts=words.amounts,
-        dangers=words.dangers,
-        days_said=words.days_said,
-        differences=words.differences,
-        disturbed=words.disturbed,
-        figures=figures,
-        gist=words.gist,
-        happening=words.happening,
-        headline=words.headline,
-        percent=words.percent,
-        pools_said=words.pools_said,
-        quotas=words.quotas,
-        risk_of=words.risk_of,
-        risks_apart=words.risks_apart,
-        same=words.same,
-        settings=words.settings,
-        sides=sides,
-        tenant_settings=words.tenant_settings,
-        tenants_said=words.tenants_said,
-    )
+    environment.globals.update(figures=figures, phrases=phrases, sides=sides, words=words)
     return environment
 
 

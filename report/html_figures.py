@@ -62,7 +62,7 @@ def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure
             standing.append(f"{value.after:,} {name}")
     cost = environment.cost
     if cost.changed:
-        drawn.insert(1, _cost(cost, f"{identity}-cost"))
+        drawn.insert(1, _cost(cost, environment.change, f"{identity}-cost"))
     else:
         standing.append(f"{cost_range(cost.after)} a month" if cost.after else "cost unknown")
     return tuple(drawn), ", ".join(standing)
@@ -96,12 +96,13 @@ def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:
     return Figure(title, _bars(title, lines, identity), signed(value.after - value.before))
 
 
-def _cost(value: BeforeAfter[Cost | None], identity: str) -> Figure:
+def _cost(value: BeforeAfter[Cost | None], change_of_all: str, identity: str) -> Figure:
+    missing = "not there" if change_of_all in ("added", "removed") else "unknown"
     lines = [
-        Bar(label, cost.floor, cost.ceiling, cost_range(cost)) if cost else Bar(label, 0, 0, "unknown")
+        Bar(label, cost.floor, cost.ceiling, cost_range(cost)) if cost else Bar(label, 0, 0, missing)
         for label, cost in (("before", value.before), ("after", value.after))
     ]
-    change = "a price is unknown"
+    change = "" if missing == "not there" else "a price is unknown"
     if value.before is not None and value.after is not None:
         change = cost_change(value.before, value.after)
     return Figure(COST, _bars(COST, lines, identity), change)

@@ -5,13 +5,13 @@ Sentences about effects and risks are the model's; none are made here.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from gpupool.changes import wording
 from gpupool.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
+from report import phrases
 from report.html_figures import cost_range
-from report.model import EnvironmentReport, NodeEffect, Report, Risk
+from report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
@@ -23,25 +23,6 @@ HAPPENINGS = {
     "started": "Nodes started",
     "stay": "Nodes stay",
 }
-ORDER = ("added", "removed", "renamed", "changed", "unchanged")
-
-
-def headline(report: Report) -> str:
-    """The whole report in one or two sentences."""
-    if not report.changed:
-        return "No environment changes."
-    changed = f"{len(report.changed)} of {plural(len(report.environments), 'environment')}"
-    sentences = [f"{changed} {'changes' if len(report.changed) == 1 else 'change'}."]
-    broken = [each.name for each in report.environments if each.invalid.after]
-    if broken:
-        sentences.append(f"{joined(broken)} can't be used after it.")
-    counts = Counter(risk.severity for each in report.environments for risk in each.risks)
-    if counts:
-        said = [plural(counts[severity], severity) for severity in ("danger", "caution") if counts[severity]]
-        sentences.append(f"{joined(said)} to weigh.")
-    elif not broken:
-        sentences.append("Nothing in it is known to be risky.")
-    return " ".join(sentences)
 
 
 def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
@@ -66,23 +47,6 @@ def percent(before: float, after: float) -> str:
     return f"{abs(after - before) / before * 100:.0f} % {'more' if after > before else 'less'}"
 
 
-def disturbed(effects: Sequence[NodeEffect]) -> str:
-    """What happens to nodes with running work, shortest: `up to 4 nodes replaced, 2 deleted`, `kept`."""
-    totals: dict[str, int | None] = {}
-    for effect in effects:
-        if effect.disruptive:
-            known = totals.get(effect.kind, 0)
-            totals[effect.kind] = (
-                None if known is None or effect.nodes_max is None else known + effect.nodes_max
-            )
-    if not totals:
-        return "kept"
-    return ", ".join(
-        f"{'nodes' if most is None else 'up to ' + plural(most, 'node')} {kind}"
-        for kind, most in totals.items()
-    )
-
-
 def risk_of(effect: NodeEffect, risks: Iterable[Risk]) -> Risk | None:
     """The risk that says of `effect` what it says itself, so that the page says it once."""
     return next((risk for risk in risks if effect.what and risk.text.endswith(effect.what)), None)
@@ -94,28 +58,12 @@ def risks_apart(environment: EnvironmentReport) -> list[Risk]:
     return [risk for risk in environment.risks if risk not in beside]
 
 
-def pools_said(environment: EnvironmentReport) -> str:
-    """How many pools changed in which way: `1 added, 2 changed, 4 as before`."""
-    return _changes(pool.change for pool in environment.pools)
-
-
-def tenants_said(environment: EnvironmentReport) -> str:
-    """How many tenants changed in which way: `1 changed, 5 as before`."""
-    return _changes(tenant.change for tenant in environment.tenants)
-
-
-def _changes(changes: Iterable[str]) -> str:
-    counts = Counter(changes)
-    said = {"unchanged": "as before"}
-    return ", ".join(f"{counts[change]} {said.get(change, change)}" for change in ORDER if counts[change])
-
-
 def gist(pool: PoolChange) -> str:
     """What there is to know of a changed pool, on one line."""
     state = pool.after or pool.before
     if pool.before is None or pool.after is None:
         assert state is not None
-        return f"{state.gpu}, {state.sharing}, up to {plural(state.nodes_max, 'node')}"
+        return f"{state.gpu}, {state.sharing}, up to {phrases.plural(state.nodes_max, 'node')}"
     if pool.renamed_from:
         return f"before {pool.renamed_from}"
     parts = [
@@ -186,32 +134,26 @@ def amounts(state: PoolState) -> list[tuple[str, str]]:
     ]
 
 
-def days_said(days: int) -> str:
-    """How long until a day, or since: `3 days left`, `ends today`, `ended 2 days ago`."""
-    if days == 0:
-        return "ends today"
-    return f"{plural(days, 'day')} left" if days > 0 else f"ended {plural(-days, 'day')} ago"
-
-
 def capitalised(sentence: str) -> str:
-    """With a capital letter in front and no full stop at the end."""
-    return (sentence[:1].upper() + sentence[1:]).rstrip(".")
+    """With a capital letter in front, unless it begins with a name, and with no full stop at the end."""
+    first, _, _ = sentence.partition(" ")
+    return (sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence).rstrip(".")
 
 
-def joined(words: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+def counted_findings(findings: FindingChanges) -> str:
+    """`2 new, 1 fixed, 14 as before`, without what there is none of."""
+    counts = ((len(findings.new), "new"), (len(findings.fixed), "fixed"), (findings.remaining, "as before"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`, `2 cautions`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def age(seconds: int) -> str:
-    """How long a pod has been running: `45 s`, `12 min`, `5 h`, `9 d`."""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
+def ceiling(environment: EnvironmentReport) -> tuple[str, str]:
+    """What is spent at most after the change, and how that differs from before."""
+    before, after = environment.cost.before, environment.cost.after
+    if environment.change == "removed":
+        return "nothing", f"before at most {wording.usd(before.ceiling)}" if before else ""
+    if after is None:
+        return "unknown", ""
+    said = f"at most {wording.usd(after.ceiling)}"
+    if before is None or environment.change == "added":
+        return said, "new" if environment.change == "added" else "before unknown"
+    return said, "as before" if before.ceiling == after.ceiling else percent(before.ceiling, after.ceiling)

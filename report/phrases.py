@@ -134,11 +134,11 @@ def waiver_words(note: WaiverNote) -> str:
     """What there is to know of a waiver, on one line."""
     where = f"in {note.namespace}" if note.namespace else "everywhere"
     change = "" if note.change == "unchanged" else f"{note.change}: "
-    until = f"until {note.until.isoformat()}, {_days(note.days_left)}"
+    until = f"until {note.until.isoformat()}, {days_said(note.days_left)}"
     return f"{change}{note.policy} is waived {where} {until} ({note.owner}: {note.reason})"
 
 
-def _days(left: int) -> str:
+def days_said(left: int) -> str:
     if left == 0:
         return "ends today"
     return f"{plural(left, 'day')} left" if left > 0 else f"ended {plural(-left, 'day')} ago"

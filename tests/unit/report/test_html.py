@@ -178,7 +178,7 @@ def test_hostile_words_are_shown_as_they_are() -> None:
 def test_what_is_risky_comes_first_and_in_words() -> None:
     text = page(report_of("another-layout"))
     short = text[text.index("In short") : text.index("<table")]
-    assert "1 of 2 environments changes." in short
+    assert "1 of 2 environments changes, 1 danger" in short
     assert re.search(r'<span class="tag danger">danger</span> drain', short)
     assert "inference-h100" in short
     assert "Unchanged:" in text
@@ -195,7 +195,7 @@ def test_what_is_risky_comes_first_and_in_words() -> None:
         ("more-nodes", ["Physical GPUs", "% more"]),
         ("an-environment-added", ["added", "RTX 4070"]),
         ("an-environment-removed", ["removed"]),
-        ("a-file-that-is-refused", ["can't be used after it", "The file can't be used after the change"]),
+        ("a-file-that-is-refused", ["prod can't be used", "The file can't be used after the change"]),
         ("nothing", ["No environment changes."]),
     ],
 )
