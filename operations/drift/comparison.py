@@ -22,6 +22,9 @@ _KEYED = frozenset(
 )
 """Lists whose items the server tells apart by name (x-kubernetes-list-type: map; Kubernetes 1.36): others may
 add items, and the order means nothing."""
+SETS = frozenset({"validationActions"})
+"""Lists in which the server keeps what each manager has put in (x-kubernetes-list-type: set): applying ours
+again takes nothing of theirs away."""
 _QUANTITIES = frozenset({"limits", "hard", "capacity", "requests", "defaultRequest", "default", "max", "min"})
 """Mappings whose values are quantities: 1000m and 1 are one value."""
 _IDENTITY = ("apiVersion", "kind")
@@ -69,7 +72,31 @@ def _walk(ours: Any, form: Any, live: Any, path: Path) -> Iterator[Difference]:
     elif isinstance(ours, list) and path[-1] in _KEYED and isinstance(live, list):
         yield from _walk_items(ours, form, live, path)
     elif not _same(form, live, path):
-        yield Difference(path, ours, live)
+        yield _narrowed(path, form, live)
+
+
+def _narrowed(path: Path, wanted: Any, found: Any) -> Difference:
+    """The one place in a value where it differs; the value as a whole where there are several."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        steps: list[Step] = sorted({*wanted, *found})
+        pairs = [(step, wanted.get(step, MISSING), found.get(step, MISSING)) for step in steps]
+    elif _are_items(wanted) and _are_items(found):
+        if len(wanted) != len(found):
+            more = [item for item in wanted if not any(_same(item, other, path) for other in found)]
+            less = [item for item in found if not any(_same(item, other, path) for other in wanted)]
+            return Difference(path, more, less) if more or less else Difference(path, wanted, found)
+        pairs = [(place, one, other) for place, (one, other) in enumerate(zip(wanted, found, strict=True))]
+    else:
+        return Difference(path, wanted, found)
+    apart = [(step, one, other) for step, one, other in pairs if not _same(one, other, (*path, step))]
+    if len(apart) != 1:
+        return Difference(path, wanted, found)
+    step, one, other = apart[0]
+    return _narrowed((*path, step), one, other)
+
+
+def _are_items(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _walk_items(ours: list[Any], form: list[Any], live: list[Any], path: Path) -> Iterator[Difference]:

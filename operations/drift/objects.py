@@ -7,7 +7,8 @@ before are `nodes`' concern, charts `operator`'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
@@ -16,7 +17,7 @@ from infra.apply import FIELD_MANAGER
 from infra.field_changes import FieldChange
 from infra.local.pulumi_diff import MISSING, format_path
 from operations.drift import repair
-from operations.drift.comparison import Difference, Ownership, differences
+from operations.drift.comparison import SETS, Difference, Ownership, differences
 from operations.drift.drift import Drift, Level
 from operations.drift.meaning import consequence, layer_of
 from operations.drift.sight import Sight, going
@@ -135,7 +136,9 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
     text = format_path(path)
     by, _ = owners.of(path, FIELD_MANAGER)
     by = "" if by in sight.deliverers else by
-    change = FieldChange(text, wanted, None if found is MISSING else found)
+    change = FieldChange(text, _shown(wanted), None if found is MISSING else _shown(found))
+    shared = isinstance(found, list) and path[-1] in SETS
+    where = (manifest.kind, manifest.name, manifest.namespace)
     reason = f"{change} in the cluster" + (f", set by {by}" if by else "")
     return Drift(
         layer=layer_of(manifest),
@@ -146,7 +149,18 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
         found=None if found is MISSING else found,
         by=by,
         reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
-        repair=repair.mend(sight.env),
+        repair=repair.set_field(*where, path, wanted) if shared else repair.mend(sight.env),
+    )
+
+
+def _shown(value: Any) -> Any:
+    """A list of named items by their names, which tell more than the first fields of the first of them."""
+    named = isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value)
+    if not named:
+        return None if value == [] else value
+    return (
+        ", ".join(f"{item['kind']} {item['name']}" if "kind" in item else item["name"] for item in value)
+        or None
     )
 
 

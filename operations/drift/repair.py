@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from infra.local.pulumi_diff import Step
 
@@ -32,8 +33,20 @@ def delete(kind: str, name: str, namespace: str | None = None) -> str:
 
 def remove_field(kind: str, name: str, namespace: str | None, path: Iterable[Step]) -> str:
     """Take one field out of an object."""
-    pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    patch = shlex.quote(json.dumps([{"op": "remove", "path": pointer}]))
+    return _patch(kind, name, namespace, {"op": "remove", "path": _pointer(path)})
+
+
+def set_field(kind: str, name: str, namespace: str | None, path: Iterable[Step], value: Any) -> str:
+    """Give one field of an object its value, whoever has set it."""
+    return _patch(kind, name, namespace, {"op": "replace", "path": _pointer(path), "value": value})
+
+
+def _pointer(path: Iterable[Step]) -> str:
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+def _patch(kind: str, name: str, namespace: str | None, change: Mapping[str, Any]) -> str:
+    patch = shlex.quote(json.dumps([change]))
     where = f"-n {shlex.quote(namespace)} " if namespace else ""
     return f"kubectl {where}patch {kind.lower()} {shlex.quote(name)} --type=json -p {patch}"
 

@@ -1,0 +1,38 @@
+"""Objects that somebody has deleted or edited: each is told at once, and refresh and up mend them."""
+
+from __future__ import annotations
+
+import re
+
+from operations.drift import Drift
+from tests.cluster.drift.object_cases import CASES, Case
+from tests.cluster.drift.world import World
+
+
+def matches(case: Case, drift: Drift) -> bool:
+    return (
+        (drift.layer, drift.kind) == (case.layer, case.kind)
+        and drift.object.startswith(case.object)
+        and re.search(case.reason, drift.reason) is not None
+        and (not case.by or drift.by == case.by)
+        and (not case.path or drift.path == case.path)
+    )
+
+
+def test_each_edit_is_told_with_its_reason_and_refresh_and_up_mend_them(world: World) -> None:
+    """One after the other, each the only news; one command is what is printed for all of them."""
+    before: tuple[Drift, ...] = ()
+    commands = set()
+    for case in CASES:
+        case.inject(world)
+        now = world.drifts()
+        news = [drift for drift in now if drift not in before]
+        told = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in news]
+        assert len(news) == 1, f"{case.title}: {told}"
+        assert matches(case, news[0]), f"{case.title}: {told}"
+        commands.add(news[0].repair)
+        before = now
+    assert len(before) == len(CASES)
+    assert commands == {f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"}
+    world.run(commands.pop())
+    world.clean()

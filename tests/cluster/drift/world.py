@@ -1,0 +1,190 @@
+"""An applied environment that drift is injected into, looked at and mended."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from generators import generate
+from gpupool.plan import POOL_LABEL
+from infra import stack
+from infra.local import binaries
+from operations.drift import Drift, Level
+from operations.drift.check import Outcome, assert_environment
+from tests.cluster.pools.command_line import CommandLine
+
+Object = dict[str, Any]
+SOMEBODY = "kubectl-edit"
+"""The field manager of `kubectl edit`."""
+
+ENVIRONMENT: Object = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "drifting"},
+    "cluster": {"platform": "local", "name": "drifting"},
+    "pools": [
+        {
+            "name": "notebooks",
+            "gpu": "t4",
+            "sharing": {"mode": "time-slicing", "replicas": 4},
+            "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 1, "warm": 1, "consolidateAfter": "1h"},
+            "labels": {"workload-type": "notebooks"},
+        },
+        {
+            "name": "models",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1, "warm": 1, "consolidateAfter": "1h"},
+        },
+        {
+            "name": "batch",
+            "gpu": "a10g",
+            "nodes": {"instanceTypes": ["g5.xlarge"], "max": 2, "consolidateAfter": "1s"},
+        },
+    ],
+    "priorities": [{"name": "training", "value": 500, "level": "high"}],
+    "tenants": [
+        {
+            "name": "vision",
+            "namespace": "team-vision",
+            "pools": {"notebooks": {"slices": 3}, "batch": {"gpus": 1}},
+        },
+        {"name": "audio", "namespace": "team-audio", "pools": {"models": {"profiles": {"3g.40gb": 2}}}},
+    ],
+}
+
+
+@dataclass
+class World:
+    """The environment, its cluster, and the command line of somebody who mends it."""
+
+    commands: CommandLine
+    kube: Any
+
+    @property
+    def api(self) -> Any:
+        return self.kube.api
+
+    def look(self, later: float = 0.0) -> Outcome:
+        """Hold the cluster against the file, as if so many seconds had passed."""
+        plan = self.commands.plan
+        now = datetime.now(UTC) + timedelta(seconds=later)
+        return assert_environment(plan, self.api, generate(plan), now, str(self.commands.file))
+
+    def drifts(self, later: float = 0.0) -> tuple[Drift, ...]:
+        return self.look(later).of(Level.drift)
+
+    def found(self, what: str, test: Callable[[Drift], bool], later: float = 0.0) -> Drift:
+        """Wait until a difference is found, and return it."""
+        seen: list[Drift] = []
+
+        def there() -> bool:
+            drifts = self.drifts(later)
+            seen[:] = [drift for drift in drifts if test(drift)]
+            assert seen, f"found only: {[(d.layer, d.kind, d.object, d.reason) for d in drifts]}"
+            return True
+
+        self.kube.wait(what, there, timeout=60)
+        return seen[0]
+
+    def clean(self, later: float = 0.0) -> None:
+        """Wait until nothing is left, not even what settles."""
+
+        def nothing() -> bool:
+            outcome = self.look(later)
+            told = [(d.level.value, d.kind, d.object, d.reason) for d in outcome.drifts]
+            assert outcome.settled, f"left: {told}"
+            return True
+
+        self.kube.wait("the cluster is what the file says", nothing, timeout=120)
+
+    def run(self, command: str) -> None:
+        """Run a repair command as printed; `--yes` stands for the answer of who is asked."""
+        kubectl = binaries.find("kubectl")
+        assert kubectl is not None
+        path = [str(Path(sys.executable).parent), str(kubectl.parent), os.environ["PATH"]]
+        done = subprocess.run(
+            ["/bin/sh", "-ec", re.sub(r"\bgpupool up\b", "gpupool up --yes", command)],
+            env={
+                **os.environ,
+                "PATH": os.pathsep.join(path),
+                "KUBECONFIG": str(self.commands.plane.kubeconfig),
+                "GPUPOOL_LOCAL_DIR": str(self.commands.plane.layout.data),
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+    def edit(
+        self, version: str, kind: str, name: str, body: Any, namespace: str | None = None, by: str = SOMEBODY
+    ) -> None:
+        """Change an object by hand, as a field manager of one's own."""
+        path = self.api.require(version, kind).path(namespace, name)
+        listed = isinstance(body, list)
+        content = "application/json-patch+json" if listed else "application/merge-patch+json"
+        self.api.request("PATCH", path, {"fieldManager": by}, body, content)
+
+    def node(self, pool: str) -> str:
+        """The name of the pool's one node."""
+        (found,) = self.kube.nodes(f"karpenter.sh/nodepool={pool}")
+        return str(found["metadata"]["name"])
+
+    def label(self, node: str, key: str, value: str | None) -> None:
+        self.edit("v1", "Node", node, {"metadata": {"labels": {key: value}}})
+
+    def annotate(self, node: str, key: str, value: str | None) -> None:
+        self.edit("v1", "Node", node, {"metadata": {"annotations": {key: value}}})
+
+    def wipe(self) -> None:
+        """Take everything away at once; `destroy` would wait for nodes to be drained."""
+        for version, kind in (
+            ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+            ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            ("scheduling.k8s.io/v1", "PriorityClass"),
+        ):
+            for item in self.api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
+                self.api.delete(version, kind, item["metadata"]["name"])
+        self.kube.wipe()
+        stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
+        (stacks / f"Pulumi.{ENVIRONMENT['metadata']['name']}.yaml").unlink(missing_ok=True)
+
+    def offers(self, node: str, resource: str, count: int) -> None:
+        """Wait until the node offers so many."""
+
+        def there() -> bool:
+            have = self.kube.node(node)["status"]["allocatable"].get(resource, "0")
+            assert have == str(count), f"{have} {resource}"
+            return True
+
+        self.kube.wait(f"{count} {resource}", there, timeout=60)
+
+    def restart_plugin(self, node: str, pool: str) -> None:
+        """Have the device plugin of the node started anew."""
+        self.label(node, "nvidia.com/device-plugin.config", "gpupool.default")
+        self.kube.wait(
+            "the plugin has the default configuration",
+            lambda: self.kube.node(node)["metadata"]["labels"].get("nvidia.com/gpu.replicas") == "1",
+            timeout=60,
+        )
+        self.label(node, "nvidia.com/device-plugin.config", pool)
+
+    def config_map(self, prefix: str) -> Object:
+        """The one ConfigMap of the operator's namespace whose name begins so."""
+        rows = self.api.list("v1", "ConfigMap", "gpu-operator")
+        (found,) = [row for row in rows if row["metadata"]["name"].startswith(prefix)]
+        return dict(found)
+
+
+__all__ = ["ENVIRONMENT", "POOL_LABEL", "World"]
