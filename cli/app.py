@@ -21,6 +21,7 @@ VERBS = {
     "policy": "cli.policy",
     "report": "cli.report",
     "promote": "cli.promote",
+    "convert": "cli.convert",
     "preview": "cli.stack",
     "up": "cli.stack",
     "refresh": "cli.stack",

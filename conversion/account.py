@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversion.documents import Document
+from conversion.implied import implied
 from conversion.leftovers import KINDS, Kind, Leftover, shown
 from gpupool.yaml_scalars import Unclear
 from gpupool.yaml_source import Loc, path_text
@@ -73,12 +74,16 @@ class Account:
 
     def unmarked(self, part: Part) -> Iterator[tuple[tuple[str, ...], Part]]:
         """What below `part` bears no mark yet, with its path from there: scalars, and lists as a whole."""
-        marks = self._pages[part.page].marks
         for key, inner in part.items():
             if isinstance(inner.value, dict) and inner.value:
                 yield from (((key, *path), leaf) for path, leaf in self.unmarked(inner))
-            elif all(marks[leaf] is None for leaf in _leaves(inner.value, inner.loc)):
+            elif self.is_unmarked(inner):
                 yield (key,), inner
+
+    def is_unmarked(self, part: Part) -> bool:
+        """Whether no leaf of `part` bears a mark."""
+        marks = self._pages[part.page].marks
+        return all(marks[leaf] is None for leaf in _leaves(part.value, part.loc))
 
     def keep(self, part: Part) -> None:
         """Mark what below `part` bears no mark yet as the cluster's own."""
@@ -132,7 +137,7 @@ class Part:
         for key in self.value if isinstance(self.value, dict) else ():
             yield key, Part(self.account, self.page, self.document, (*self.loc, key), self.value[key])
 
-    def list(self) -> Iterator[Part]:
+    def each(self) -> Iterator[Part]:
         """The items of a list; of anything else none."""
         for index, item in enumerate(self.value if isinstance(self.value, list) else ()):
             yield Part(self.account, self.page, self.document, (*self.loc, index), item)
@@ -144,6 +149,22 @@ class Part:
     def derived(self) -> None:
         """gpupool derives the same from the result."""
         self.account.mark(self.page, self.loc, _DERIVED)
+
+    def untouched(self) -> bool:
+        """Whether nothing has been said of any of it yet."""
+        return self.account.is_unmarked(self)
+
+    def uses(self, *names: str) -> None:
+        """The result says the fields of these names, and nothing is said of any others."""
+        for name in names:
+            if inner := self.at(name):
+                inner.used()
+
+    def derives(self, *names: str) -> None:
+        """gpupool derives the fields of these names, and nothing is said of any others."""
+        for name in names:
+            if inner := self.at(name):
+                inner.derived()
 
     def of_cluster(self) -> None:
         """The cluster writes it by itself: it is no setting."""
@@ -199,7 +220,7 @@ class Part:
         part = self.at(*path)
         if part is None:
             return []
-        found = [item.text() for item in part.list()]
+        found = [item.text() for item in part.each()]
         if not isinstance(part.value, list) or not part.value:
             part.wrong("not a list with something in it", "write a list of words")
         return [value for value in found if value is not None]
@@ -255,6 +276,14 @@ def _value(data: Any, loc: Sequence[str | int]) -> Any:
     return data
 
 
+def _reason(loc: Loc, value: Any) -> tuple[str, str]:
+    """Why a field that nobody has read is left, and what to do: by its name, where that is known."""
+    if isinstance(value, Unclear):
+        return _UNCLEAR, "put it in quotes, or write true or false"
+    known = implied()["reasons"].get(loc[-1] if loc else None, {})
+    return known.get("why", NO_PLACE), known.get("advice", "")
+
+
 def _listed(page: _Page) -> Iterator[Leftover]:
     """One entry for each largest part whose leaves all have the same reason, or all have none."""
     marks = page.marks
@@ -263,7 +292,8 @@ def _listed(page: _Page) -> Iterator[Leftover]:
         found = {marks[leaf] for leaf in _leaves(value, loc)}
         reason = found.pop() if len(found) == 1 else _USED
         if reason is None:
-            yield loc, _Entry("left", _UNCLEAR if isinstance(value, Unclear) else NO_PLACE, "", loc)
+            why, advice = _reason(loc, value)
+            yield loc, _Entry("left", why, advice, loc)
         elif isinstance(reason, _Entry) and loc[: len(reason.loc)] == reason.loc:
             yield loc, reason
         elif found or isinstance(reason, _Entry):

@@ -23,8 +23,8 @@ def nodes_max(
     slices: Mapping[str, int],
     unbounded: int,
 ) -> int:
-    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded` where
-    nothing says."""
+    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded`
+    where nothing says."""
     allowed: list[tuple[int, str, Part]] = []
     sizes = _sizes(types, slices)
     for name, limit in limits:
@@ -49,7 +49,7 @@ def nodes_max(
 
 def _account(part: Part, allowed: Sequence[tuple[int, str, Part]], least: int, differ: bool) -> None:
     binding = [name for count, name, _ in allowed if count == least]
-    for count, name, limit in allowed:
+    for count, _, limit in allowed:
         if count == least:
             limit.used()
         else:

@@ -28,7 +28,7 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
     closed: list[Part] = []
     for budget in budgets:
         reasons = (
-            {item.value for item in reasons_part.list()} if (reasons_part := budget.at("reasons")) else None
+            {item.value for item in reasons_part.each()} if (reasons_part := budget.at("reasons")) else None
         )
         nodes = budget.at("nodes")
         count = _count(nodes.value, nodes_max) if nodes else None
@@ -48,7 +48,7 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
 
 def _empty(budget: Part, nodes: object) -> None:
     if nodes == "100%":
-        budget.derived()
+        budget.derives("nodes", "reasons")
     else:
         budget.left("under gpupool empty nodes may go at any time", "nothing is lost when several go at once")
 
@@ -59,7 +59,7 @@ def _all_at_once(budget: Part, nodes: Part | None, count: int, nodes_max: int) -
     elif nodes is not None and isinstance(nodes.value, str) and nodes.value.endswith("%"):
         budget.left(f"gpupool counts nodes: {nodes.value} of {nodes_max} is {count}", kind="assumed")
     else:
-        budget.used()
+        budget.uses("nodes", "reasons")
 
 
 def _count(value: object, nodes_max: int) -> int | None:
@@ -91,7 +91,7 @@ def _window(closed: Sequence[Part]) -> str | None:
                 "what these budgets leave open is no window of gpupool's", "set pools[].maintenance.window"
             )
         elif text is not None and _stretches(budget) is not None:
-            budget.used()
+            budget.uses("nodes", "reasons", "schedule", "duration")
             if budget.at("reasons") is None:
                 budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
     return text

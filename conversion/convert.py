@@ -36,7 +36,7 @@ from conversion.karpenter_pools import Fleet
 from conversion.leftovers import Leftover
 from conversion.mig_parted import MigConfig
 from conversion.node_classes import NodeClass
-from conversion.operator_values import OperatorSettings
+from conversion.operator_values import OperatorSettings, Origin
 from conversion.pools import Made
 from conversion.sharing import Sharings
 from gpupool.findings import Finding
@@ -81,14 +81,14 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     ]
     account = Account([*documents, *(inner for _, _, inner in held)])
     for index, loc, _ in held:
-        if text := account.parts[index].at(*loc):
-            text.used()
+        if written := account.parts[index].at(*loc):
+            written.used()
     given = _Input()
     for part in account.parts:
         surroundings.account_for(part)
         _sort(part, given)
     for part in given.policies:
-        there = "chart" if given.cluster.operator_here else "foreign"
+        there: Origin = "chart" if given.cluster.operator_here else "foreign"
         given.operators.append(operator_values.read(part, "policy" if ours(part) else there))
     draft = _draft(given, choices, account)
     text = write.text(draft)
@@ -115,7 +115,8 @@ def _sort(part: Part, given: _Input) -> None:
         given.classes[document.name] = node_classes.read(spec, document.name)
     elif document.kind == "KWOKNodeClass":
         given.local = True
-        part.derived()
+        part.derives("apiVersion", "kind")
+        part.says(document.name, "metadata", "name")
     elif document.kind == "NodeOverlay":
         given.overlays.append(part)
     elif document.kind == "ClusterPolicy":
@@ -193,7 +194,7 @@ def _others(cluster: ClusterObjects) -> None:
 def _platform(given: _Input) -> str:
     if given.local:
         return "local"
-    return "eks" if given.fleets or given.classes else "static"
+    return "eks" if given.fleets else "static"
 
 
 def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeClass]]:
@@ -207,7 +208,7 @@ def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeC
             if node_class is not None:
                 found.append((pool.pool, node_class))
             elif fleet.class_name and not given.local:
-                why = f"node class {fleet.class_name} is not among the files: image and role are gpupool's defaults"
+                why = f"node class {fleet.class_name} is not among the files: image and role are the defaults"
                 fleet.part.note("assumed", why, "convert it as well", *fleet.fields.class_reference)
     return found
 
@@ -227,3 +228,6 @@ def _unused(given: _Input, sharings: Sharings, classes: Iterable[NodeClass]) -> 
     for layout in given.layouts:
         if id(layout) not in sharings.used:
             mig_parted.unused(layout, "no pool's nodes use it")
+        for entry in layout.part.each():
+            if entry.untouched():
+                entry.left("no pool has the GPUs that it is for")

@@ -74,7 +74,7 @@ def _replicas(section: Part) -> int | None:
     """Replicas per GPU; None where the section shares no whole GPU."""
     result: int | None = None
     resources = section.at("resources")
-    for entry in resources.list() if resources else ():
+    for entry in resources.each() if resources else ():
         name = entry.at("name")
         if name is None or not isinstance(name.value, str):
             entry.wrong("a resource without a name", f"name it: {GPU_RESOURCE}")
@@ -126,7 +126,7 @@ def _behaviour(section: Part) -> None:
     elif strict is None and section.loc[-1] == "timeSlicing":
         section.note(
             "assumed",
-            "the plugin's default lets a pod ask for several slices; gpupool refuses it, since it buys nothing",
+            "by default a pod may ask for several slices; gpupool refuses it, since it buys nothing",
             "let each container ask for 1",
             "failRequestsGreaterThanOne",
         )

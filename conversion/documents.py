@@ -19,7 +19,7 @@ from gpupool.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_sour
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
 _MARKER = re.compile(rb"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
-"""A document marker stands at the start of a line and nowhere else, literal blocks included (YAML 1.2.2, 9.1)."""
+"""A marker stands at the start of a line and nowhere else, literal blocks included (YAML 1.2.2, 9.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Document:
         if self.kind:
             where = f"{self.namespace}/" if self.namespace else ""
             return f"{self.kind} {where}{self.name or '(no name)'}"
-        return "the document"
+        return "the file"
 
     def place(self, loc: Loc) -> tuple[int, int]:
         """Line and column of `loc` in the file; of the innermost part that exists. (0, 0) in a cluster."""

@@ -1,4 +1,4 @@
-"""What a conversion knows of an environment before it is written: the fields of the file, and where they came from.
+"""An environment before it is written: the fields of its file, and where they came from.
 
 Between the readers, one per kind of input, and `conversion.write`. Values only; nothing is derived or
 checked here.

@@ -1,4 +1,5 @@
-"""What gpupool sets on every object of a kind, whatever the file says: the data of `implied.yaml`."""
+"""The data of `implied.yaml`: what gpupool sets on every object of a kind, and why it has no place for some
+well-known fields."""
 
 from __future__ import annotations
 

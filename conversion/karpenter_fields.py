@@ -1,7 +1,7 @@
 """Where each version of Karpenter's pool keeps its fields: the moves from Provisioner to NodePool v1.
 
-Data only. Sources: karpenter-provider-aws designs/v1beta1-full-changelist.md; karpenter v1.14.1 designs/v1-api.md
-and pkg/apis/v1; v1alpha5 by the CRD of release 0.31.
+Data only. Sources: karpenter-provider-aws designs/v1beta1-full-changelist.md; karpenter v1.14.1
+designs/v1-api.md and pkg/apis/v1; v1alpha5 by the CRD of release 0.31.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def read(part: Part) -> Fleet | None:
     """The fleet at `part`, a Provisioner or NodePool; None where it starts no GPUs, which is then listed."""
     fields = VERSIONS[(part.document.api_version, part.document.kind)]
     requirements = part.at(*fields.requirements)
-    selection = machines.select(list(requirements.list()) if requirements else [])
+    selection = machines.select(list(requirements.each()) if requirements else [])
     labels = dict(inner.items()) if (inner := part.at(*fields.labels)) else {}
     limits = list(inner.items()) if (inner := part.at(*fields.limits)) else []
     taints = part.at(*fields.taints)
@@ -81,7 +81,7 @@ def _has_gpus(selection: Selection, labels: dict[str, Part], limits: list[str], 
     if selection.refuses_gpus:
         return False
     keys = (
-        {taint.value.get("key") for taint in taints.list() if isinstance(taint.value, dict)}
+        {taint.value.get("key") for taint in taints.each() if isinstance(taint.value, dict)}
         if taints
         else set()
     )
@@ -115,19 +115,19 @@ def _other_requirements(fleet: Fleet) -> None:
     """Requirements that are not about the machine: where, bought how, and labels of the user's own."""
     fleet.capacity_types = ("on-demand", "spot") if fleet.fields.spot_by_default else ("on-demand",)
     for key, part in fleet.selection.other.items():
-        values = [item.value for item in listed.list()] if (listed := part.at("values")) else []
+        values = [item.value for item in listed.each()] if (listed := part.at("values")) else []
         exact = part.value.get("operator") == "In" if isinstance(part.value, dict) else False
         texts = [value for value in values if isinstance(value, str)]
         if key == _CAPACITY_TYPE and exact and texts:
             _capacity_types(fleet, part, texts)
         elif key == _ZONE and exact and texts:
-            part.used()
+            part.uses("key", "operator", "values")
             fleet.zones = list(dict.fromkeys(texts))
         elif key == _REGION and exact and len(texts) == 1:
-            part.used()
+            part.uses("key", "operator", "values")
             fleet.region = texts[0]
         elif exact and len(texts) == 1 and not node_labels.owned(key) and node_labels.taken(key, texts[0]):
-            part.used()
+            part.uses("key", "operator", "values")
             fleet.labels[key] = texts[0]
         else:
             part.left("gpupool has no such requirement", "name instance types and zones that satisfy it")
@@ -141,7 +141,7 @@ def _capacity_types(fleet: Fleet, part: Part, texts: list[str]) -> None:
         )
         fleet.capacity_types = ("on-demand",)
         return
-    part.used()
+    part.uses("key", "operator", "values")
     fleet.capacity_types = known
     for index, value in enumerate(texts):
         if value not in known and (item := part.at("values", index)):
@@ -153,7 +153,7 @@ def _capacity_types(fleet: Fleet, part: Part, texts: list[str]) -> None:
 def _disruption(fleet: Fleet) -> None:
     """When nodes go: once empty, once old, and how many at a time."""
     part, fields = fleet.part, fleet.fields
-    fleet.budgets = list(inner.list()) if fields.budgets and (inner := part.at(*fields.budgets)) else []
+    fleet.budgets = list(inner.each()) if fields.budgets and (inner := part.at(*fields.budgets)) else []
     if fields.empty_seconds:
         empty = part.whole(*fields.empty_seconds)
         fleet.consolidate_after = None if empty is None else duration(empty)
@@ -205,5 +205,5 @@ def _class(fleet: Fleet) -> None:
         if fleet.class_name is None:
             reference.wrong("it names no node class", "write its name")
         else:
-            reference.used()
+            reference.uses("group", "kind", "name", "apiVersion")
     fleet.inline_class = fleet.part.at("spec", "provider")

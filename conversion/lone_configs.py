@@ -87,7 +87,7 @@ def _chosen(name: str, choices: Choices) -> GpuModel | None:
 
 
 def _by_name(name: str) -> GpuModel | None:
-    """The GPU that a configuration is called after, as `tesla-t4` or `NVIDIA-A10G`; None where it is none's."""
+    """The GPU that a configuration is called after, as `tesla-t4`; None where it is none's."""
     for model in load_catalog().models.values():
         known = {model.key, *(label.lower() for label in model.product_labels)}
         if re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") in known:
@@ -122,6 +122,8 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
         types = load_catalog()[pool.gpu].instance_types
         pool.instance_types = [row.name for row in types if row.karpenter]
         pool.max = choices.max
-        why = f"no input names machines: pool {pool.name} may start all that the catalog has, {choices.max} at most"
+        why = (
+            f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} at most"
+        )
         part.note("assumed", why, "correct nodes.instanceTypes and nodes.max")
     draft.pools.append(pool)

@@ -89,12 +89,12 @@ def select(requirements: list[Part]) -> Selection:
         if test is None:
             part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
             continue
-        part.used()
+        part.uses("key", "operator", "values")
         found.parts.append(part)
         _judge(found, part, name, everything, test)
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
-            named += [str(value.value) for value in part.at("values").list()]  # type: ignore[union-attr]
+            named += [str(value.value) for value in part.at("values").each()]  # type: ignore[union-attr]
         elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
             found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
     if named:
@@ -114,7 +114,7 @@ def _judge(
     found.refuses_gpus |= not some
     found.asks_for_gpus |= some and (name in _NEEDS_GPUS or (name in _NAMES_GPUS and _operator(part) == "In"))
     if name in _NAMES_GPUS and _operator(part) == "In" and some:
-        for value in part.at("values").list():  # type: ignore[union-attr]
+        for value in part.at("values").each():  # type: ignore[union-attr]
             if not any(_ATTRIBUTES[name](machine) == value.value for machine in everything):
                 reason = load_catalog().unusable.get(str(value.value))
                 value.left(
@@ -130,7 +130,7 @@ def _operator(part: Part) -> str:
 
 def _values(part: Part) -> str:
     values = part.at("values")
-    return ", ".join(str(item.value) for item in values.list()) if values else ""
+    return ", ".join(str(item.value) for item in values.each()) if values else ""
 
 
 def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
@@ -139,7 +139,7 @@ def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
     if operator in ("Exists", "DoesNotExist"):
         return lambda _: operator == "Exists"
     listed = part.at("values")
-    values = [as_text(item.value) for item in listed.list()] if listed else []
+    values = [as_text(item.value) for item in listed.each()] if listed else []
     if not values or None in values:
         return None
     if operator in ("In", "NotIn"):

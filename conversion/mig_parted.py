@@ -44,8 +44,8 @@ def layout(
     config: MigConfig, gpu: GpuModel, gpus: Sequence[int] | None, mark: bool = True
 ) -> tuple[dict[str, Any], str]:
     """`sharing` of a pool with that configuration, and why there can be none (then the first is empty).
-    `gpus` are the sizes of its nodes, None where they are not known. `mark` says that a pool is made of it."""
-    entries = [entry for entry in config.part.list() if _concerns(entry, gpu)]
+    `gpus` are the sizes of its nodes, None where they are not known. `mark`: a pool is made of it."""
+    entries = [entry for entry in config.part.each() if _concerns(entry, gpu)]
     if len(entries) != 1:
         what = "no entry is" if not entries else f"{len(entries)} entries are"
         problem = f"{what} for the {gpu.title}; {ALIKE}"
@@ -55,7 +55,7 @@ def layout(
     entry = entries[0]
     sharing, problem, where = _entry(entry, gpu, gpus)
     if mark:
-        entry.used()
+        entry.uses("device-filter", "devices", "mig-enabled", "mig-devices")
         if problem:
             (entry.at(*where) or entry).wrong(problem, "correct the layout and convert again")
     return sharing, problem
@@ -132,10 +132,7 @@ def _balanced(gpu: GpuModel) -> dict[str, Any] | None:
 
 def unused(config: MigConfig, reason: str) -> None:
     """List the configuration as one that no pool is made of, but for what gpupool derives anyway."""
-    if config.name == "all-disabled" and all(
-        entry.says(False, "mig-enabled") for entry in config.part.list()
-    ):
-        config.part.derived()
+    if config.name == "all-disabled" and config.part.says([{"devices": "all", "mig-enabled": False}]):
         return
     config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
 

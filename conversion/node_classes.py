@@ -165,7 +165,7 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]]) -> None:
         if node_class.alias not in (None, draft.karpenter.get("amiAlias")):
             _own_alias(pool, node_class)
     for node_class in classes:
-        _tags(draft, node_class)
+        _tags(node_class)
 
 
 def _own_alias(pool: DraftPool, node_class: NodeClass) -> None:
@@ -177,7 +177,7 @@ def _own_alias(pool: DraftPool, node_class: NodeClass) -> None:
         pool.image = {"family": family, "selectorTerms": [{"alias": alias}]}
 
 
-def _tags(draft: Draft, node_class: NodeClass) -> None:
+def _tags(node_class: NodeClass) -> None:
     """Tags on the machines: gpupool sets its own."""
     if tags := node_class.part.at("tags"):
         for key, part in tags.items():

@@ -47,12 +47,12 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
     """Taints as a pool has them; None for gpupool's own default. What can't be one is listed."""
     result: list[dict[str, str]] = []
     seen: set[tuple[str, str]] = set()
-    for item in part.list() if part is not None else ():
+    for item in part.each() if part is not None else ():
         taint = _taint(item)
         if taint is None:
             item.wrong("not a taint that Kubernetes takes", "write key, value and effect")
         elif taint == {"key": POOL_LABEL, "value": pool, "effect": "NoSchedule"} and len(part.value) == 1:  # type: ignore[union-attr]
-            item.derived()
+            item.derives("key", "value", "effect")
             return None
         elif taint["key"].startswith(_LIFECYCLE):
             item.of_cluster()
@@ -61,7 +61,7 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
         elif (taint["key"], taint["effect"]) in seen:
             item.wrong("the same key and effect stand twice; a node has one of them", "keep one")
         else:
-            item.used()
+            item.uses("key", "value", "effect")
             seen.add((taint["key"], taint["effect"]))
             result.append(taint)
     return result

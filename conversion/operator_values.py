@@ -21,26 +21,29 @@ from gpupool.operator_releases import load_operator_releases
 from gpupool.plan import POOL_LABEL
 from gpupool.yaml_scalars import Unclear
 
-_ALWAYS_ON = (
+_ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),
     ("nfd", "enabled"),
     ("gfd", "enabled"),
     ("clusterPolicy", "deployCR"),
     ("migManager", "enabled"),
 )
-_ALWAYS_OFF = (
+_ALWAYS_OFF: tuple[tuple[str, ...], ...] = (
     ("gpuCluster", "deployCR"),
     ("devicePlugin", "config", "create"),
     ("migManager", "config", "create"),
 )
-_TOLERATIONS = (("daemonsets", "tolerations"), ("node-feature-discovery", "worker", "tolerations"))
+_TOLERATIONS: tuple[tuple[str, ...], ...] = (
+    ("daemonsets", "tolerations"),
+    ("node-feature-discovery", "worker", "tolerations"),
+)
 _CHART_TOLERATIONS = (
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
 )
 Origin = Literal["values", "policy", "chart", "foreign"]
-"""values: Helm values. The others are ClusterPolicies: gpupool's own, made by the chart that gpupool installs,
-or of an operator that somebody else runs."""
+"""values: Helm values. The others are ClusterPolicies: gpupool's own, made by the chart that gpupool
+installs, or of an operator that somebody else runs."""
 _CHART_LABEL = "helm.sh/chart"
 
 
@@ -137,7 +140,7 @@ def _derived(part: Part, draft: Draft) -> None:
     known = [*_CHART_TOLERATIONS, *(toleration_of(taint) for pool in draft.pools for taint in _taints(pool))]
     for path in _TOLERATIONS:
         listed = part.at(*path)
-        for item in listed.list() if listed else ():
+        for item in listed.each() if listed else ():
             if any(item.value == toleration for toleration in known):
                 item.derived()
             else:

@@ -36,12 +36,15 @@ def account(part: Part, made: Sequence[Made]) -> None:
         part.left("it is for no pool that was carried over; gpupool writes overlays for its pools by itself")
         return
     requirements = part.at("spec", "requirements")
-    if requirements is not None:
-        requirements.derived()
+    for item in requirements.each() if requirements else ():
+        item.derives("key", "operator", "values")
+        about, values = item.at("key"), item.at("values")
+        for value in values.each() if values and about and about.value == INSTANCE_TYPE else ():
+            if not any(value.value in pool.instance_types for pool in pools):
+                value.left(f"no machine of {', '.join(pool.name for pool in pools)}")
     if name := part.at("metadata", "name"):
         name.derived()
-    if weight := part.at("spec", "weight"):
-        weight.derived()
+    part.says(100, "spec", "weight")  # generators.node_overlays
     if capacity := part.at("spec", "capacity"):
         _capacity(capacity, pools, types)
 
@@ -71,7 +74,7 @@ def _requirements(part: Part) -> dict[str, list[str]] | None:
     """Key -> values; None where one is no plain In."""
     found: dict[str, list[str]] = {}
     requirements = part.at("spec", "requirements")
-    for item in requirements.list() if requirements else ():
+    for item in requirements.each() if requirements else ():
         data = item.value if isinstance(item.value, dict) else {}
         values = data.get("values")
         if data.get("operator") != "In" or not isinstance(values, list):

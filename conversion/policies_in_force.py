@@ -64,7 +64,7 @@ def _policy(part: Part) -> str:
 
 def _action(part: Part) -> str | None:
     listed = part.at("spec", "validationActions")
-    return _strictest([item.value for item in listed.list()]) if listed else None
+    return _strictest([item.value for item in listed.each()]) if listed else None
 
 
 def _strictest(actions: Sequence[Any]) -> str | None:
@@ -73,7 +73,7 @@ def _strictest(actions: Sequence[Any]) -> str | None:
 
 
 def _simplest(actual: Mapping[str, str], strictest: Mapping[str, str | None]) -> tuple[str, dict[str, str]]:
-    """The default and the overrides that give each policy its action; the strictest default of the shortest."""
+    """The default and the overrides that give each policy its action; the fewest overrides."""
     best: tuple[str, dict[str, str]] | None = None
     for default in _ACTIONS:
         overrides = {

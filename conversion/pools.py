@@ -36,7 +36,7 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
     made: list[Made] = []
     for group in _paired(fleets):
         found = list(by_model(group[0].selection.machines))
-        problem = _unusable(group[0], [gpu for gpu, _ in found])
+        problem = _unusable([gpu for gpu, _ in found])
         if problem:
             for fleet in group:
                 fleet.part.left(
@@ -53,7 +53,7 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
     return made
 
 
-def _unusable(fleet: Fleet, models: Sequence[GpuModel]) -> str:
+def _unusable(models: Sequence[GpuModel]) -> str:
     if not models:
         return "no instance type of the catalog satisfies its requirements"
     if len(models) > _MANY:
@@ -113,7 +113,10 @@ def _pool(
     _twins(group, lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types]))
     if problem:
         draft.left_out.append(f"{name}: {problem}")
-        fleet.part.note("wrong", f"pool {name} is left out: {problem}", "")
+        if split:
+            fleet.part.note("wrong", f"pool {name} is left out: {problem}")
+        for other in () if split else group:
+            other.part.wrong(f"its pool is left out: {problem}", "correct it and convert again")
         return None
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
     _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)

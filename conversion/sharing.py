@@ -59,7 +59,7 @@ class Sharings:
         if config is None:
             if label is not None:
                 label.wrong(
-                    f"there is no device-plugin configuration {wanted!r} among the files; whole GPUs were written",
+                    f"no device-plugin configuration {wanted!r} is among the files; whole GPUs were written",
                     "convert the ConfigMap with it",
                 )
             return whole, [], ""

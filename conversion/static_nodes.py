@@ -34,14 +34,14 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
         elif (gpu := model(labels)) is None:
             _unknown(node, labels, draft)
         else:
-            key = (
+            key: tuple[str, ...] = (
                 *(
                     labels.get(POOL_LABEL, ""),
                     gpu.key,
                     labels.get(PLUGIN_LABEL, ""),
                     labels.get(MIG_LABEL, ""),
                 ),
-                *(str(_gpus(node, labels)), json.dumps(_taint_values(node), sort_keys=True)),
+                *(str(_gpus(labels)), json.dumps(_taint_values(node), sort_keys=True)),
             )
             groups.setdefault(key, []).append(node)
     for key, nodes in groups.items():
@@ -55,7 +55,7 @@ def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft
     first = nodes[0]
     labels = _labels(first)
     steering = {key: part for key in node_labels.STEERING if (part := first.at("metadata", "labels", key))}
-    gpus = _gpus(first, labels)
+    gpus = _gpus(labels)
     sharing, origin, problem = sharings.of(steering, gpu, [gpus])
     names = sorted(node.document.name for node in nodes)
     for node in nodes:
@@ -92,7 +92,7 @@ def _labels(node: Part) -> dict[str, str]:
 
 def _taint_values(node: Part) -> list[Any]:
     taints = node.at("spec", "taints")
-    return [part.value for part in taints.list()] if taints else []
+    return [part.value for part in taints.each()] if taints else []
 
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
@@ -111,7 +111,7 @@ def model(labels: Mapping[str, str]) -> GpuModel | None:
     return found[0] if found else None
 
 
-def _gpus(node: Part, labels: Mapping[str, str]) -> int:
+def _gpus(labels: Mapping[str, str]) -> int:
     """GPUs of a node; under the single strategy the label counts MIG instances, which is not told apart."""
     return as_whole(labels.get(_COUNT, "")) or 1
 
@@ -146,7 +146,7 @@ def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
     for node in nodes:
         applied: set[str] = set()
         managed = node.at("metadata", "managedFields")
-        for row in managed.list() if managed else ():
+        for row in managed.each() if managed else ():
             data = row.value if isinstance(row.value, dict) else {}
             if data.get("manager") == "gpupool" and data.get("operation") == "Apply":
                 fields = data.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})

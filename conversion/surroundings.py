@@ -27,6 +27,9 @@ _SERVER = (
     ),
 )
 """Fields that an API server, its clients and controllers keep for themselves."""
+_PACKAGER = ("app.kubernetes.io/", "helm.sh/")
+"""Labels by which Helm and its like know their own objects again."""
+_CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "meta.helm.sh/")
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 _ROLE, _PROFILE = "KarpenterNodeRole-", "KarpenterNodeInstanceProfile-"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
@@ -42,9 +45,11 @@ def account_for(part: Part) -> None:
     for key, label in labels.items() if labels else ():
         if key.startswith("gpupool.dev/") or (key == _MANAGED_BY and label.value == "gpupool"):
             label.derived()
+        elif key.startswith(_PACKAGER) and part.document.kind:
+            label.of_cluster()
     annotations = part.at("metadata", "annotations")
     for key, annotation in annotations.items() if annotations else ():
-        if key.startswith(("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/")):
+        if key.startswith(_CONTROLLERS):
             annotation.of_cluster()
 
 
@@ -99,7 +104,8 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
             say("wrong", "pools", why, "name zones of the region")
     if not draft.karpenter.get("nodeRole"):
         draft.karpenter["nodeRole"] = _ROLE + str(draft.cluster_name)
-        why = f"no input names the nodes' IAM role: {draft.karpenter['nodeRole']} was written, as Karpenter's guide has it"
+        role = draft.karpenter["nodeRole"]
+        why = f"no input names the nodes' IAM role: {role} was written, as Karpenter's guide has it"
         say("assumed", "karpenter.nodeRole", why, "correct it")
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"

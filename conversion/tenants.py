@@ -33,7 +33,11 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         tenant = _tenant(namespace, cluster, draft)
         if tenant is not None:
             draft.tenants.append(tenant)
-            namespace.used()
+            for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+                if inner := namespace.at(*path):
+                    inner.used()
+            if namespace.document.source is None:
+                namespace.account.keep(namespace)
         elif namespace.document.source is None or ours(namespace):
             namespace.of_cluster()
         else:
@@ -95,7 +99,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     quotas = list(cluster.in_namespace("ResourceQuota", name))
     counts: dict[str, int] = {}
     for quota in quotas:
-        _quota(quota, counts, draft)
+        _quota(quota, counts)
     label = namespace.at("metadata", "labels", TENANT_LABEL)
     if (label is None and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
         return None
@@ -115,7 +119,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     return tenant | _access(cluster, name)
 
 
-def _quota(quota: Part, counts: dict[str, int], draft: Draft) -> None:
+def _quota(quota: Part, counts: dict[str, int]) -> None:
     """Add a quota's GPUs to `counts`."""
     for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
         if inner := quota.at(*path):
@@ -155,8 +159,8 @@ def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> 
 
 
 def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]:
-    """`total` among `takers`, each of which takes at most so many: in proportion to that, and to each at least
-    `least` where there is enough."""
+    """`total` among `takers`, each of which takes at most so many: in proportion to that, and to each at
+    least `least` where there is enough."""
     shares: dict[str, int] = {}
     rest, room = total, sum(takers.values())
     for number, (name, most) in enumerate(takers.items(), start=1):
@@ -198,7 +202,7 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     for binding in cluster.in_namespace("RoleBinding", namespace):
         if ours(binding):
             subjects = binding.at("subjects")
-            rows = [row.value for row in subjects.list()] if subjects else []
+            rows = [row.value for row in subjects.each()] if subjects else []
             if binding.document.name == "gpupool-tenant":
                 access["oidcGroups"] = [row["name"] for row in rows if row.get("kind") == "Group"]
                 access["serviceAccounts"] = [
@@ -213,7 +217,7 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
             names = (
                 [
                     row.at("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
-                    for row in sources.list()
+                    for row in sources.each()
                 ]
                 if sources
                 else []

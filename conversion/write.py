@@ -176,7 +176,7 @@ def scalar(value: Any) -> str:
         return _joined(quoted)
     if isinstance(value, float):
         written = f"{value:.12g}"
-        return f"{value:.1f}" if value == int(value) and abs(value) < 1e15 else _decimal(written, value)
+        return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else _decimal(written, value)
     return json.dumps(value)
 
 
@@ -185,7 +185,7 @@ def _decimal(written: str, value: float) -> str:
 
 
 def _joined(quoted: str) -> str:
-    r"""Characters beyond U+FFFF as YAML escapes them: JSON's two halves (\ud83d\ude00) are no character to it."""
+    r"""Characters beyond U+FFFF as YAML escapes them: JSON's two halves (\ud83d\ude00) are none to it."""
     pair = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
 
     def one(match: re.Match[str]) -> str:
