@@ -45,6 +45,9 @@ def up(
     yes: YesOption = False,
     output: FormatOption = Format.text,
     allow_delete: AllowOption = None,
+    despite_gitops: Annotated[
+        bool, typer.Option("--despite-gitops", help="Apply what Argo CD or Flux delivers.")
+    ] = False,
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
@@ -53,13 +56,16 @@ def up(
 
     Example: gpupool up local
     """
-    from infra import stack
+    from gpupool.resolve import read_plan
+    from infra import delivered, stack
 
     allowed = allow_delete or ()
     if not yes:
+        delivered.require_ours(read_plan(env), despite_gitops)
         planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output)
         _consent(planned, output)
-    _show(_run(f"up {env}", lambda tell: stack.up(env, allowed, tell), output), output)
+    result = _run(f"up {env}", lambda tell: stack.up(env, allowed, tell, despite_gitops), output)
+    _show(result, output)
 
 
 def _consent(planned: Result, output: Format) -> None:

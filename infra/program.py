@@ -18,7 +18,7 @@ from generators import generate
 from generators.manifest import Bundle
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import apply, foreign_operator, static_nodes
+from infra import apply, delivered, foreign_operator, static_nodes
 from infra.kube_api import ApiError, KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.local.layout import Layout, default_folder
@@ -30,6 +30,8 @@ _SIGN_SECONDS = 10.0
 def run(environment: str) -> None:
     """Register everything of an environment. Raises GpupoolError for what the user can mend."""
     plan = read_plan(environment)
+    if not pulumi.runtime.is_dry_run():
+        delivered.require_ours(plan)
     register(plan, generate(plan))
 
 

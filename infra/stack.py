@@ -23,7 +23,7 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import apply, policy_gate, program, readiness, recovery
+from infra import apply, delivered, policy_gate, program, readiness, recovery
 from infra.engine import PROJECT, EngineError, EngineStack, interruptible, opened
 from infra.kube_api import UnreachableError
 from infra.kubeconfig import KubeconfigError
@@ -67,14 +67,20 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
     return dataclasses.replace(result, refused=refused)
 
 
-def up(environment: str, allow_delete: Iterable[str] = (), report: Report = lambda _: None) -> Result:
+def up(
+    environment: str,
+    allow_delete: Iterable[str] = (),
+    report: Report = lambda _: None,
+    despite_gitops: bool = False,
+) -> Result:
     """Make the cluster what the file says.
 
-    `allow_delete` names protected things (`Namespace/team-x`) that may go. Raises SpecError, UsageError or
-    PolicyRefusalError before anything is sent, ProtectedError, or StackError when objects could not be
-    applied or do not work.
+    `allow_delete` names protected things (`Namespace/team-x`) that may go; `despite_gitops` applies what
+    Argo CD or Flux delivers. Raises SpecError, UsageError, DeliveredError or PolicyRefusalError before
+    anything is sent, ProtectedError, or StackError when objects could not be applied or do not work.
     """
     plan, bundle = _read(environment)
+    delivered.require_ours(plan, despite_gitops)
     with _Run(plan, bundle, "up", report, _verdict(environment, plan, bundle)) as run:
         lost = run.losses(allow_delete)
         refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)

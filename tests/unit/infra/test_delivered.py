@@ -1,0 +1,47 @@
+"""`up` leaves to Argo CD and Flux what they deliver, and says how to go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.app import app
+from gpupool.resolve import read_plan
+from infra import delivered, stack
+from infra.kubeconfig import KubeconfigError
+
+EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
+
+
+def test_up_says_what_to_do_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(delivered.VARIABLE, raising=False)
+    with pytest.raises(delivered.DeliveredError) as caught:
+        stack.up(str(EDGE))
+    assert "edge-argocd is delivered by Argo CD from git@git.example.com:ml/platform.git" in str(caught.value)
+    assert "gpupool render edge-argocd -o rendered/edge" in str(caught.value)
+    assert "gpupool up edge-argocd --despite-gitops" in str(caught.value)
+
+
+def test_up_asks_before_it_previews() -> None:
+    """A preview needs a cluster; that this is the wrong way is known without one."""
+    done = CliRunner().invoke(app, ["up", str(EDGE)])
+    assert isinstance(done.exception, delivered.DeliveredError)
+
+
+def test_up_goes_on_where_it_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as the cluster, and there is none."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "local"))
+    with pytest.raises(KubeconfigError):
+        stack.up(str(EDGE), despite_gitops=True)
+
+
+def test_the_plain_command_line_has_a_variable_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(delivered.VARIABLE, "1")
+    delivered.require_ours(read_plan(str(EDGE)))
+
+
+def test_what_pulumi_delivers_is_ours() -> None:
+    delivered.require_ours(read_plan("prod"))
