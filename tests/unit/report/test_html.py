@@ -176,27 +176,26 @@ def test_hostile_words_are_shown_as_they_are() -> None:
 
 
 def test_what_is_risky_comes_first_and_in_words() -> None:
-    text = page(report_of("another-layout"))
+    text = page(report_of("everything"))
     short = text[text.index("In short") : text.index("<table")]
-    assert "1 of 2 environments changes, 1 danger" in short
+    assert "1 of 2 environments changes, 2 dangers, 2 cautions." in short
     assert re.search(r'<span class="tag danger">danger</span> drain', short)
-    assert "inference-h100" in short
-    assert "Unchanged:" in text
+    assert "pool serving: up to 3 nodes are replaced" in short
+    assert re.search("Unchanged: <bdi>quiet</bdi>", text)
     before, after = text.index("Before:"), text.index("After:")
-    assert before < text.index("MIG 1x3g.40gb + 2x2g.20gb") < after < text.index("MIG 1x2g.20gb + 5x1g.10gb")
+    assert before < text.index("MIG 1x3g.40gb + 2x2g.20gb") < after < text.index("MIG 2x3g.40gb")
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("more-replicas", ["time-sliced into 3", "time-sliced into 4", "time-sliced into 2"]),
-        ("another-mode", ["MPS with 24 clients"]),
-        ("a-pool-renamed", ["renamed", "before training-h100"]),
-        ("more-nodes", ["Physical GPUs", "% more"]),
-        ("an-environment-added", ["added", "RTX 4070"]),
-        ("an-environment-removed", ["removed"]),
-        ("a-file-that-is-refused", ["prod can't be used", "The file can't be used after the change"]),
-        ("nothing", ["No environment changes."]),
+        ("replicas-raised", ["time-sliced into 3", "time-sliced into 4"]),
+        ("pool-renamed", ["renamed", "before "]),
+        ("pool-added", ["added", "No such pool"]),
+        ("environment-added", ["added", "new"]),
+        ("environment-removed", ["removed", "before at most"]),
+        ("file-that-is-wrong", ["trial can't be used", "The file can't be used after the change"]),
+        ("comments-only", ["No environment changes."]),
     ],
 )
 def test_each_kind_of_change_is_told(name: str, words: list[str]) -> None:
@@ -204,6 +203,19 @@ def test_each_kind_of_change_is_told(name: str, words: list[str]) -> None:
     assert [word for word in words if word not in shown] == []
 
 
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
+    shown = [part for parts in Page(page(report_of(name))).texts.values() for part in parts]
+    whole = " ".join(" ".join(shown).split())
+    for environment in report_of(name).changed:
+        beside = [effect.what for effect in environment.effects]
+        for risk in environment.risks:
+            told = [risk.text, *(what for what in beside if risk.severity != "danger" and what in risk.text)]
+            assert any(text[1:].rstrip(".") in whole for text in told), risk.text
+        for effect in environment.effects:
+            assert " ".join(effect.reason.split()) in whole
+
+
 def test_the_same_report_makes_the_same_page() -> None:
-    made = report_of("another-layout")
+    made = report_of("layout-changed")
     assert page(made) == page(made)
