@@ -62,10 +62,16 @@ def _together(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
 def _compared(
     old: Iterable[PolicyFinding], new: Iterable[PolicyFinding], plain: Callable[[str], str]
 ) -> FindingChanges:
-    before = [_note(finding, plain) for finding in old]
-    after = [_note(finding, plain) for finding in new]
+    before = [_note(finding, plain) for finding in old if _counts(finding)]
+    after = [_note(finding, plain) for finding in new if _counts(finding)]
     fixed, added = _beyond(before, after), _beyond(after, before)
-    return FindingChanges(tuple(added), tuple(fixed), len(after) - len(added))
+    told = sum(note.level != "audit" for note in after) - sum(note.level != "audit" for note in added)
+    return FindingChanges(tuple(added), tuple(fixed), told)
+
+
+def _counts(finding: PolicyFinding) -> bool:
+    """Whether it is about the environment: the engine's own remarks are for the records."""
+    return finding.level != "audit" or finding.origin == "policy"
 
 
 def _beyond(notes: Sequence[PolicyNote], others: Sequence[PolicyNote]) -> list[PolicyNote]:

@@ -132,7 +132,7 @@ class FindingChanges:
     new: tuple[PolicyNote, ...]
     fixed: tuple[PolicyNote, ...]
     remaining: int
-    """How many there are in both states."""
+    """How many denials and warnings there are in both states."""
 
 
 @dataclass(frozen=True, slots=True)

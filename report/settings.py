@@ -14,7 +14,9 @@ from gpupool.changes.model import FieldChange
 from gpupool.spec import Environment
 
 _ELSEWHERE = {"apiVersion", "kind", "metadata", "pools", "tenants"}
-"""Told by other parts of a report, or read by nobody."""
+"""Sections told by other parts of a report, or read by nobody."""
+_APART = "policies.waivers"
+"""A setting that a report has a part for."""
 _LONG = 160
 
 
@@ -32,7 +34,7 @@ def _flat(environment: Environment) -> Iterator[tuple[str, str]]:
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    if value is None or value in ([], {}):
+    if value is None or value in ([], {}) or path == _APART:
         return
     if isinstance(value, Mapping):
         for key, item in value.items():

@@ -30,6 +30,9 @@ def _pair(before: Tenant | None, after: Tenant | None) -> TenantChange:
     there = after or before
     assert there is not None
     fields = differing(tenant_settings(before), tenant_settings(after)) if before and after else ()
+    if before and after and not (before.budget and after.budget):
+        # When alerts go out is part of a budget that comes or goes.
+        fields = tuple(field for field in fields if field.name != "budget.alertAt")
     budget = BeforeAfter(
         wording.budget(before.budget) if before else None, wording.budget(after.budget) if after else None
     )

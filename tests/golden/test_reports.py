@@ -1,8 +1,8 @@
 """What `gpupool report` says of typical pull requests, word by word.
 
-Each folder of `report/` is a case: `base.yaml` and `head.yaml` (one of them missing where the environment comes or
-goes), and what is expected as Markdown and as JSON. `make golden` writes what is expected anew; read the
-difference before committing it: it is what reviewers will see.
+Each folder of `report/` is a case: `base.yaml` and `head.yaml` (one of them missing where the environment
+comes or goes), and what is expected as Markdown and as JSON. `make golden` writes what is expected anew; read
+the difference before committing it: it is what reviewers will see.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import date
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,7 @@ def snapshot(case: str, state: str) -> Snapshot:
     return Snapshot(State(state, commit, False), found, {}, {}, HERE, "environments")
 
 
-@lru_cache(maxsize=None)
+@cache
 def report(case: str, base: str = "base", head: str = "head") -> Report:
     return build(snapshot(case, base), snapshot(case, head), [], TODAY, 20.0)
 

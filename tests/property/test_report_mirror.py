@@ -1,0 +1,124 @@
+"""A report of A to B mirrors one of B to A: what came there goes here, and every number has changed sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generators import generate
+from gpupool.changes import totals
+from gpupool.changes.model import BeforeAfter, PoolChange, TenantChange
+from gpupool.changes.pools import pool_changes
+from gpupool.changes.tenants import tenant_changes
+from gpupool.plan import Plan
+from report.effects.order import node_effects
+from report.effects.sentences import told
+from report.side import Side
+from tests.environment_strategies import Data, environments, plan_of
+
+OPPOSITE = {"added": "removed", "removed": "added"}
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[Data, Data]:
+    """Two environments that are often alike: the same in another order, one pool under another name."""
+    one = draw(environments())
+    other = draw(environments(platform=one["cluster"]["platform"]))
+    if draw(st.booleans()):
+        other = {**one, "pools": draw(st.permutations(one["pools"]))}
+        if other["pools"] and draw(st.booleans()):
+            other = _renamed(other, other["pools"][0]["name"], "another-name")
+    return one, other
+
+
+def _renamed(environment: Data, old: str, new: str) -> Data:
+    if any(pool["name"] == new for pool in environment["pools"]):
+        return environment
+    pools = [{**pool, "name": new} if pool["name"] == old else pool for pool in environment["pools"]]
+    tenants = [
+        {**tenant, "pools": {new if name == old else name: grant for name, grant in tenant["pools"].items()}}
+        for tenant in environment["tenants"]
+    ]
+    return {**environment, "pools": pools, "tenants": tenants}
+
+
+@given(pairs())
+def test_pools_and_tenants_change_sides(pair: tuple[Data, Data]) -> None:
+    one, other = map(plan_of, pair)
+    _mirrored(pool_changes(one, other), pool_changes(other, one))
+    _mirrored(tenant_changes(one, other), tenant_changes(other, one))
+
+
+def _mirrored(forth: Any, back: Any) -> None:
+    returned = {(each.renamed_from or each.name): each for each in back}
+    assert len(returned) == len(back) == len(forth)
+    for each in forth:
+        other = returned[each.name]
+        assert other.change == OPPOSITE.get(each.change, each.change)
+        assert (other.renamed_from is None) == (each.renamed_from is None)
+        assert other.name == (each.renamed_from or each.name)
+        assert {(f.name, f.after, f.before) for f in other.fields} == {
+            (f.name, f.before, f.after) for f in each.fields
+        }
+        if isinstance(each, PoolChange):
+            assert (other.before, other.after) == (each.after, each.before)
+        if isinstance(each, TenantChange):
+            assert {(q.resource, q.after, q.before) for q in other.quota} == {
+                (q.resource, q.before, q.after) for q in each.quota
+            }
+            assert other.budget == each.budget.mirrored()
+
+
+@given(pairs())
+def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
+    one, other = map(plan_of, pair)
+    for total in (totals.gpus, totals.nodes, totals.cost):
+        forth: BeforeAfter[Any] = total(one, other)
+        assert total(other, one) == forth.mirrored()
+    forth_resources = totals.resource_changes(one, other)
+    assert [(r.resource, r.after, r.before) for r in totals.resource_changes(other, one)] == [
+        (r.resource, r.before, r.after) for r in forth_resources
+    ]
+    assert totals.gpus(one, other).before == sum(p.gpus_per_node * p.nodes_max for p in one.pools)
+
+
+@given(environments())
+def test_the_same_twice_is_no_change(environment: Data) -> None:
+    plan = plan_of(environment)
+    assert all(
+        each.change == "unchanged" for each in (*pool_changes(plan, plan), *tenant_changes(plan, plan))
+    )
+    side = Side(plan, generate(plan))
+    assert node_effects(side, side) == ()
+
+
+@given(pairs())
+def test_every_node_that_can_be_lost_is_told(pair: tuple[Data, Data]) -> None:
+    """Against what the two lists of NodePools say by themselves: one that goes takes its nodes with it, and
+    one whose nodes are born with other labels or taints replaces them."""
+    one, other = map(plan_of, pair)
+    effects = node_effects(Side(one, generate(one)), Side(other, generate(other)))
+    told_of = {effect.node_pool: effect for effect in effects if effect.kind in ("deleted", "replaced")}
+    old, new = _node_pools(one), _node_pools(other)
+    for name, (max_nodes, born) in old.items():
+        if name not in new:
+            assert (told_of[name].kind, told_of[name].nodes_max, told_of[name].at_once) == (
+                "deleted",
+                max_nodes,
+                None,
+            )
+        elif born != new[name][1]:
+            assert (told_of[name].kind, told_of[name].nodes_max) == ("replaced", max_nodes)
+    assert not any(effect.node_pool not in old for effect in told_of.values())
+    assert all(told(effect).what for effect in effects)
+
+
+def _node_pools(plan: Plan) -> dict[str, tuple[int, Any]]:
+    """NodePool -> its most nodes, and what they are born with."""
+    return {
+        capacity.name: (capacity.max_nodes, (dict(pool.labels), set(pool.taints), pool.expire_after))
+        for pool in plan.pools
+        for capacity in pool.capacities
+    }
