@@ -10,6 +10,7 @@ import typer
 from cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table
 
 if TYPE_CHECKING:
+    from generators.manifest import Bundle
     from gpupool.plan import Plan, Pool
 
 Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
@@ -68,7 +69,8 @@ def render(
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Write every object of an environment, one file each, with an index.
+    """Write every object of an environment, one file each, with an index; and what tells Argo CD or Flux
+    about them where `delivery.engine` names one.
 
     Example: gpupool render prod -o rendered/prod --check
     """
@@ -100,8 +102,19 @@ def render(
         written = len(differences.missing) + len(differences.changed)
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
+        _print_start(bundle, output)
     if check and differences:
         raise typer.Exit(1)
+
+
+def _print_start(bundle: Bundle, output: Path) -> None:
+    """How Argo CD or Flux is told of what was rendered, where one of them delivers it."""
+    from generators.delivery import start
+
+    command, delivery = start(bundle.delivery, str(output)), bundle.delivery
+    if command:
+        print(f"delivered by {delivery.engine} from {delivery.repo}, where this belongs into {delivery.path}")
+        print(f"tell it once, where it runs: {command}")
 
 
 def _print_plan(plan: Plan) -> None:

@@ -23,12 +23,14 @@ class Engine:
     wrappers: Callable[[Bundle], Mapping[str, Mapping[str, Any]]]
     """Relative path -> object that tells the engine about the rendering."""
     start: str
-    """Folder of what a person applies once; the engine finds the rest."""
+    """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""
+    folder: str
+    """... and the folder, relative to the rendering."""
 
 
 ENGINES: Mapping[str, Engine] = {
-    "argocd": Engine(delivery_argocd.notes, delivery_argocd.wrappers, delivery_argocd.FOLDER),
-    "flux": Engine(delivery_flux.notes, delivery_flux.wrappers, delivery_flux.FOLDER),
+    "argocd": Engine(delivery_argocd.notes, delivery_argocd.wrappers, "-f", delivery_argocd.FOLDER),
+    "flux": Engine(delivery_flux.notes, delivery_flux.wrappers, "-k", delivery_flux.FOLDER),
 }
 
 
@@ -49,7 +51,7 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     return dict(engine.wrappers(bundle)) if engine else {}
 
 
-def start(delivery: Delivery) -> str | None:
-    """The folder to apply once, relative to the rendering; None where `gpupool up` applies."""
+def start(delivery: Delivery, rendering: str) -> str | None:
+    """The command that tells the engine of a rendering in that folder; None where `gpupool up` applies."""
     engine = ENGINES.get(delivery.engine)
-    return engine.start if engine else None
+    return f"kubectl apply {engine.start} {rendering}/{engine.folder}" if engine else None

@@ -78,10 +78,11 @@ def waves(checkout: Path) -> Iterator[tuple[int, list[Path]]]:
     yield from sorted(found.items())
 
 
-def chain(checkout: Path) -> Iterator[Object]:
+def chain(trial: Trial, checkout: Path) -> Iterator[Object]:
     """Flux's Kustomizations, each after those that it depends on."""
-    folder = checkout / "rendered" / "trial" / "delivery" / "flux"
-    bodies = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yaml"))]
+    built = trial.kubectl("kustomize", str(checkout / "rendered" / "trial" / "delivery" / "flux"))
+    bodies = list(yaml.load_all(built, Loader=yaml.CSafeLoader))
+    assert "GitRepository" in {body["kind"] for body in bodies}
     left = {
         body["metadata"]["name"]: body["spec"]
         for body in bodies
@@ -142,7 +143,7 @@ def by_argocd(trial: Trial, cluster: Any) -> None:
 def by_flux(trial: Trial, cluster: Any) -> None:
     trial.deliver_by("flux")
     checkout = trial.rendered()
-    for spec in chain(checkout):
+    for spec in chain(trial, checkout):
         built = trial.kubectl(
             "kustomize", "--load-restrictor=LoadRestrictionsNone", str(checkout / spec["path"])
         )

@@ -165,3 +165,15 @@ def test_a_closed_pipe_is_no_error_to_tell() -> None:
         check=False,
     )
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize(("name", "option"), [("edge-argocd", "-f"), ("home-flux", "-k")])
+def test_render_says_how_argo_cd_and_flux_hear_of_it(name: str, option: str, tmp_path: Path) -> None:
+    file, engine = f"tests/golden/delivery/{name}.yaml", name.rpartition("-")[2]
+    done = gpupool("render", file, "-o", str(tmp_path))
+    assert f"delivered by {engine} from " in done.stdout
+    assert f": kubectl apply {option} {tmp_path}/delivery/{engine}\n" in done.stdout
+    stale = next((tmp_path / "delivery").rglob("*.yaml"))
+    stale.write_text("a: 1\n")
+    done = gpupool("render", file, "-o", str(tmp_path), "--check")
+    assert (done.returncode, f"{stale}: changed" in done.stderr) == (1, True)

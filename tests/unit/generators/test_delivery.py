@@ -106,7 +106,7 @@ def test_pulumi_leaves_no_trace_of_others() -> None:
     text = "".join(files(made(CLOUD, {})).values())
     assert "argoproj" not in text
     assert "fluxcd" not in text
-    assert delivery.start(made(CLOUD, {}).delivery) is None
+    assert delivery.start(made(CLOUD, {}).delivery, "x") is None
 
 
 @pytest.mark.parametrize("how", ENGINES)
