@@ -72,8 +72,9 @@ class ApiResource:
 class KubeApi:
     """One API server as one user."""
 
-    def __init__(self, access: kubeconfig.Access, seconds: float = REQUEST_SECONDS) -> None:
-        """`seconds` is how long one answer may take."""
+    def __init__(self, access: kubeconfig.Access, seconds: float | None = None) -> None:
+        """`seconds` is how long one answer may take, REQUEST_SECONDS where it is not given."""
+        seconds = REQUEST_SECONDS if seconds is None else seconds
         self.server = access.server
         self.context = access.context
         self._client = access.client
@@ -83,7 +84,7 @@ class KubeApi:
 
     @classmethod
     def connect(
-        cls, path: Path | None = None, context: str | None = None, seconds: float = REQUEST_SECONDS
+        cls, path: Path | None = None, context: str | None = None, seconds: float | None = None
     ) -> KubeApi:
         """A client for a context of a kubeconfig; nothing is sent yet. Raises KubeconfigError."""
         return cls(kubeconfig.load(path, context), seconds)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.findings import GpupoolError
-from infra.kube_api import REQUEST_SECONDS, KubeApi
+from infra.kube_api import KubeApi
 from infra.local import binaries, components, crds, parameters_anchor, processes
 from infra.local.components import Ports
 from infra.local.failures import LocalError
@@ -25,8 +25,10 @@ from infra.local.instance import Instance, require_own, unusable
 from infra.local.layout import Layout, default_folder
 
 Report = Callable[[str], None]
-_READY_SECONDS = 60.0
-_PROBE_SECONDS = 2.0
+_READY_SECONDS = 120.0
+_PROBE_SECONDS = 5.0
+"""How long a part may take to say that it is well; twice that and `up` takes the API server for hanging and
+starts everything anew, so a busy machine must not look like that."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class ControlPlane:
         """Where Pulumi state that belongs to this control plane lies; `down` removes it with the rest."""
         return self.layout.pulumi
 
-    def api(self, seconds: float = REQUEST_SECONDS) -> KubeApi:
+    def api(self, seconds: float | None = None) -> KubeApi:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
         return KubeApi.connect(self.kubeconfig, seconds=seconds)
 

@@ -20,7 +20,7 @@ from infra.local.binaries import TOOLS, Report, cache_folder, pinned_version
 from infra.local.failures import LocalError
 
 _HERE = Path(__file__).parent
-_ESTABLISH_SECONDS = 15.0
+_ESTABLISH_SECONDS = 60.0
 _MANAGER = "gpupool-local"
 
 

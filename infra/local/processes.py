@@ -19,6 +19,9 @@ from typing import Any
 
 import psutil
 
+_KILLED_SECONDS = 30.0
+"""How long a killed process may take to go: a busy machine frees hundreds of megabytes first."""
+
 MARK = "GPUPOOL_CONTROL_PLANE"
 """Environment variable of every process of an instance; its value is the instance's data folder."""
 
@@ -133,7 +136,7 @@ def stop(pids: Iterable[int], grace: float) -> None:
     if _wait_gone(marks, grace):
         return
     _signal(marks, kill=True)
-    _wait_gone(marks, 5.0)
+    _wait_gone(marks, _KILLED_SECONDS)
 
 
 def _signal(marks: Mapping[int, str | None], kill: bool) -> None:

@@ -27,7 +27,7 @@ from infra.local.layout import Layout, default_folder
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 LANGUAGE_HOST = "pulumi-language-python"
 
-_START_SECONDS = 20.0
+_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
