@@ -77,7 +77,8 @@ def _steering(row: PoolNode) -> Iterator[Drift]:
 def _driver(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
     """The driver that feature discovery found, against what the GPU and its sharing need."""
     version = labels(row.node).get(DRIVER)
-    for problem in driver_problems(version, row.pool.gpu, row.pool.sharing) if version else ():
+    problems = driver_problems(version, row.pool.gpu, row.pool.sharing) if version else []
+    for problem in problems[-1:]:  # the last one needs the newest driver
         live, planned = view.setting("driver", "version"), sight.plan.gpu_operator.driver_version
         in_file = f"set gpuOperator.driver.version in the file, then {repair.apply(sight.env)}"
         yield Drift(

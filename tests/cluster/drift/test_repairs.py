@@ -1,0 +1,31 @@
+"""Drift of nodes, slices, Karpenter and policies, one at a time: the right reason, a repair that works."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from operations.drift import Drift
+from tests.cluster.drift.own_cases import CASES, Case
+from tests.cluster.drift.world import World
+
+PROSE = re.compile(r"\b(or|then) |;")
+"""Repairs that say what to decide, which no shell runs."""
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_drift_is_told_with_its_reason_and_its_repair_mends_it(case: Case, world: World) -> None:
+    case.inject(world)
+    node = world.node(case.pool) if "{node}" in case.repair else ""
+
+    def right(drift: Drift) -> bool:
+        told = (drift.layer, drift.kind) == (case.layer, case.kind)
+        return told and re.search(case.reason, drift.reason) is not None
+
+    drift = world.found(case.title, right, case.later)
+    assert re.search(case.repair.replace("{node}", node), drift.repair), drift.repair
+    case.cause(world)
+    if not PROSE.search(drift.repair):
+        world.run(drift.repair)
+    world.clean(case.later)
