@@ -135,14 +135,15 @@ class _Merge:
             values |= {one: item["value"] for one, item in named(self.source, section).items()}
             at = sum(values.get(one, 0) > values[name] for one in there)
         every, node = self.theirs.node((section,)), self.theirs.node((section, source.index(name)))
-        lines = f"- {flow_text(named(self.source, section)[name])}"
+        piece = flow_text(named(self.source, section)[name])
+        lines = f"- {piece}"
         if every and node and not every.flow and not node.anchored:
             lines = self.theirs.lines_of(node)
         if section == "pools":
             sized = f"nodes.max {self.wish.nodes_max}" if self.wish.nodes_max else "its sizes"
             lines = f"# New from {self.source.name}, with {sized}: see that they fit here.\n{lines}"
             self.new.append(name)
-        self.ours.insert_item((section,), at, lines)
+        self.ours.insert_item((section,), at, lines, piece)
         if section == "pools" and self.wish.nodes_max:
             self.ours.set(("pools", at, "nodes", "max"), str(self.wish.nodes_max))
 

@@ -104,15 +104,19 @@ class Text:
             else:
                 self._delete_lines(start, pair.value.end)
 
-    def insert_item(self, loc: Loc, at: int, lines: str) -> None:
-        """Put a block item (from `lines_of`, or `- ` and a value in one piece) at index `at` of the list."""
+    def insert_item(self, loc: Loc, at: int, lines: str, piece: str) -> None:
+        """Put an item at index `at` of the list: `lines` (from `lines_of`, or a dash and what follows) where
+        that is a block, `piece` where it is in one piece."""
         node = self._list(loc)
-        if not node.items:
+        if not node.items and len(loc) == 1 and not self.root.flow:
             indented = self.newline + _indented(lines, 2, self.newline)
             pair = self._pair(loc)
             self._replace(pair.key.end, pair.value.end, f":{indented}")
+        elif node.flow and at < len(node.items):
+            self._replace(node.items[at].start, node.items[at].start, f"{piece}, ")
         elif node.flow:
-            raise SharedValueError(f"the list in line {self._line(node.start)} is in one piece; write it out")
+            last = node.items[-1].end if node.items else node.start + 1
+            self._replace(last, last, f", {piece}" if node.items else piece)
         else:
             column = self.column(self._dash(node.items[0]))
             written = _indented(lines, column, self.newline)
@@ -130,7 +134,7 @@ class Text:
             self._cut([(item.start, item.end) for item in node.items], at)
         elif len(node.items) == 1:
             pair = self._pair(loc)
-            self._replace(pair.key.end, pair.value.end, ": []")
+            self._replace(pair.key.end, self.line_end(pair.value.end), ": []")
         else:
             item = node.items[at]
             self._delete_lines(self.line_start(self._dash(item)), item.end)
