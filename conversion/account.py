@@ -80,6 +80,13 @@ class Account:
             elif self.is_unmarked(inner):
                 yield (key,), inner
 
+    def leave(self, part: Part, why: str) -> None:
+        """List what below `part` bears no mark yet, with one reason."""
+        marks, entry = self._pages[part.page].marks, _Entry("left", why, "", part.loc)
+        for leaf in _leaves(part.value, part.loc):
+            if marks[leaf] is None:
+                marks[leaf] = entry
+
     def is_unmarked(self, part: Part) -> bool:
         """Whether no leaf of `part` bears a mark."""
         marks = self._pages[part.page].marks
@@ -149,6 +156,11 @@ class Part:
     def derived(self) -> None:
         """gpupool derives the same from the result."""
         self.account.mark(self.page, self.loc, _DERIVED)
+
+    def leave(self, why: str) -> None:
+        """List what of each field bears no mark yet, with one reason."""
+        for section in dict(self.items()).values():
+            self.account.leave(section, why)
 
     def untouched(self) -> bool:
         """Whether nothing has been said of any of it yet."""

@@ -12,6 +12,7 @@ from fractions import Fraction
 from conversion.account import Part
 from conversion.quantities import quantity
 from gpupool.catalog import InstanceType
+from gpupool.sharing import GPU_RESOURCE
 
 NODES = "nodes"
 
@@ -43,6 +44,13 @@ def nodes_max(
         )
         return unbounded
     least = min(count for count, _, _ in allowed)
+    gpus = max(row.gpus for row in types)
+    if NODES not in dict(limits) and slices.get(GPU_RESOURCE, gpus) > gpus and GPU_RESOURCE in dict(limits):
+        part.note(
+            "assumed",
+            f"Karpenter counts slices, of which the largest machine has {slices[GPU_RESOURCE]}",
+            "raise nodes.max if the limit meant physical GPUs",
+        )
     _account(part, allowed, least, len({row.gpus for row in types}) > 1)
     return max(least, 1)
 

@@ -19,6 +19,12 @@ _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _ZONE = "topology.kubernetes.io/zone"
 _REGION = "topology.kubernetes.io/region"
 _GPU_LABELS = (node_labels.PLUGIN_LABEL, node_labels.MIG_LABEL)
+_CLASSES = {
+    "group": ("karpenter.k8s.aws", "karpenter.kwok.sh"),
+    "kind": ("AWSNodeTemplate", "EC2NodeClass", "KWOKNodeClass"),
+    "apiVersion": ("karpenter.k8s.aws/v1alpha1", "karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1"),
+}
+"""What a reference to a node class may say."""
 NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
 _KEEP = "keep it as it is, beside the pools of gpupool"
 
@@ -205,5 +211,12 @@ def _class(fleet: Fleet) -> None:
         if fleet.class_name is None:
             reference.wrong("it names no node class", "write its name")
         else:
-            reference.uses("group", "kind", "name", "apiVersion")
+            reference.uses("name")
+            for field, known in _CLASSES.items():
+                if (inner := reference.at(field)) and inner.value in known:
+                    inner.used()
+                elif inner:
+                    inner.left(
+                        "gpupool's machines come from EC2NodeClasses", "name one of AWS's node classes"
+                    )
     fleet.inline_class = fleet.part.at("spec", "provider")

@@ -84,10 +84,10 @@ def _image(found: NodeClass) -> None:
     spec = found.part
     family, user_data = spec.at("amiFamily"), spec.at("userData")
     terms = _terms(spec)
-    aliases = [term.get("alias") for term in terms]
+    aliases = [term["alias"] for term in terms if set(term) == {"alias"}]
     if not terms and family is None and spec.document.kind == "EC2NodeClass":
         return
-    alias = aliases[0] if len(aliases) == 1 else None
+    alias = aliases[0] if len(terms) == len(aliases) == 1 else None
     if not terms:
         alias = _DEFAULT_ALIAS.get(str(family.value) if family else "AL2")
     if alias is not None and user_data is None and fits("AMI alias", alias):

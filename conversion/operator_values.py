@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from conversion.account import Part
+from conversion.device_plugin import PluginConfig
 from conversion.draft import Draft
 from conversion.implied import implied
+from conversion.mig_parted import MigConfig
 from conversion.node_labels import toleration_of
 from conversion.sharing import Sharings
 from conversion.spec_words import fits
@@ -28,8 +30,7 @@ _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("clusterPolicy", "deployCR"),
     ("migManager", "enabled"),
 )
-_ALWAYS_OFF: tuple[tuple[str, ...], ...] = (
-    ("gpuCluster", "deployCR"),
+_EITHER_WAY: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "config", "create"),
     ("migManager", "config", "create"),
 )
@@ -44,6 +45,9 @@ _CHART_TOLERATIONS = (
 Origin = Literal["values", "policy", "chart", "foreign"]
 """values: Helm values. The others are ClusterPolicies: gpupool's own, made by the chart that gpupool
 installs, or of an operator that somebody else runs."""
+_OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
+_SHIPPED_MAP = "default-mig-parted-config"
+"""The layouts that the operator brings, all of which it knows by name."""
 _CHART_LABEL = "helm.sh/chart"
 
 
@@ -69,7 +73,6 @@ def read(part: Part, origin: Origin) -> OperatorSettings:
         name = found.part.at(operand, "config", "name")
         if name is not None and isinstance(name.value, str):
             found.names[operand] = name.value
-            name.used()
     if policy:
         for path in (("apiVersion",), ("kind",), ("metadata", "name")):
             if meta := part.at(*path):
@@ -86,6 +89,9 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
     part = settings.part
     sharings.plugin_map = settings.names.get("devicePlugin", "") or sharings.plugin_map
     sharings.mig_map = settings.names.get("migManager", "") or sharings.mig_map
+    for operand, configs in (("devicePlugin", sharings.plugins), ("migManager", sharings.layouts)):
+        if name := part.at(operand, "config", "name"):
+            _pointed_at(name, part, configs)
     default = part.at("devicePlugin", "config", "default")
     if default is not None and isinstance(default.value, str):
         known = any(config.name == default.value for config in sharings.plugins)
@@ -101,6 +107,21 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
         sharings.strategy = strategy.value
 
 
+def _pointed_at(name: Part, values: Part, configs: Sequence[PluginConfig | MigConfig]) -> None:
+    """Mark the name of a ConfigMap as used where its configurations were read."""
+    read = any(
+        config.config_map == name.value
+        or (not config.config_map and config.part.document.within is values.document)
+        for config in configs
+    )
+    if read or name.value in ("", _SHIPPED_MAP):
+        name.used()
+    else:
+        name.left(
+            "there is no ConfigMap of that name with configurations among the files", "convert it as well"
+        )
+
+
 def settle(settings: OperatorSettings, draft: Draft) -> None:
     """Put what the settings say on `draft`, whose pools are complete; mark what gpupool derives."""
     part = settings.part
@@ -113,8 +134,9 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
         else:
             _driver(part, draft, chart=True)
             _monitoring(part, draft)
-        # The rest stays with the operator: gpupool only points it at the pools' configurations.
-        part.account.keep(part)
+        if part.document.source is None:
+            part.account.keep(part)
+        part.leave(_OWN)
         return
     if settings.origin == "policy":
         for name, value in implied()["clusterPolicy"].items():
@@ -132,9 +154,10 @@ def _derived(part: Part, draft: Draft) -> None:
     for path in _ALWAYS_ON:
         if not part.says(True, *path) and (inner := part.at(*path)) and path != ("migManager", "enabled"):
             inner.left("gpupool needs it switched on", "remove it")
-    for path in _ALWAYS_OFF:
-        if (inner := part.at(*path)) and (inner.value is False or path[1] == "config"):
-            inner.derived()
+    for path in _EITHER_WAY:
+        if not part.says(True, *path):
+            part.says(False, *path)
+    part.says(False, "gpuCluster", "deployCR")
     part.says("all-disabled", "migManager", "config", "default")
     _strategy(part, draft)
     known = [*_CHART_TOLERATIONS, *(toleration_of(taint) for pool in draft.pools for taint in _taints(pool))]

@@ -127,9 +127,8 @@ def _pool(
         pool.max_unavailable, pool.window = budgets.read(other.budgets, pool.max or 1)
     pool.origin = [*(_origin(other) for other in group), *origin]
     if split:
-        fleet.part.note(
-            "assumed", f"its machines have several GPU models; {name} is the part with the {gpu.title}"
-        )
+        why = f"its machines have several GPUs; {name} is the part with the {gpu.title}, bounded as it was"
+        fleet.part.note("assumed", why, "lower nodes.max of the parts")
     if fleet.selection.enumerated:
         listed = ", ".join(pool.instance_types)
         why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"

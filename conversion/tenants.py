@@ -36,7 +36,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
             for path in (("apiVersion",), ("kind",), ("metadata", "name")):
                 if inner := namespace.at(*path):
                     inner.used()
-            if namespace.document.source is None:
+            if namespace.document.source is None or ours(namespace):
                 namespace.account.keep(namespace)
         elif namespace.document.source is None or ours(namespace):
             namespace.of_cluster()

@@ -3,14 +3,16 @@ unsaid, and no input is a crash."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conversion.convert import Conversion, convert
-from conversion.documents import parse_documents
+from conversion.documents import Document, parse_documents
 from conversion.draft import Choices
 from generators import generate
 from generators.emit import documents as yaml_documents
@@ -18,7 +20,7 @@ from generators.emit import yaml_text
 from gpupool.load import check_shape
 from gpupool.plan import Plan, Pool
 from gpupool.resolve import resolve
-from gpupool.yaml_source import parse_source
+from gpupool.yaml_source import parse_source, path_text
 from tests.environment_strategies import Data, environments, plan_of
 
 
@@ -71,3 +73,127 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
         t.name: (dict(t.quota), t.max_priority) for t in plan.tenants
     }
     assert again.gpu_operator == plan.gpu_operator
+
+
+CASES = Path(__file__).parents[1] / "golden" / "convert"
+INPUTS = {case.name: sorted((case / "input").iterdir()) for case in sorted(CASES.iterdir())}
+NAMES_OF_NOTHING = (("apiVersion",), ("kind",), ("app.kubernetes.io/managed-by",), ("namespace",))
+"""Whatever stands there, the pools are the same: another kind is another input, and who packed an object or
+where a ConfigMap lies is for gpupool to choose anew."""
+CHART_NAMES = {("time-slicing-values", ("devicePlugin", "config", "name"))}
+"""The name that the chart is to give to a ConfigMap of its own making."""
+MARKER = "zz-changed-zz"
+
+
+def read(case: str) -> list[Document]:
+    found = [parse_documents(file.name, file.read_bytes()) for file in INPUTS[case]]
+    assert not any(findings for _, findings in found)
+    return [document for documents, _ in found for document in documents]
+
+
+def places(value: Any, loc: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every mapping and every scalar below `value`."""
+    if isinstance(value, dict):
+        return [loc, *(place for key, inner in value.items() for place in places(inner, (*loc, key)))]
+    if isinstance(value, list):
+        return [place for index, inner in enumerate(value) for place in places(inner, (*loc, index))]
+    return [loc]
+
+
+def changed(value: Any, loc: tuple[Any, ...], new: Any) -> Any:
+    """A copy of `value` with `new` at `loc`: as one more field of a mapping, in place of a scalar."""
+    if not loc:
+        return {**value, MARKER: new} if isinstance(value, dict) else new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[loc[0]] = changed(value[loc[0]], loc[1:], new)
+    return copy
+
+
+def said_of(result: Conversion, title: str, loc: tuple[Any, ...]) -> bool:
+    """Whether the list has an entry about `loc` of that object, or about what it is part of or made of."""
+    about = path_text(loc)
+    return any(
+        entry.object.partition(",")[0] in title
+        and (
+            about.startswith(entry.path) or entry.path.startswith(about) or MARKER in entry.path + entry.value
+        )
+        for entry in result.leftovers
+        if entry.kind != "assumed" or entry.path
+    )
+
+
+@pytest.mark.parametrize("case", sorted(INPUTS))
+def test_a_field_that_nobody_knows_is_listed_or_written(case: str) -> None:
+    """Every mapping of every input gets a field more, one at a time."""
+    documents = read(case)
+    for index, document in enumerate(documents):
+        for loc in places(document.data):
+            inner = document.data
+            for part in loc:
+                inner = inner[part]
+            if not isinstance(inner, dict) or loc[:1] == ("status",) or document.kind == "Node":
+                continue
+            altered = replace(document, data=changed(document.data, loc, "extra"))
+            result = convert([*documents[:index], altered, *documents[index + 1 :]], Choices())
+            where = (*loc, MARKER)
+            assert MARKER in result.text or said_of(result, altered.title, where), path_text(where)
+
+
+@pytest.mark.parametrize("case", sorted(INPUTS))
+def test_a_changed_value_is_listed_or_changes_the_file(case: str) -> None:
+    """Every scalar of every input is replaced, one at a time."""
+    documents = read(case)
+    before = convert(documents, Choices())
+    for index, document in enumerate(documents):
+        for loc in places(document.data):
+            if loc[-1:] in NAMES_OF_NOTHING or (case, loc) in CHART_NAMES:
+                continue
+            inner = document.data
+            for part in loc:
+                inner = inner[part]
+            if isinstance(inner, dict) or document.kind == "Node":
+                continue
+            altered = replace(document, data=changed(document.data, loc, MARKER))
+            result = convert([*documents[:index], altered, *documents[index + 1 :]], Choices())
+            listed = said_of(result, altered.title, loc)
+            assert result.text != before.text or listed or result.leftovers != before.leftovers, path_text(
+                loc
+            )
+
+
+words = st.sampled_from(
+    ("v1", "", "all", "Never", "10m", "-1", "In", "1e400", "nvidia.com/gpu", "a" * 300, "p5.48xlarge")
+)
+scalars = st.one_of(st.none(), st.booleans(), st.integers(-(10**20), 10**20), words, st.text(max_size=8))
+anything = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.one_of(words, st.text(max_size=6)), inner, max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_no_value_anywhere_is_a_crash(data: st.DataObject) -> None:
+    """Real inputs with up to four values replaced by anything: the answer is a file and a list."""
+    documents = read(data.draw(st.sampled_from(sorted(INPUTS))))
+    for _ in range(data.draw(st.integers(1, 4))):
+        index = data.draw(st.integers(0, len(documents) - 1))
+        found = places(documents[index].data)
+        loc = data.draw(st.sampled_from(found))
+        altered = changed(documents[index].data, loc, data.draw(anything))
+        documents[index] = replace(documents[index], data=altered, source=None)
+    result = convert(documents, Choices())
+    assert result.text.startswith("# yaml-language-server")
+    parse_source("converted.yaml", result.text.encode())
+    assert all("\n" not in str(entry) for entry in result.leftovers)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(st.binary(max_size=200), st.text("-:.[]{}&*?|>'\"#%\n ab01", max_size=200).map(str.encode)))
+def test_no_bytes_are_a_crash(raw: bytes) -> None:
+    documents, findings = parse_documents("input.yaml", raw)
+    assert all(finding.line >= 1 for finding in findings)
+    convert(documents, Choices())
