@@ -55,7 +55,7 @@ def assert_(
         bool,
         typer.Option(
             "--record/--no-record",
-            help="Note a state found good in the cluster, for `gpupool rollback`; left out where not allowed.",
+            help="Note a state found good in the cluster, for `gpupool rollback`; skipped where forbidden.",
         ),
     ] = True,
 ) -> None:

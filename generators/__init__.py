@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from generators import (
     admission_policies,
+    assertion,
     device_plugin,
     gpu_operator,
     karpenter,
@@ -44,6 +45,7 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
     node_pools.generate,
     static_nodes.generate,
     warm_nodes.generate,
+    assertion.generate,
     policy_parameters.generate,
     admission_policies.generate,
 )

@@ -33,6 +33,7 @@ KIND_ORDER = (
     "NodePool",
     "Node",
     "Deployment",
+    "CronJob",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )

@@ -283,6 +283,15 @@ class Karpenter:
 
 
 @dataclass(frozen=True, slots=True)
+class Assertion:
+    """How `gpupool assert` runs in the cluster."""
+
+    image: str
+    schedule: str
+    pushgateway: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Slots:
     """What the queue may hand out of one resource of one pool."""
 
@@ -318,6 +327,8 @@ class Plan:
     queue_enabled: bool
     policies: Policies
     delivery: Delivery
+    assertion: Assertion | None = None
+    """None where the cluster is not asked to hold itself to the file."""
     text: str = field(default="", repr=False, compare=False)
     """The environment file as it was read. For what keeps the file itself; nobody may derive from it."""
 

@@ -179,8 +179,14 @@ def _plan(context: Context, text: str) -> plan.Plan:
         queue_enabled=environment.queue.enabled,
         policies=_policies(context),
         delivery=_delivery(environment),
+        assertion=_assertion(environment),
         text=text,
     )
+
+
+def _assertion(environment: spec.Environment) -> plan.Assertion | None:
+    given = environment.monitoring.assertion
+    return plan.Assertion(given.image, given.schedule, given.pushgateway) if given else None
 
 
 def _karpenter(environment: spec.Environment) -> plan.Karpenter:

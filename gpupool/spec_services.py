@@ -96,6 +96,15 @@ class Policies(Model):
     """What policies hold workloads to, where sites differ."""
 
 
+class Assertion(Model):
+    image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$")]
+    """Image with the gpupool command, pinned by a version or a digest."""
+    schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
+    """When to look, as a CronJob writes it."""
+    pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
+    """Address of a Prometheus Pushgateway that gets the figures; default: none."""
+
+
 class Monitoring(Model):
     prometheus_operator: bool = False
     """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
@@ -103,3 +112,5 @@ class Monitoring(Model):
     """Whether dashboards are generated."""
     dcgm_interval: Duration = "15s"
     """Scrape interval of GPU metrics."""
+    assertion: Assertion | None = None
+    """Run `gpupool assert` in the cluster, as a CronJob; default: don't."""

@@ -32,6 +32,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "NodePool": ("ClusterPolicy", "Release", "KWOKNodeClass", "EC2NodeClass", "NodeOverlay"),
     "Node": ("ClusterPolicy", "Release"),
     "Deployment": ("PriorityClass", "ServiceAccount", "NodePool"),
+    "CronJob": ("ServiceAccount", "ConfigMap"),
     # What a policy judges by is there before it is enforced.
     "ValidatingAdmissionPolicyBinding": ("ValidatingAdmissionPolicy", "ConfigMap"),
 }

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 _CONNECTIONS = 32
+IN_CLUSTER = "in-cluster"
+"""What the context is called that no kubeconfig describes: the pod's own service account."""
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the server's certificate (Kubernetes documentation, accessing the API from
+within a pod)."""
 _ADVICE = "set KUBECONFIG to the kubeconfig of the cluster that is meant"
 
 
@@ -38,7 +43,8 @@ class Access:
 def load(path: Path | None = None, context: str | None = None) -> Access:
     """The access that `context` (default: the current one) of the kubeconfig at `path` describes.
 
-    Without a path the files of KUBECONFIG, or ~/.kube/config. Raises KubeconfigError for a missing or
+    Without a path the files of KUBECONFIG, or ~/.kube/config; in a pod without either, its service account,
+    whatever the context is called outside. Raises KubeconfigError for a missing or
     unusable file, an unknown context, or a failing exec plugin.
     """
     # Imported here: the library takes most of a second, and verbs without a cluster must not pay for it.
@@ -46,6 +52,8 @@ def load(path: Path | None = None, context: str | None = None) -> Access:
     from kubernetes import client, config
 
     where = str(path) if path else os.environ.get("KUBECONFIG") or "~/.kube/config"
+    if path is None and not os.environ.get("KUBECONFIG") and _in_pod():
+        return _of_pod()
     if path is not None and not path.is_file():
         raise KubeconfigError(f"{path}: no such file; {_ADVICE}")
     configuration = client.Configuration()
@@ -70,6 +78,36 @@ def load(path: Path | None = None, context: str | None = None) -> Access:
     if not server.startswith(("http://", "https://")):
         raise KubeconfigError(f'{where}: the cluster of context "{name}" has no server address (https://...)')
     return Access(name, server, client.ApiClient(configuration))
+
+
+def _in_pod() -> bool:
+    """Whether there is a service account's token and no kubeconfig."""
+    return (
+        "KUBERNETES_SERVICE_HOST" in os.environ
+        and (_ACCOUNT / "token").is_file()
+        and not Path("~/.kube/config").expanduser().is_file()
+    )
+
+
+def _of_pod() -> Access:
+    """The service account of this pod. The library reads its token again before it ends."""
+    from kubernetes import client, config
+    from kubernetes.config.incluster_config import InClusterConfigLoader
+
+    configuration = client.Configuration()
+    configuration.retries = False
+    configuration.connection_pool_maxsize = _CONNECTIONS
+    try:
+        loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]
+            str(_ACCOUNT / "token"), str(_ACCOUNT / "ca.crt")
+        )
+        loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError) as error:
+        raise KubeconfigError(
+            f"{_ACCOUNT}: {_plain(error)}; the pod needs its service account's token"
+        ) from error
+    configuration.proxy = None  # the server is a service of this cluster
+    return Access(IN_CLUSTER, str(configuration.host).rstrip("/"), client.ApiClient(configuration))
 
 
 def _plain(error: Any) -> str:

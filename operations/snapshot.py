@@ -73,6 +73,8 @@ _OWN = {
     ("v1", "ConfigMap"): (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE),
     ("v1", "ServiceAccount"): (SYSTEM_NAMESPACE,),
     ("apps/v1", "Deployment"): (SYSTEM_NAMESPACE,),
+    ("batch/v1", "CronJob"): (SYSTEM_NAMESPACE,),
+    ("rbac.authorization.k8s.io/v1", "Role"): (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE),
 }
 """Kinds of which a cluster has many that are none of our business: where ours are."""
 

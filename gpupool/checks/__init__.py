@@ -9,7 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpupool.checks import delivery, labels, names, operator, policies, pools, priorities, promotion, tenants
+from gpupool.checks import (
+    delivery,
+    labels,
+    monitoring,
+    names,
+    operator,
+    policies,
+    pools,
+    priorities,
+    promotion,
+    tenants,
+)
 from gpupool.checks.context import Context, Problem
 
 CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
@@ -42,6 +53,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     delivery.settings,
     delivery.names,
     delivery.existing_nodes,
+    monitoring.assertion,
     promotion.origin,
     promotion.paths,
 )

@@ -1,0 +1,156 @@
+"""`gpupool assert` as a CronJob: the cluster is held to its file from the inside, and tells Prometheus.
+
+With it go an account that may list what is compared and nothing else, and the environment file itself, under
+a name made of its content: a new file is a new name, so no run ever reads half of one. Rendered only where
+`monitoring.assertion` asks for it. That the rights suffice is proved by a run with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generators import restricted_pod
+from generators.manifest import Manifest
+from generators.metadata import content_name, metadata
+from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
+from gpupool.policy_files import SHIPPED, read_objects
+
+NAME = "gpupool-assert"
+FOLDER = "/etc/gpupool"
+"""The working directory of the run: a project with one environment."""
+_ENVIRONMENT_KEY = "environment"
+_RBAC = "rbac.authorization.k8s.io"
+_SECONDS = 300
+"""A run that takes longer is not going to end; one over 500 nodes takes three."""
+
+_CLUSTER_WIDE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("", ("namespaces", "nodes", "pods", "resourcequotas", "limitranges")),
+    ("networking.k8s.io", ("networkpolicies",)),
+    (_RBAC, ("clusterroles", "clusterrolebindings", "rolebindings")),
+    ("scheduling.k8s.io", ("priorityclasses",)),
+    ("admissionregistration.k8s.io", ("validatingadmissionpolicies", "validatingadmissionpolicybindings")),
+    ("nvidia.com", ("clusterpolicies",)),
+    ("karpenter.sh", ("nodepools", "nodeclaims", "nodeoverlays")),
+    ("karpenter.k8s.aws", ("ec2nodeclasses",)),
+    ("karpenter.kwok.sh", ("kwoknodeclasses",)),
+)
+"""What is listed everywhere. No Secret, and no ConfigMap outside of the namespaces that hold ours."""
+_IN_NAMESPACES: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    SYSTEM_NAMESPACE: (
+        ("", ("configmaps", "serviceaccounts")),
+        ("apps", ("deployments",)),
+        ("batch", ("cronjobs",)),
+        (_RBAC, ("roles",)),
+    ),
+    OPERATOR_NAMESPACE: (("", ("configmaps",)), ("apps", ("daemonsets",)), (_RBAC, ("roles",))),
+}
+
+
+def generate(plan: Plan) -> Iterator[Manifest]:
+    if plan.assertion is None:
+        return
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": SYSTEM_NAMESPACE}
+    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(plan, NAME, SYSTEM_NAMESPACE)}
+    yield Manifest(made)
+    yield _role(plan, "ClusterRole", None, [*map(_list, _CLUSTER_WIDE), _charts(plan)])
+    yield _binding(plan, "ClusterRole", None, account)
+    own = _policy_texts(plan)
+    for namespace, rules in _namespaces(plan).items():
+        yield _role(plan, "Role", namespace, [_list(rule) for rule in rules])
+        yield _binding(plan, "Role", namespace, account)
+    files = {_ENVIRONMENT_KEY: plan.text} | own
+    name = content_name(NAME, files)
+    described = metadata(plan, name, SYSTEM_NAMESPACE)
+    yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": described, "data": files})
+    yield Manifest(_cron_job(plan, plan.assertion, name, own))
+
+
+def _namespaces(plan: Plan) -> Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    """Where rights are needed: our own namespaces, and those of the parameters of the project's policies."""
+    found = dict(_IN_NAMESPACES)
+    for body in read_objects(plan.policies.files):
+        namespace = body["metadata"].get("namespace")
+        if body["kind"] == "ConfigMap" and namespace:
+            found.setdefault(str(namespace), (("", ("configmaps",)), (_RBAC, ("roles",))))
+    return found
+
+
+def _list(rule: tuple[str, tuple[str, ...]]) -> dict[str, Any]:
+    group, resources = rule
+    return {"apiGroups": [group], "resources": list(resources), "verbs": ["list"]}
+
+
+def _charts(plan: Plan) -> dict[str, Any]:
+    """The Deployments of the charts that the file installs, by name."""
+    names = ["gpu-operator", "karpenter"] if plan.cluster.platform == "eks" else ["gpu-operator"]
+    return {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": names, "verbs": ["list"]}
+
+
+def _role(plan: Plan, kind: str, namespace: str | None, rules: list[dict[str, Any]]) -> Manifest:
+    described = metadata(plan, NAME, namespace)
+    return Manifest({"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": described, "rules": rules})
+
+
+def _binding(plan: Plan, kind: str, namespace: str | None, account: Mapping[str, str]) -> Manifest:
+    return Manifest(
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": metadata(plan, NAME, namespace),
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": NAME},
+            "subjects": [dict(account)],
+        }
+    )
+
+
+def _policy_texts(plan: Plan) -> dict[str, str]:
+    """The project's own policy files by name; the shipped ones are in the image."""
+    own = [path for path in plan.policies.files if path.parent != SHIPPED]
+    return {path.name: path.read_text(encoding="utf-8") for path in own}
+
+
+def _cron_job(plan: Plan, wanted: Assertion, files: str, own: Mapping[str, str]) -> dict[str, Any]:
+    described = metadata(plan, NAME, SYSTEM_NAMESPACE)
+    pod = {
+        **restricted_pod.POD,
+        "automountServiceAccountToken": True,
+        "serviceAccountName": NAME,
+        "restartPolicy": "Never",
+        "containers": [_container(plan, wanted, own)],
+        "volumes": [{"name": "files", "configMap": {"name": files}}],
+    }
+    job = {
+        # The next run looks again; what failed is told by the failed Job and by the metrics.
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": _SECONDS,
+        "template": {"metadata": {"labels": described["labels"]}, "spec": pod},
+    }
+    spec = {
+        "schedule": wanted.schedule,
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": _SECONDS,
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 3,
+        "jobTemplate": {"metadata": {"labels": described["labels"]}, "spec": job},
+    }
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": described, "spec": spec}
+
+
+def _container(plan: Plan, wanted: Assertion, own: Mapping[str, str]) -> dict[str, Any]:
+    # One by one: a mounted folder holds links, and a file's project is where the file really lies.
+    mounts = {f"{FOLDER}/environments/{plan.environment}.yaml": _ENVIRONMENT_KEY}
+    mounts |= {f"{FOLDER}/policies/{name}": name for name in own}
+    push = ["--push", wanted.pushgateway] if wanted.pushgateway else []
+    return {
+        **restricted_pod.CONTAINER,
+        "name": "assert",
+        "image": wanted.image,
+        "command": ["gpupool", "assert", plan.environment, "--no-record", *push],
+        "workingDir": FOLDER,
+        "volumeMounts": [
+            {"name": "files", "mountPath": path, "subPath": key, "readOnly": True}
+            for path, key in mounts.items()
+        ],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+    }
