@@ -38,8 +38,10 @@ class Side:
     """Before or After."""
     title: str
     note: str
+    there: bool
+    """Whether the pool is there in this state."""
     picture: Markup | None
-    """None where the pool is not there, or can't be drawn; `title` says which."""
+    """None where the pool is not there or can't be drawn."""
 
 
 def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure, ...], str]:
@@ -80,12 +82,12 @@ def _sides(pool: PoolChange, identity: str) -> Iterator[Side]:
     for heading, state in (("Before", pool.before), ("After", pool.after)):
         what = drawable(state)
         if what is None:
-            title = "No such pool" if state is None else f"{state.gpu}, {state.sharing}: can't be drawn"
-            yield Side(heading, title, "", None)
+            title = f"{state.gpu}, {state.sharing}: can't be drawn" if state else ""
+            yield Side(heading, title, "", state is not None, None)
         else:
             said = drawing(*what)
             picture = Markup(svg(*what, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
-            yield Side(heading, said.title, said.note, picture)
+            yield Side(heading, said.title, said.note, True, picture)
 
 
 def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:

@@ -13,6 +13,8 @@ from report import phrases
 from report.html_figures import cost_range
 from report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
+SHOWN = 6
+"""Dangers that the summary lists; all of them are told where they belong."""
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
 HAPPENINGS = {
@@ -41,10 +43,10 @@ def happening(effect: NodeEffect) -> str:
 
 
 def percent(before: float, after: float) -> str:
-    """`3 % more`, `12 % less`; an amount where there was none before."""
+    """`3% more`, `12% less`; an amount where there was none before."""
     if before == 0:
         return "before nothing"
-    return f"{abs(after - before) / before * 100:.0f} % {'more' if after > before else 'less'}"
+    return f"{abs(after - before) / before * 100:.0f}% {'more' if after > before else 'less'}"
 
 
 def risk_of(effect: NodeEffect, risks: Iterable[Risk]) -> Risk | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import re
 from html.parser import HTMLParser
@@ -11,6 +12,7 @@ from itertools import pairwise
 import pytest
 
 from report.html import page
+from report.model import Risk
 from tests.unit.report.page_samples import HOSTILE, SAMPLES, report_of
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -191,8 +193,8 @@ def test_what_is_risky_comes_first_and_in_words() -> None:
     [
         ("replicas-raised", ["time-sliced into 3", "time-sliced into 4"]),
         ("pool-renamed", ["renamed", "before "]),
-        ("pool-added", ["added", "No such pool"]),
-        ("environment-added", ["added", "new"]),
+        ("pool-added", ["added", "After:", "NVIDIA H100 80 GB, whole"]),
+        ("environment-added", ["added", "at most", "new"]),
         ("environment-removed", ["removed", "before at most"]),
         ("file-that-is-wrong", ["trial can't be used", "The file can't be used after the change"]),
         ("comments-only", ["No environment changes."]),
@@ -210,10 +212,21 @@ def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
     for environment in report_of(name).changed:
         beside = [effect.what for effect in environment.effects]
         for risk in environment.risks:
-            told = [risk.text, *(what for what in beside if risk.severity != "danger" and what in risk.text)]
+            told = [risk.text, *(what for what in beside if what in risk.text)]
             assert any(text[1:].rstrip(".") in whole for text in told), risk.text
         for effect in environment.effects:
             assert " ".join(effect.reason.split()) in whole
+
+
+def test_a_long_list_of_dangers_is_cut_with_a_count() -> None:
+    made = report_of("layout-changed")
+    first = made.environments[0]
+    many = tuple(Risk("danger", "drain", f"pool number {number}") for number in range(9))
+    text = page(dataclasses.replace(made, environments=(dataclasses.replace(first, risks=many),)))
+    short = text[: text.index("<table")]
+    assert "And 3 dangers more, told below." in short
+    assert [number for number in range(9) if f"pool number {number}" in short] == list(range(6))
+    assert all(f"Pool number {number}" in text for number in range(9))
 
 
 def test_the_same_report_makes_the_same_page() -> None:
