@@ -63,7 +63,7 @@ def read_by(kubectl: list[str], text: str) -> list[Object]:
     create = [*kubectl, "create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"]
     environment = {"HOME": "/nonexistent", "PATH": os.environ.get("PATH", "")}
     done = subprocess.run(
-        create, input=text.encode(), capture_output=True, env=environment, timeout=60, check=False
+        create, input=text.encode(), capture_output=True, env=environment, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr.decode()
     text, found = done.stdout.decode(), list[Object]()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 def gpupool(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """The real console script; never a traceback."""
     done = subprocess.run(
-        [str(GPUPOOL), *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [str(GPUPOOL), *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     assert "Traceback" not in done.stderr
     return done

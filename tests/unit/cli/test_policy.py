@@ -64,7 +64,7 @@ def gpupool(*arguments: str, folder: Path, text: str | None = None) -> subproces
         input=text,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert "Traceback" not in done.stderr
@@ -235,7 +235,7 @@ def test_nothing_that_a_folder_needs_none_of_is_imported(place: Path) -> None:
         cwd=place,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env={"PYTHONPATH": str(ROOT)},
     )
