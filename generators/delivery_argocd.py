@@ -53,8 +53,14 @@ _CHART_NAMESPACES: Mapping[str, tuple[str, ...]] = {"karpenter": ("kube-system",
 """Namespaces that a chart writes to beside its release's (charts/karpenter/templates/role.yaml, v1.14.1)."""
 _CHART_KINDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "karpenter": (),
-    # Its ClusterPolicy and NVIDIADriver, and the rules of its node-feature-discovery subchart.
-    "gpu-operator": (("nfd.k8s-sigs.io", "*"), ("nvidia.com", "*")),
+    # Its ClusterPolicy and NVIDIADriver, what binds its own account, and the rules of its subchart for node
+    # features (NVIDIA/gpu-operator at 738ff40f, deployments/gpu-operator/templates).
+    "gpu-operator": (
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"),
+        ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"),
+        ("nfd.k8s-sigs.io", "*"),
+        ("nvidia.com", "*"),
+    ),
 }
 """Cluster-scoped kinds that a chart makes beside those that every operator's chart does."""
 _EVERY_CHART = (
