@@ -16,6 +16,7 @@ from operations.drift.sight import Sight, condition, duration, going
 from operations.snapshot import NODEPOOL_LABEL, Object, labels, notes
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_INITIALISED = "karpenter.sh/initialized"
 _DISRUPTED = "karpenter.sh/disrupted"
 _HASH, _HASH_VERSION = "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version"
 
@@ -89,11 +90,13 @@ def _phase(sight: Sight, pool: Pool, node: Object, claim: Object | None) -> tupl
         if lasting < limits.NOT_READY:
             return Phase.starting, f"it is not Ready since {duration(lasting)}: {told}"
         return Phase.absent, f"it is not Ready since {duration(lasting)}: {told}"
-    if claim is not None:
-        initialised = condition(claim, "Initialized")
-        if initialised.get("status") != "True" and sight.age(claim) < limits.INITIALISATION:
+    # A claim knows its node only once Karpenter has registered it; the node's label says it all along.
+    if NODEPOOL_LABEL in labels(node) and labels(node).get(_INITIALISED) != "true":
+        initialised = condition(claim, "Initialized") if claim else {}
+        if sight.age(node) < limits.INITIALISATION:
             told = initialised.get("message") or "not initialised yet"
-            return Phase.starting, f"Karpenter started it {duration(sight.age(claim))} ago: {told}"
+            return Phase.starting, f"Karpenter started it {duration(sight.age(node))} ago: {told}"
+    if claim is not None:
         outdated = _outdated(sight, pool, node, claim)
         if outdated:
             return Phase.outdated, outdated

@@ -34,5 +34,9 @@ def applied(
 def world(applied: World) -> World:
     """The environment with nothing wrong in it."""
     applied.commands.write(deepcopy(ENVIRONMENT))
+    if applied.touched:
+        applied.commands.run("refresh")
+        applied.commands.up()
+        applied.touched = False
     applied.clean()
     return applied

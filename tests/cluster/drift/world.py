@@ -67,6 +67,8 @@ class World:
 
     commands: CommandLine
     kube: Any
+    touched: bool = False
+    """Whether `up` has applied another file meanwhile."""
 
     @property
     def api(self) -> Any:

@@ -1,0 +1,113 @@
+"""Karpenter at work and the operator at work are no drift: looked at again and again while they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from operations.drift import Drift, Level
+from tests.cluster.drift.world import POOL_LABEL, World
+
+
+@contextmanager
+def looking(world: World) -> Iterator[list[Drift]]:
+    """Everything that is told from the beginning to the end of the block."""
+    told: list[Drift] = []
+    failed: list[Exception] = []
+    stop, looks = threading.Event(), threading.Semaphore(0)
+
+    def look() -> None:
+        while not stop.is_set():
+            try:
+                told.extend(world.look().drifts)
+            except Exception as error:
+                failed.append(error)
+                return
+            finally:
+                looks.release()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield told
+        assert looks.acquire(timeout=60)
+    finally:
+        stop.set()
+        thread.join()
+    assert not failed, failed
+
+
+def alarms(told: list[Drift]) -> list[tuple[str, str, str]]:
+    return [(drift.kind, drift.object, drift.reason) for drift in told if drift.level is Level.drift]
+
+
+def _pods(world: World, names: list[str]) -> None:
+    for name in names:
+        container = {
+            "name": "work",
+            "image": "example/work:1",
+            "resources": {"limits": {"nvidia.com/gpu": 1}},
+        }
+        spec = {
+            "nodeSelector": {POOL_LABEL: "batch"},
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "containers": [container],
+        }
+        metadata = {"name": name, "namespace": "default"}
+        world.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def test_scaling_up_and_down_is_no_drift(world: World) -> None:
+    with looking(world) as told:
+        _pods(world, ["one", "two"])
+        world.kube.wait("two nodes serve", lambda: len(world.kube.running()) == 2, 90)
+        for name in ("one", "two"):
+            world.api.delete("v1", "Pod", name, "default", grace=0)
+        world.kube.wait(
+            "the nodes have gone", lambda: not world.kube.nodes("karpenter.sh/nodepool=batch"), 120
+        )
+    assert not alarms(told)
+    # The looks have seen the work, or they would prove nothing.
+    assert {drift.kind for drift in told} & {"starting", "leaving", "claim-starting"}
+    world.clean()
+
+
+@pytest.mark.parametrize("pool", ["models", "notebooks"])
+def test_the_operator_at_work_is_no_drift(world: World, pool: str) -> None:
+    """Its settings change and it takes a while on the node: partitions, or starts the plugin."""
+    node = world.node(pool)
+    world.annotate(node, "simulated.gpupool.dev/delay", "2s")
+    before = world.kube.node(node)["metadata"]["annotations"]["simulated.gpupool.dev/state"]
+    try:
+        with looking(world) as told:
+            # Another time in the policy's template is a new roll-out of every operand.
+            world.edit(
+                "nvidia.com/v1",
+                "ClusterPolicy",
+                "cluster-policy",
+                {"spec": {"daemonsets": {"annotations": {"rolled": pool}}}},
+                by="gpupool",
+            )
+            world.kube.wait(
+                "the operands are of the new roll-out",
+                lambda: (
+                    world.kube.node(node)["metadata"]["annotations"].get("simulated.gpupool.dev/state")
+                    not in (None, before)
+                ),
+                60,
+            )
+        assert not alarms(told)
+    finally:
+        world.annotate(node, "simulated.gpupool.dev/delay", None)
+        world.edit(
+            "nvidia.com/v1",
+            "ClusterPolicy",
+            "cluster-policy",
+            {"spec": {"daemonsets": {"annotations": None}}},
+            by="gpupool",
+        )
+    world.clean()

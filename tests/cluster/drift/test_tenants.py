@@ -1,0 +1,82 @@
+"""Tenants that the file takes something from: what they still use, and what is left of those that went."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from operations.drift import Level
+from tests.cluster.drift.world import World
+
+
+def _pod(name: str) -> dict[str, Any]:
+    restricted = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {
+        "name": "work",
+        "image": "example/work:1",
+        "securityContext": restricted,
+        "resources": {"limits": {"nvidia.com/gpu": "1", "memory": "1Gi"}, "requests": {"memory": "1Gi"}},
+    }
+    taint = {"key": "gpupool.dev/pool", "value": "notebooks", "effect": "NoSchedule"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "team-vision"},
+        "spec": {
+            "nodeSelector": {"gpupool.dev/pool": "notebooks"},
+            "tolerations": [taint],
+            "priorityClassName": "training",
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "containers": [container],
+        },
+    }
+
+
+def test_a_file_that_gives_less_shows_what_is_used_and_what_is_left(world: World) -> None:
+    for name in ("first", "second"):
+        world.api.create(_pod(name))
+    world.kube.wait("both run", lambda: len(world.kube.running("team-vision")) == 2, 60)
+    world.touched = True
+
+    def less(data: dict[str, Any]) -> None:
+        data["tenants"] = [data["tenants"][0] | {"pools": {"notebooks": {"slices": 1}}}]
+
+    world.commands.change(less)
+    used = world.found("what is used", lambda drift: drift.kind == "quota-exceeded")
+    assert used.object == "tenant vision"
+    assert used.reason.startswith("it uses 2 gpu and the file gives 1: what runs stays")
+    assert "raise tenants[vision].pools (notebooks) in the file" in used.repair
+    left = world.found("the namespace that is left", lambda drift: drift.object == "Namespace team-audio")
+    assert left.kind == "extra"
+    assert "no longer has it" in left.reason
+    assert not [drift for drift in world.drifts() if drift.object.startswith("ResourceQuota team-audio")]
+    # It holds somebody's work, so the command names it.
+    assert left.repair.endswith("--allow-delete Namespace/team-audio")
+    world.run(left.repair)
+    assert {drift.kind for drift in world.drifts()} == {"quota-exceeded"}
+    for name in ("first", "second"):
+        world.api.delete("v1", "Pod", name, "team-vision", grace=0)
+    world.clean()
+
+
+def test_a_namespace_that_somebody_deletes_is_told_while_it_goes(world: World) -> None:
+    holder = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "held", "namespace": "team-vision", "finalizers": ["example.com/slow"]},
+    }
+    world.api.create(holder)
+    world.touched = True
+    world.api.delete("v1", "Namespace", "team-vision")
+    going = world.found("it is on its way out", lambda drift: drift.kind == "going")
+    assert (going.layer, going.object) == ("tenants", "Namespace team-vision")
+    assert "somebody has deleted it" in going.reason
+    world.api.patch("v1", "ConfigMap", "held", {"metadata": {"finalizers": None}}, "team-vision")
+    world.run(going.repair)
+    world.clean()
+    assert not [drift for drift in world.look().drifts if drift.level is Level.settling]
