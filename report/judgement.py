@@ -6,6 +6,7 @@ down has not been kept. Asks `infra.policy_gate`, which is the only judge.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -27,13 +28,12 @@ NONE = FindingChanges((), (), 0)
 
 
 class Judge:
-    """Policy for one report: what several environments have in common is compiled once, when first needed."""
+    """What policy says, for one report."""
 
     def __init__(self, today: date, plain: Callable[[str], str]) -> None:
         """Waivers end by `today`; every text goes through `plain`."""
         self._today = today
         self._plain = plain
-        self._compiler: Compiler | None = None
 
     def finding_changes(self, before: Side | None, after: Side | None) -> FindingChanges:
         """How what policy says of one environment changes."""
@@ -47,10 +47,16 @@ class Judge:
         if side is None:
             return ()
         from infra.policy_gate import judge
-        from policies.engine.compiled_policy import Compiler
 
-        self._compiler = self._compiler or Compiler()
-        return judge(side.plan, self._today, bundle=side.bundle, compiler=self._compiler).findings
+        return judge(side.plan, self._today, bundle=side.bundle, compiler=_compiler()).findings
+
+
+@functools.cache
+def _compiler() -> Compiler:
+    """One for all reports of a process: they are about the same policies, as a rule."""
+    from policies.engine.compiled_policy import Compiler
+
+    return Compiler()
 
 
 def _together(sides: Sequence[Side]) -> Sequence[PolicyFinding]:

@@ -1,0 +1,180 @@
+"""Two states to one report: what cannot be read, what is unchanged, what policy says."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.findings import UsageError
+from infra import policy_gate
+from policies.engine.compiled_policy import Compiler
+from report.build import build
+from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, side, snapshot
+
+TRIAL = {**EKS, "metadata": {"name": "trial"}}
+
+
+def broken(data: Data) -> None:
+    data["pools"][0]["gpu"] = "a100"
+
+
+def test_an_invalid_head_is_told_with_its_place(tmp_path: Path) -> None:
+    made = report(tmp_path, EKS, broken)
+    (environment,) = made.environments
+    assert not made.valid
+    (note,) = environment.invalid.after
+    assert note.object.startswith("environments/trial.yaml:")
+    assert (note.level, note.path) == ("invalid", "pools[0].gpu")
+    assert "a100-40gb" in note.fix
+    assert (environment.pools, environment.effects, environment.cost.after) == ((), (), None)
+    assert [risk.kind for risk in environment.risks] == ["invalid"]
+
+
+def test_an_invalid_base_is_told_and_the_head_is_fine(tmp_path: Path) -> None:
+    made = build(
+        snapshot(tmp_path, "base", trial=edited(TRIAL, broken)),
+        snapshot(tmp_path, "head", trial=TRIAL),
+        [],
+        TODAY,
+        20,
+    )
+    assert made.valid
+    assert made.environments[0].invalid.before
+    assert made.environments[0].change == "changed"
+
+
+def test_invalid_before_and_after_alike_is_no_change_and_not_valid(tmp_path: Path) -> None:
+    state = snapshot(tmp_path, "base", trial=edited(TRIAL, broken))
+    made = build(state, state, [], TODAY, 20)
+    assert (made.valid, made.environments[0].change) == (False, "unchanged")
+
+
+def test_a_file_that_is_no_yaml(tmp_path: Path) -> None:
+    state = snapshot(tmp_path, "head", trial=TRIAL)
+    torn = dataclasses.replace(state, environments={"trial": b"a: [\xff"})
+    (note, *_) = build(state, torn, [], TODAY, 20).environments[0].invalid.after
+    assert "UTF-8" in note.message
+
+
+def test_unknown_environments_are_wrong_use(tmp_path: Path) -> None:
+    state = snapshot(tmp_path, "base", trial=TRIAL)
+    with pytest.raises(UsageError, match="no environment 'other' at base or base; there are: trial"):
+        build(state, state, ["other"], TODAY, 20)
+
+
+def test_only_the_named_ones_are_told(tmp_path: Path) -> None:
+    one, other = ({**EKS, "metadata": {"name": name}} for name in ("one", "other"))
+    made = build(
+        snapshot(tmp_path, "base", one=one, other=other),
+        snapshot(tmp_path, "head", one=edited(one, lambda d: d["pools"].pop()), other=other),
+        ["one"],
+        TODAY,
+        20,
+    )
+    assert [each.name for each in made.environments] == ["one"]
+
+
+def test_what_two_environments_both_own(tmp_path: Path) -> None:
+    one = {**STATIC, "metadata": {"name": "one"}}
+    other = {**STATIC, "metadata": {"name": "other"}, "cluster": {"platform": "static", "name": "other"}}
+    alike = edited(other, lambda data: data["cluster"].update(name="rack"))
+    made = build(
+        snapshot(tmp_path, "base", one=one, other=other),
+        snapshot(tmp_path, "head", one=one, other=alike),
+        [],
+        TODAY,
+        20,
+    )
+    assert any("one and other are both for cluster 'rack'" in note.message for note in made.together.new)
+    assert made.together.remaining, "a node that both name was wrong before, too"
+    back = build(
+        snapshot(tmp_path, "base", one=one, other=alike),
+        snapshot(tmp_path, "head", one=one, other=other),
+        [],
+        TODAY,
+        20,
+    )
+    assert back.together.fixed == made.together.new
+
+
+def test_policies_beside_the_environments_are_those_of_each_state(tmp_path: Path) -> None:
+    """A policy of the project's own that is new denies what was there before."""
+    policy = [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "no-quotas"},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "resources": ["resourcequotas"],
+                            "operations": ["CREATE"],
+                        }
+                    ]
+                },
+                "validations": [{"expression": "false", "message": "no quotas here"}],
+            },
+        },
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "no-quotas"},
+            "spec": {"policyName": "no-quotas", "validationActions": ["Deny"]},
+        },
+    ]
+    text = yaml.safe_dump_all(policy).encode()
+    (tmp_path / "head" / "policies").mkdir(parents=True)
+    (tmp_path / "head" / "policies" / "own.yaml").write_bytes(text)
+    base = snapshot(tmp_path / "base", "base", trial=TRIAL)
+    head = dataclasses.replace(snapshot(tmp_path / "head", "head", trial=TRIAL), policies={"own.yaml": text})
+    forth, back = build(base, head, [], TODAY, 20), build(head, base, [], TODAY, 20)
+    (environment,) = forth.environments
+    assert environment.change == "changed"
+    assert {note.rule for note in environment.findings.new} >= {"no-quotas"}
+    assert any("new denials" in risk.text for risk in environment.risks)
+    (environment,) = back.environments
+    assert environment.findings.fixed == forth.environments[0].findings.new
+    assert any("policy no-quotas is removed" in risk.text for risk in environment.risks)
+
+
+def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "head" / "policies").mkdir(parents=True)
+    (tmp_path / "head" / "policies" / "own.yaml").write_text("kind: Pod")
+    base = snapshot(tmp_path / "base", "base", trial=TRIAL)
+    head = dataclasses.replace(snapshot(tmp_path / "head", "head", trial=TRIAL), policies={"own.yaml": b"x"})
+    (environment,) = build(base, head, [], TODAY, 20).environments
+    (note,) = environment.invalid.after
+    assert note.message.startswith("policies/own.yaml: document 1: ")
+    assert str(tmp_path) not in note.message
+
+
+def test_settings_that_generate_nothing_are_told(tmp_path: Path) -> None:
+    environment = change(tmp_path, EKS, lambda data: data.update(queue={"ordering": "fifo"}))
+    (field,) = environment.settings
+    assert (field.name, field.before, field.after) == ("queue.ordering", "fair-share", "fifo")
+    assert environment.change == "changed"
+    assert environment.effects == ()
+
+
+def test_a_cluster_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
+    def nobody(*_: Any) -> Any:
+        raise UsageError("no context ml")
+
+    environment = change(tmp_path, EKS, lambda data: data["pools"].pop(), clusters=nobody)
+    assert environment.live is None
+    assert environment.notes[-1] == "The cluster could not be asked what runs there: no context ml"
+
+
+def test_one_compiler_for_all_judges_as_one_for_each() -> None:
+    compiler = Compiler()
+    for data in (EKS, STATIC, EKS):
+        both = side(data)
+        alone = policy_gate.judge(both.plan, TODAY, bundle=both.bundle)
+        assert policy_gate.judge(both.plan, TODAY, bundle=both.bundle, compiler=compiler) == alone

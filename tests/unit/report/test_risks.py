@@ -1,0 +1,129 @@
+"""What is called a risk, and how grave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.report.plans import EKS, Data, Edit, change, edited
+
+
+def section(name: str, **changes: Any) -> Edit:
+    return lambda data: data.setdefault(name, {}).update(changes)
+
+
+def pool(**changes: Any) -> Edit:
+    return lambda data: data["pools"][0].update(changes)
+
+
+def nodes(**changes: Any) -> Edit:
+    return lambda data: data["pools"][0]["nodes"].update(changes)
+
+
+def tenant(**changes: Any) -> Edit:
+    return lambda data: data["tenants"][0].update(changes)
+
+
+WAIVER = {"policy": "pin-images", "owner": "o", "reason": "r", "until": "2026-12-31"}
+RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
+    "drain": (pool(labels={"a": "b"}), ("danger", "drain", "pool shared: up to 2 nodes are replaced")),
+    "image": (
+        section("karpenter", amiAlias="al2023@v2"),
+        ("caution", "drain", "pool shared: up to 2 nodes may be replaced"),
+    ),
+    "expiry": (nodes(expireAfter="720h"), ("caution", "expire", "720h after they came")),
+    "dearer": (nodes(max=5), ("caution", "cost", "a month costs at most ")),
+    "warm": (
+        lambda d: (d["pools"][0]["nodes"].update(warm=1), d["tenants"][0].pop("budget")),
+        ("caution", "cost", "a month costs at least "),
+    ),
+    "no budget": (tenant(budget=None), ("caution", "budget", "$1,000 a month, then jobs wait) is removed")),
+    "budget": (tenant(budget={"usd": 2000}), ("caution", "budget", "from $1,000 to $2,000 a month")),
+    "quota": (tenant(pools={"shared": {"gpus": 4}}), ("caution", "quota", "gpu from 32 to 16")),
+    "no tenant": (lambda d: d.update(tenants=[]), ("danger", "tenant", "its namespace team-a goes")),
+    "namespace": (tenant(namespace="b"), ("danger", "tenant", "from namespace team-a to b")),
+    "access": (
+        tenant(access={"oidcGroups": ["everyone"]}),
+        ("caution", "access", "everyone may reach or act for a"),
+    ),
+    "spot": (nodes(spotShare=0.75), ("caution", "spot", "from 0.5 to 0.75")),
+    "window": (pool(maintenance={}), ("caution", "window", "Sat 02:00-06:00 UTC is removed")),
+    "several at once": (
+        pool(maintenance={"maxUnavailable": 2, "window": "Sat 02:00-06:00 UTC"}),
+        ("caution", "window", "up to 2 nodes instead of 1"),
+    ),
+    "no taint": (pool(taints=[]), ("caution", "taint", "pool shared has no taint any more")),
+    "cluster": (section("cluster", kubeContext="other"), ("danger", "cluster", "from the default to other")),
+    "rename": (
+        lambda d: (d["pools"][0].update(name="new"), d["tenants"][0].update(pools={"new": {"gpus": 8}})),
+        ("danger", "rename", "pool shared becomes new"),
+    ),
+    "policy off": (
+        section("policies", default="warn"),
+        ("caution", "policy", "policy pin-images goes from deny to warn"),
+    ),
+    "one policy off": (
+        section("policies", overrides={"pin-images": "audit"}),
+        ("caution", "policy", "policy pin-images goes from deny to audit"),
+    ),
+    "waiver": (section("policies", waivers=[WAIVER]), ("caution", "waiver", "until 2026-12-31 (o: r)")),
+    "longer jobs": (
+        section("policies", limits={"jobRetries": 9}),
+        ("caution", "policy", "policies.limits.jobRetries goes from 3 to 9"),
+    ),
+    "a new denial": (
+        nodes(expireAfter="Never", consolidateAfter="Never"),
+        ("danger", "policy", "new denials (node-pools-are-bounded)"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RISKS)
+def test_risk(name: str, tmp_path: Path) -> None:
+    edit, (severity, kind, text) = RISKS[name]
+    found = change(tmp_path, EKS, edit).risks
+    assert any((risk.severity, risk.kind) == (severity, kind) and text in risk.text for risk in found), found
+    severities = [risk.severity for risk in found]
+    assert severities == sorted(severities, reverse=True), "dangers first"
+
+
+HARMLESS: dict[str, Edit] = {
+    "description": pool(description="words"),
+    "more replicas": pool(sharing={"mode": "time-slicing", "replicas": 5}),
+    "more quota": tenant(pools={"shared": {"gpus": 9}}),
+    "less budget": tenant(budget={"usd": 900}),
+    "a new policy": section("policies", limits={"registries": ["registry.k8s.io"]}),
+    "cheaper": nodes(max=3, spotShare=0.5),
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_is_no_risk(name: str, tmp_path: Path) -> None:
+    assert change(tmp_path, EKS, HARMLESS[name]).risks == ()
+
+
+def test_the_threshold_is_the_users(tmp_path: Path) -> None:
+    def kinds(**options: Any) -> list[str]:
+        return [risk.kind for risk in change(tmp_path, EKS, nodes(max=5), **options).risks]
+
+    assert "cost" in kinds(cost_threshold=5.0)
+    assert "cost" not in kinds(cost_threshold=500.0)
+
+
+def test_stricter_is_no_risk(tmp_path: Path) -> None:
+    lax: Data = edited(EKS, section("policies", default="warn", waivers=[WAIVER]))
+    assert change(tmp_path, lax, lambda data: data.pop("policies")).risks == ()
+
+
+def test_an_environment_that_goes(tmp_path: Path) -> None:
+    from report.build import build
+    from tests.unit.report.plans import TODAY, snapshot
+
+    trial = {**EKS, "metadata": {"name": "trial"}}
+    made = build(snapshot(tmp_path, "base", trial=trial), snapshot(tmp_path, "head"), [], TODAY, 20)
+    (environment,) = made.environments
+    assert environment.change == "removed"
+    assert environment.risks[0].kind == "delete"
+    assert made.notes == ("head has no environments folder with environments in it.",)
