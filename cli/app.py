@@ -22,11 +22,14 @@ VERBS = {
     "report": "cli.report",
     "promote": "cli.promote",
     "convert": "cli.convert",
+    "import": "cli.importing",
     "preview": "cli.stack",
     "up": "cli.stack",
     "refresh": "cli.stack",
     "destroy": "cli.stack",
     "assert": "cli.assertion",
+    "repartition": "cli.repartition",
+    "rollback": "cli.repartition",
     "local": "cli.local",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""

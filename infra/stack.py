@@ -23,9 +23,9 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import apply, delivered, policy_gate, program, readiness, recovery
+from infra import apply, delivered, policy_gate, program, readiness, recovery, sharing_changes, under_way
 from infra.engine import PROJECT, EngineError, EngineStack, interruptible, opened
-from infra.kube_api import UnreachableError
+from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.recovery import ProtectedError
 from infra.stack_events import Collector, ObjectChange, deletion
@@ -212,6 +212,7 @@ class _Run:
             # An unreachable cluster is told by what comes next, in its own words.
             with contextlib.suppress(UnreachableError, KubeconfigError):
                 recovery.require_same_cluster(self.deployment, program.connect(self._plan), name)
+                variables |= self._mind_nodes(program.connect(self._plan))
         left = recovery.pending(self.deployment)
         if left and self._operation != "preview":
             self._note(f"going on after an interrupted run: {', '.join(left)}")
@@ -220,6 +221,15 @@ class _Run:
                 self.stack.import_stack(automation.Deployment(version=3, deployment=self.deployment))
             # What the interrupted run made without noting it is ours: take it over.
             variables[_UPSERT] = "true"
+
+    def _mind_nodes(self, api: KubeApi) -> dict[str, str]:
+        """Keep out of a repartition's way, and take over what one has made: the variables for that."""
+        if self._operation not in ("up", "preview"):
+            return {}
+        if self._operation == "up":
+            under_way.require_none(api, self._plan.environment)
+        self._notes += sharing_changes.notes(api, self._plan, self._bundle)
+        return {_UPSERT: "true"} if under_way.left_maps(api, self._bundle, self.deployment) else {}
 
     def _backend(self) -> str:
         return self.stack.variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")

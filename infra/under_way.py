@@ -1,4 +1,4 @@
-"""Whether a repartition of a pool is under way in a cluster; `up` must not cut across one.
+"""Whether a repartition of a pool is under way in a cluster; `up` must not cut across it.
 
 While nodes of old and new shape live side by side the operator's configurations hold both. `up` would put
 the plain ones in their place, and nodes that have not been changed yet would lose their slices at once.
@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
-from gpupool.plan import SYSTEM_NAMESPACE
+from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 from infra.kube_api import KubeApi
 
 JOURNAL = "gpupool-repartition"
@@ -39,6 +41,26 @@ def find(api: KubeApi) -> UnderWay | None:
         return None
     value: Mapping[str, str] = json.loads((live.get("data") or {}).get(JOURNAL_KEY) or "{}")
     return UnderWay(str(value.get("environment", "?")), str(value.get("pool", "?")))
+
+
+def left_maps(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
+    """Whether a configuration of `bundle` is in the cluster and not in the stack's state: a repartition has
+    made it, and it is in use."""
+    hashed = [
+        manifest
+        for manifest in bundle
+        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    ]
+    known = {
+        ((row.get("inputs") or {}).get("metadata") or {}).get("name")
+        for row in deployment.get("resources") or ()
+    }
+    # Nothing but an environment that was applied before can have been repartitioned.
+    return bool(deployment.get("resources")) and any(
+        api.get("v1", "ConfigMap", manifest.name, manifest.namespace) is not None
+        for manifest in hashed
+        if manifest.name not in known
+    )
 
 
 def require_none(api: KubeApi, environment: str) -> None:

@@ -175,7 +175,8 @@ class _Run:
             quitting = self._interrupted and not decision.actions
             if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
                 return nodes, task, seen
-            if not decision.actions:
+            # An eviction that a disruption budget holds up is asked for again, but not without a pause.
+            if all(action.act is Act.evict for action in decision.actions):
                 self._tell(_waits(decision, self._nodes.blocked))
                 time.sleep(self._pace.poll)
 

@@ -36,7 +36,7 @@ class Watch:
             if node.mark is None or node.name not in task.new:
                 continue
             back = task.backwards or node.mark.back
-            if node.mark.back:
+            if node.mark.back and not task.backwards:
                 self._failed.add(node.name)  # noted by a run before this one
             goal = task.goal(node)
             if node.wears(goal) and not reached(node, goal):

@@ -175,10 +175,12 @@ class Controller:
         await self._write(current, memory, resources, labels, " | ".join(filter(None, troubles)) or None)
 
     async def _pending(self, node: Object, request: str, sight: Sight) -> None:
-        labels = {names.MIG_STATE_LABEL: "pending"}
+        metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
         if not sight.labels.get(names.MIG_CONFIG_LABEL):
-            labels[names.MIG_CONFIG_LABEL] = request
-        await self._patch(node, "", {"metadata": {"labels": labels}})
+            metadata["labels"][names.MIG_CONFIG_LABEL] = request
+            # Never over a label that somebody sets at the same moment: then the node is looked at again.
+            metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+        await self._patch(node, "", {"metadata": metadata})
 
     async def _gpu_pod(self, node: Object) -> str | None:
         """A pod on the node that holds a GPU or a part of one."""

@@ -1,7 +1,9 @@
-"""A home lab of a few nodes with two pools, applied object by object, and ways to kill a repartition of it."""
+"""A home lab of a few nodes with two pools, applied object by object, and ways to kill a repartition."""
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -21,11 +23,14 @@ from infra.local.control_plane import ControlPlane
 from operations.repartition.result import Result
 from operations.repartition.run import Options, Pace, repartition
 from operations.repartition.shapes import MARK, MIG_LABEL, PLUGIN_LABEL
+from tests.cluster.conftest import pod
 from tests.cluster.operator_policy import hand_made_policy
 
 Object = dict[str, Any]
-PACE = Pace(poll=0.05, settle=1.0)
+PACE = Pace(poll=0.05, settle=20.0)
 LARGE, SMALL = {"3g.40gb": 2}, {"2g.20gb": 3, "1g.10gb": 1}
+LEASE = ("coordination.k8s.io/v1", "Lease", "gpupool-repartition", "gpupool-system")
+_KEPT = frozenset({"gpu-operator", "gpupool-system"})
 _APPLIED = ("Namespace", "ConfigMap", "ClusterPolicy", "Node", "ResourceQuota")
 SPEC: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",
@@ -59,22 +64,36 @@ class MortalApi(KubeApi):
 
     def __init__(self, access: kubeconfig.Access, pool: str, dies_after: int | None = None) -> None:
         super().__init__(access)
-        self._pool, self._dies_after = pool, dies_after
+        self._pool, self.dies_after = pool, dies_after
         self.writes: list[str] = []
         self.most_down = 0
 
     def request(self, method: str, path: str, *args: Any, **more: Any) -> tuple[int, Any]:
         if method == "GET":
             return super().request(method, path, *args, **more)
-        if self._dies_after is not None and len(self.writes) >= self._dies_after:
+        if self.dies_after is not None and len(self.writes) >= self.dies_after:
             raise Killed
+        self._nobody_is_hurt(method, path, *args)
         answer = super().request(method, path, *args, **more)
         self.writes.append(f"{method} {path}")
         down = [n for n in self.list("v1", "Node") if n["spec"].get("unschedulable") and _of(n, self._pool)]
         self.most_down = max(self.most_down, len(down))
-        if self._dies_after is not None and len(self.writes) >= self._dies_after:
+        if self.dies_after is not None and len(self.writes) >= self.dies_after:
             raise Killed
         return answer
+
+    def _nobody_is_hurt(self, method: str, path: str, _: Any = None, body: Any = None, *rest: Any) -> None:
+        """Pods are never deleted, and no node gets another shape while a job holds one of its GPUs."""
+        assert not (method == "DELETE" and "/pods/" in path), path
+        if "eviction" in path:
+            assert "deleteOptions" not in body, "the grace is the pod's own"
+        labels = ((body or {}).get("metadata") or {}).get("labels") or {}
+        held = str(labels.get(PLUGIN_LABEL, "")).endswith(".previous")
+        if path.startswith("/api/v1/nodes/") and PLUGIN_LABEL in labels and not held:
+            pods = self.request("GET", "/api/v1/pods")[1]["items"]
+            node = path.rpartition("/")[2]
+            busy = [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") == node]
+            assert not busy, f"{node} changes while {busy} run there"
 
 
 def _of(node: Object, pool: str) -> bool:
@@ -115,15 +134,35 @@ class Lab:
         return MortalApi(self.access, pool, dies_after)
 
     def repartition(self, api: KubeApi | None = None, pool: str = "parted", **options: Any) -> Result:
-        told: list[str] = []
-        return repartition(api or self.kube.api, self.plan, pool, Options(**options), told.append, pace=PACE)
+        return repartition(api or self.mortal(), self.plan, pool, Options(**options), self.tell, pace=PACE)
 
-    def killed(self, dies_after: int, pool: str = "parted", **options: Any) -> MortalApi:
-        """Run it until it dies after so many writes."""
-        api = self.mortal(dies_after, pool)
-        with pytest.raises(Killed):
-            self.repartition(api, pool, **options)
-        return api
+    def tell(self, step: str) -> None:
+        """What a repartition says that it does; a test may put its own in place."""
+
+    @contextlib.contextmanager
+    def beside(self, said: str, **options: Any) -> Iterator[tuple[MortalApi, list[Result]]]:
+        """Run it beside the block, from when it has said `said`, and to its end after the block."""
+        api, results, heard = self.mortal(), list[Result](), threading.Event()
+        self.tell = lambda step: heard.set() if said in step else None  # type: ignore[method-assign]
+        thread = threading.Thread(
+            target=lambda: results.append(self.repartition(api, **options)), daemon=True
+        )
+        thread.start()
+        try:
+            self.kube.wait(f"it says {said}", heard.is_set, 60)
+            yield api, results
+            thread.join(60)
+            assert results, "it does not come to an end"
+        finally:
+            api.dies_after = 0
+
+    def dies(self, api: MortalApi, **options: Any) -> bool:
+        """Run it with a client that may die on the way; whether it did."""
+        try:
+            self.repartition(api, **options)
+        except Killed:
+            return True
+        return False
 
     def shapes(self, pool: str = "parted") -> dict[str, tuple[Any, ...]]:
         """Node -> steering labels, slices, cordon and mark."""
@@ -137,6 +176,20 @@ class Lab:
             )
             for node in self.kube.nodes(f"gpupool.dev/pool={pool}")
         }
+
+    def job(self, name: str, node: str, resource: str, **annotations: str) -> None:
+        """A pod that holds a slice of a node until somebody ends it."""
+        body = pod(name, {resource: 1}, tolerate=["gpupool.dev/pool"])
+        body["metadata"]["annotations"] = {f"gpupool.dev/{key}": text for key, text in annotations.items()}
+        body["spec"] |= {
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "terminationGracePeriodSeconds": 60,
+        }
+        self.kube.api.create(body)
+        self.kube.wait(f"{name} runs", lambda: name in self.running(), 30)
+
+    def running(self) -> list[str]:
+        return [one["metadata"]["name"] for one in self.kube.running()]
 
     def clean(self) -> bool:
         """Nothing of a repartition is left behind: no journal, no lock, no map that is nobody's."""
@@ -155,7 +208,7 @@ class Lab:
 
     def _offers(self, pool: str, wanted: dict[str, int]) -> bool:
         found = {name: row[2] for name, row in self.shapes(pool).items()}
-        assert found and all(have == wanted for have in found.values()), found
+        assert all(have == wanted for have in found.values()), found
         return True
 
 
@@ -167,15 +220,24 @@ def slices(node: Object) -> dict[str, int]:
 
 
 @pytest.fixture
-def lab(
-    cluster: Any, control_plane: ControlPlane, make_node: Callable[..., str], tmp_path: Path
-) -> Iterator[Lab]:
+def cluster(kube: Any) -> Iterator[Any]:
+    """As elsewhere, but for two namespaces that stay: deleting one takes the server five seconds."""
+    kube.wipe(keep=_KEPT)
+    yield kube
+    kube.wipe(keep=_KEPT)
+    kube.api.delete(*LEASE)
+
+
+@pytest.fixture
+def lab(cluster: Any, control_plane: ControlPlane, make_node: Callable[..., str], tmp_path: Path) -> Lab:
     """The environment applied to fresh nodes, every pool in its shape."""
     for name in ("node-0", "node-1", "node-2", "other"):
-        make_node(name, annotations={"simulated.gpupool.dev/gpu": "a100-80gb"})
-    cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
+        annotations = {"simulated.gpupool.dev/gpu": "a100-80gb"}
+        make_node(name, labels={"kubernetes.io/hostname": name}, annotations=annotations)
+    for name in _KEPT:
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     cluster.apply(hand_made_policy())
     made = Lab(tmp_path, cluster, kubeconfig.load(control_plane.kubeconfig, None))
     made.apply()
     made.settled()
-    yield made
+    return made

@@ -2,19 +2,225 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.cluster.repartition.conftest import SMALL, Lab
+import pytest
+
+from gpupool.findings import GpupoolError
+from infra import under_way
+from operations.repartition import journal
+from operations.repartition.result import Status
+from operations.repartition.run import Options, dry_run
+from tests.cluster.repartition.conftest import LEASE, SMALL, Lab
+
+NODES = ["node-0", "node-1", "node-2"]
+LARGE_SLICES = {"nvidia.com/mig-3g.40gb": 2}
+SMALL_SLICES = {"nvidia.com/mig-2g.20gb": 3, "nvidia.com/mig-1g.10gb": 1}
+NEW = ("parted", "3x2g.20gb_1x1g.10gb", SMALL_SLICES, False, None)
+OLD = ("parted", "2x3g.40gb", LARGE_SLICES, False, None)
 
 
-def test_a_layout_goes_node_by_node(lab: Lab) -> None:
+def fail(lab: Lab, node: str, how: str | None) -> None:
+    lab.kube.patch_node(node, {"metadata": {"annotations": {"simulated.gpupool.dev/fail": how}}})
+
+
+def test_a_layout_goes_node_by_node_and_leaves_nothing_behind(lab: Lab) -> None:
     other = lab.shapes("desk")
+    lab.share(0, mode="mig", layout=SMALL)
+    planned = dry_run(lab.kube.api, lab.plan, "parted")
+    assert planned.status is Status.planned
+    assert planned.estimate is not None
+    assert [(row.node, row.batch) for row in planned.estimate.nodes] == [
+        ("node-0", 1),
+        ("node-1", 2),
+        ("node-2", 3),
+    ]
+    assert planned.estimate.seconds == 3 * 300
+    assert lab.shapes() == dict.fromkeys(NODES, OLD), "a dry run changes nothing"
+    api = lab.mortal()
+    assert lab.repartition(api).status is Status.done
+    assert api.most_down == 1
+    assert lab.shapes() == dict.fromkeys(NODES, NEW)
+    assert lab.shapes("desk") == other
+    assert lab.clean()
+    before = lab.kube.nodes()
+    assert lab.repartition().status is Status.nothing
+    lab.apply()
+    assert {n["metadata"]["name"]: n["metadata"]["labels"] for n in lab.kube.nodes()} == {
+        n["metadata"]["name"]: n["metadata"]["labels"] for n in before
+    }, "`up` has nothing to change on the nodes"
+
+
+def test_modes_come_and_go_cleanly(lab: Lab) -> None:
+    """Time-slicing off, then slices of another kind: a node says what it is, with nothing left over."""
+    name = "desk"
+    steps: list[tuple[dict[str, Any], dict[str, int], str, str]] = [
+        ({"mode": "exclusive"}, {"nvidia.com/gpu": 1}, "1", "none"),
+        (
+            {"mode": "time-slicing", "replicas": 4},
+            {"nvidia.com/gpu": 4},
+            "4",
+            "time-slicing",
+        ),
+        ({"mode": "mig", "layout": SMALL}, SMALL_SLICES, "0", "none"),
+        ({"mode": "exclusive"}, {"nvidia.com/gpu": 1}, "1", "none"),
+    ]
+    for sharing, offered, replicas, strategy in steps:
+        lab.spec["pools"][1]["sharing"] = sharing
+        assert lab.repartition(pool=name).status is Status.done
+        assert lab.clean()
+
+        def told(offered: Any = offered, replicas: str = replicas, strategy: str = strategy) -> bool:
+            lab.settled()
+            labels = lab.kube.node("other")["metadata"]["labels"]
+            assert labels["nvidia.com/gpu.replicas"] == replicas
+            assert labels["nvidia.com/gpu.sharing-strategy"] == strategy
+            stale = [
+                key
+                for key in labels
+                if key.startswith("nvidia.com/mig-") and key.split(".count")[0] not in offered
+            ]
+            return not [key for key in stale if key.endswith(".count")]
+
+        lab.kube.wait("labels that fit", told, 30)
+        plugin, mig, slices, cordoned, mark = lab.shapes(name)["other"]
+        assert (plugin, slices, cordoned, mark) == (name, offered, False, None)
+        # Without a layout of ours the operator may name its own default.
+        assert mig in (
+            [lab.plan.pool(name).mig_config] if sharing["mode"] == "mig" else (None, "all-disabled")
+        )
+        lab.apply()
+        lab.settled()
+
+
+def test_jobs_are_waited_for(lab: Lab) -> None:
+    """A job that ends by itself ends as it would have; those of other pools are left alone."""
+    lab.job("long", "node-1", "nvidia.com/mig-3g.40gb")
+    lab.job("neighbour", "other", "nvidia.com/gpu")
+    lab.share(0, mode="mig", layout=SMALL)
+    with lab.beside("default/long") as (api, results):
+        node = lab.shapes()["node-1"]
+        assert node[:3] == OLD[:3]
+        assert node[3], "no further job gets there"
+        assert sorted(lab.running()) == ["long", "neighbour"]
+        # It ends by itself.
+        lab.kube.api.delete("v1", "Pod", "long", "default", grace=0)
+    assert results[0].status is Status.done
+    assert not [write for write in api.writes if "eviction" in write]
+    assert lab.running() == ["neighbour"]
+    assert api.most_down == 1
+
+
+def test_eviction_keeps_to_grace_and_budgets(lab: Lab) -> None:
+    """One job needs its time to end, which the client checks at every write; one may not go at all yet."""
+    lab.job("saves", "node-0", "nvidia.com/mig-3g.40gb", **{"simulated-stop": "2s"})
+    lab.job("guarded", "node-1", "nvidia.com/mig-3g.40gb")
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+    meta = {"name": "guard", "namespace": "default"}
+    lab.kube.apply(
+        {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": meta, "spec": budget}
+    )
+
+    def healthy() -> Any:
+        return lab.kube.get("policy/v1", "PodDisruptionBudget", "guard", "default")["status"][
+            "currentHealthy"
+        ]
+
+    lab.kube.wait("the budget is reckoned with", healthy)
+    lab.share(0, mode="mig", layout=SMALL)
+    with lab.beside("disruption budget", evict=True) as (api, results):
+        assert "guarded" in lab.running()
+        lab.kube.api.delete("policy/v1", "PodDisruptionBudget", "guard", "default")
+    assert results[0].status is Status.done
+    assert lab.shapes() == dict.fromkeys(NODES, NEW)
+    assert api.most_down == 1
+
+
+def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
+    # So that the manager is seen at work, whatever the machine.
+    lab.kube.patch_node("node-1", {"metadata": {"annotations": {"simulated.gpupool.dev/delay": "500ms"}}})
+    fail(lab, "node-1", "mig")
     lab.share(0, mode="mig", layout=SMALL)
     api = lab.mortal()
     result = lab.repartition(api)
-    print(len(api.writes), api.writes)
-    assert result.status == "done", result
+    assert result.status is Status.stopped
     assert api.most_down == 1
-    lab.settled()
-    assert lab.shapes("desk") == other
+    # It failed before it touched anything, and works as before; no further node was begun.
+    assert lab.shapes() == {"node-0": NEW, "node-1": OLD, "node-2": OLD}
+    states = {row.node: row.state for row in result.rows}
+    assert states == {"node-0": "new", "node-1": "old; the MIG manager says failed", "node-2": "old"}
+    assert result.notes[-2:] == (
+        "go on: gpupool repartition lab parted",
+        "take it back: gpupool repartition lab parted --rollback",
+    )
+    with pytest.raises(under_way.UnderWayError, match="gpupool repartition lab parted --rollback"):
+        under_way.require_none(lab.kube.api, "lab")
+    fail(lab, "node-1", None)
+    assert lab.repartition().status is Status.done
+    assert lab.shapes() == dict.fromkeys(NODES, NEW)
     assert lab.clean()
+
+
+def test_a_node_that_comes_up_in_neither_shape_stays_out(lab: Lab) -> None:
+    fail(lab, "node-0", "plugin")
+    lab.share(0, mode="mig", layout=SMALL)
+    result = lab.repartition(timeout=2.0)
+    assert result.status is Status.stopped
+    assert lab.shapes()["node-0"][2:4] == ({}, True), "nobody may be sent there"
+    assert "came up in neither shape and stay cordoned: node-0" in result.notes[0]
+    assert lab.shapes()["node-1"] == OLD
+    fail(lab, "node-0", None)
+    assert lab.repartition(rollback=True).status is Status.rolled_back
+    assert lab.shapes() == dict.fromkeys(NODES, OLD)
+    assert lab.clean()
+
+
+def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
+    """And somebody who has had enough is obeyed: what waits is given back."""
+    lab.kube.patch_node("node-2", {"spec": {"unschedulable": True}})
+    lab.share(0, mode="mig", layout=SMALL)
+
+    def enough(step: str) -> None:
+        if "as many nodes are down" in step and lab.shapes()["node-2"][4] is None:
+            raise KeyboardInterrupt
+
+    lab.tell = enough  # type: ignore[method-assign]
+    api = lab.mortal()
+    assert lab.repartition(api).status is Status.interrupted
+    assert api.most_down == 1
+    assert lab.shapes()["node-2"] == (*NEW[:3], True, None), "changed, and left cordoned as it was found"
+    assert lab.shapes()["node-0"] == OLD
+    assert lab.kube.api.get(*LEASE) is None, "the lock is given back"
+    lab.kube.patch_node("node-2", {"spec": {"unschedulable": None}})
+    lab.tell = lambda step: None  # type: ignore[method-assign]
+    assert lab.repartition().status is Status.done
+    assert lab.shapes() == dict.fromkeys(NODES, NEW)
+
+
+def test_who_may_not_begin(lab: Lab) -> None:
+    other = (datetime.now(UTC) + timedelta(days=3)).strftime("%a")
+    lab.spec["pools"][0]["maintenance"] = {"window": f"{other} 02:00-04:00 UTC"}
+    lab.share(0, mode="mig", layout=SMALL)
+    with pytest.raises(GpupoolError, match=rf"opens at {other} .* 02:00 UTC; say --wait"):
+        lab.repartition()
+    with pytest.raises(GpupoolError, match="no pool 'nobody'; there are: parted, desk"):
+        lab.repartition(pool="nobody")
+    with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is at work"):
+        lab.repartition(now=True)
+    assert lab.shapes() == dict.fromkeys(NODES, OLD)
+    assert lab.dies(lab.mortal(dies_after=9), now=True)
+    with pytest.raises(GpupoolError, match="pool parted is being repartitioned since"):
+        lab.repartition(pool="desk")
+    lab.share(0, mode="mig", layout={"7g.80gb": 1})
+    with pytest.raises(GpupoolError, match="another shape than the file now asks for"):
+        lab.repartition(now=True)
+    # The window is shut: the node that was begun is brought to an end, and no other is begun.
+    lab.share(0, mode="mig", layout=SMALL)
+    result = lab.repartition()
+    assert result.status is Status.shut
+    assert [row.state for row in result.rows] == ["new", "old", "old"]
+    assert (
+        dry_run(lab.kube.api, lab.plan, "parted", Options()).notes[0].startswith("maintenance window: opens")
+    )
+    assert lab.repartition(now=True).status is Status.done
