@@ -8,7 +8,7 @@ means is for the readers of its kind; this module knows `kind: List` and nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
     return documents, findings
 
 
-def of_cluster(objects: list[Mapping[str, Any]], file: str) -> list[Document]:
+def of_cluster(objects: Sequence[Mapping[str, Any]], file: str) -> list[Document]:
     """Objects as an API server gives them, as documents of `file`, the cluster's name."""
     return [Document(file, dict(body), None) for body in objects]
 

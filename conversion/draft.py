@@ -75,6 +75,8 @@ class Choices:
     region: str | None = None
     cluster: str | None = None
     kube_context: str | None = None
+    likely_cluster: str | None = None
+    """The cluster's name where no input tells a better one."""
     kubernetes_version: str | None = None
     sources: tuple[str, ...] = ()
     """What the input is called, for the head of the file."""

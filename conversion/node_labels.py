@@ -18,7 +18,7 @@ STEERING = (POOL_LABEL, PLUGIN_LABEL, MIG_LABEL)
 """Labels that gpupool derives from the pool."""
 _OWNED = ("gpupool.dev", "nvidia.com", "karpenter.sh", "karpenter.k8s.aws", "kubernetes.io", "k8s.io")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
+LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 
 
 def owned(key: str) -> bool:
@@ -54,7 +54,7 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
         elif taint == {"key": POOL_LABEL, "value": pool, "effect": "NoSchedule"} and len(part.value) == 1:  # type: ignore[union-attr]
             item.derives("key", "value", "effect")
             return None
-        elif taint["key"].startswith(_LIFECYCLE):
+        elif taint["key"].startswith(LIFECYCLE):
             item.of_cluster()
         elif owned(taint["key"]) and taint["key"] != "nvidia.com/gpu":
             item.left("not a taint that a pool may set", "use a key of your own")

@@ -125,7 +125,6 @@ def _pointed_at(name: Part, values: Part, configs: Sequence[PluginConfig | MigCo
 def settle(settings: OperatorSettings, draft: Draft) -> None:
     """Put what the settings say on `draft`, whose pools are complete; mark what gpupool derives."""
     part = settings.part
-    _derived(part, draft)
     if settings.version and fits("version", settings.version):
         draft.operator["version"] = settings.version
     if settings.origin in ("chart", "foreign"):
@@ -138,6 +137,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
             part.account.keep(part)
         part.leave(_OWN)
         return
+    _derived(part, draft)
     if settings.origin == "policy":
         for name, value in implied()["clusterPolicy"].items():
             part.says(value, name)
@@ -147,6 +147,8 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     values = _rest(part, draft, settings)
     if values:
         draft.operator["values"] = values
+    if part.document.source is None:
+        part.account.keep(part)  # defaults that the server has filled in
 
 
 def _derived(part: Part, draft: Draft) -> None:
@@ -238,7 +240,12 @@ def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any
     """Values that are nobody's but the user's, as they go to `gpuOperator.values`."""
     values: dict[str, Any] = {}
     for path, leaf in part.account.unmarked(part):
-        if path[0] in ("apiVersion", "kind", "metadata") or not _clear(leaf.value):
+        if path[0] in ("apiVersion", "kind", "metadata"):
+            continue
+        if not _clear(leaf.value):
+            leaf.left(
+                "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
+            )
             continue
         if any(
             path[: len(own)] == own

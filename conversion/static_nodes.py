@@ -91,8 +91,11 @@ def _labels(node: Part) -> dict[str, str]:
 
 
 def _taint_values(node: Part) -> list[Any]:
+    """The taints that are not a passing state of the node."""
     taints = node.at("spec", "taints")
-    return [part.value for part in taints.each()] if taints else []
+    rows = [part.value for part in taints.each() if isinstance(part.value, dict)] if taints else []
+    lasting = [row for row in rows if not str(row.get("key")).startswith(node_labels.LIFECYCLE)]
+    return sorted((row.get("key"), row.get("value"), row.get("effect")) for row in lasting)
 
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:

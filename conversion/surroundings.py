@@ -29,7 +29,7 @@ _SERVER = (
 """Fields that an API server, its clients and controllers keep for themselves."""
 _PACKAGER = ("app.kubernetes.io/", "helm.sh/")
 """Labels by which Helm and its like know their own objects again."""
-_CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "meta.helm.sh/")
+_CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "meta.helm.sh/", "pulumi.com/")
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 _ROLE, _PROFILE = "KarpenterNodeRole-", "KarpenterNodeInstanceProfile-"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
@@ -68,7 +68,11 @@ def place(
     draft.kubernetes_version = choices.kubernetes_version
     tag, role = draft.karpenter.get("discoveryTag"), str(draft.karpenter.get("nodeRole", ""))
     suffix = role.removeprefix(_ROLE) if role.startswith(_ROLE) else ""
-    found = [name for name in (choices.cluster, tag, suffix, draft.name) if name and fits("name", name)]
+    found = [
+        name
+        for name in (choices.cluster, tag, suffix, choices.likely_cluster, draft.name)
+        if name and fits("name", name)
+    ]
     draft.cluster_name = found[0] if found else "cluster"
     if not choices.cluster and found[0] == draft.name:
         say(
