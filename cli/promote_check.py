@@ -74,10 +74,10 @@ def check_one(path: Path, target: Environment, base: str | None) -> Checked:
             raise UsageError(f"--base {base}: {error}") from error
         history = None
     commit = history.commit(base or "HEAD") if history else ""
-    before = None
-    if history and base:
-        before = _parsed(path.name, history.content(history.fork(commit), path))
-    states = _states(history, commit, origin, with_file=base is None)
+    content = history.content(history.fork(commit), path) if history and base else None
+    before = _parsed(path.name, content)
+    # Nothing runs yet in an environment that is new, so it may come as its source is in the same change.
+    states = _states(history, commit, origin, with_file=content is None)
     proposed = _side(origin).environment if base else None
     checked = check(target, before, proposed, states, date.today())
     if checked.failing and history and history.shallow:

@@ -6,14 +6,14 @@ docs/promotion.md; how parts are compared, in `promotion.history`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 
 from gpupool.spec import Environment
 from promotion.history import Standing, State, Status, standings
 from promotion.rules import Rules, rules_of
-from promotion.shape import parts, shape_of
+from promotion.shape import Fields, parts, shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,21 @@ def check(
         standings=standings(now, _states(states, rules)),
         unchanged=unchanged,
         together=frozenset(part for part in now if part in there and there[part] == now[part]),
-        notices=tuple(_notices(target, before, today)),
+        notices=(*_notices(target, before, today), *_removals(given.from_, then, now, there)),
     )
 
 
 def _states(states: Iterable[tuple[str, Environment]], rules: Rules) -> Iterator[State]:
     for label, environment in states:
         yield State(label, parts(shape_of(environment), rules))
+
+
+def _removals(
+    origin: str, then: Mapping[str, Fields], now: Mapping[str, Fields], there: Mapping[str, Fields]
+) -> Iterator[str]:
+    for part in then:
+        if part not in now and part in there:
+            yield f"this change removes {part}, which {origin} has"
 
 
 def _notices(target: Environment, before: Environment | None, today: date) -> Iterator[str]:

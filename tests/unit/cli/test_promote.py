@@ -314,6 +314,27 @@ def test_reviewers_are_told_of_exceptions_and_of_what_is_kept_from_now_on(review
     assert "prod: note: the exception for pools.notebooks ended on 2020-01-01; remove it" in said
 
 
+def test_reviewers_are_told_of_a_pool_that_goes_where_its_source_has_it(reviewed: Project) -> None:
+    text = reviewed.path("prod").read_text()
+    pool = text[text.index("pools:") : text.index("promotion:")]
+    reviewed.path("prod").write_text(text.replace(pool, ""))
+    said = reviewed.run("--check", "--base", "main").stdout
+    assert "prod: note: this change removes pools.notebooks, which staging has" in said
+
+
+def test_a_new_environment_may_come_as_its_source_is_in_the_same_change(reviewed: Project) -> None:
+    text = (
+        reviewed.path("prod").read_text().replace("from: staging", "from: prod").replace("prod}", "edge}", 1)
+    )
+    reviewed.path("edge").write_text(text.replace("replicas: 8", "replicas: 16"))
+    reviewed.run("--check", "edge", "--base", "main")
+    both(reviewed)
+    reviewed.path("edge").write_text(text.replace("replicas: 8", "replicas: 4"))
+    reviewed.run("--check", "edge", "--base", "main")
+    reviewed.path("edge").write_text(text.replace("replicas: 8", "replicas: 3"))
+    reviewed.run("--check", "edge", "--base", "main", code=1)
+
+
 def test_check_json(reviewed: Project) -> None:
     FAILING["skips"][0](reviewed)
     answer = json.loads(reviewed.run("--check", "--base", "main", "--format", "json", code=1).stdout)
