@@ -106,14 +106,16 @@ class OperatorView:
 
     def changed(self) -> float:
         """Seconds since somebody last changed the operator's settings."""
-        moments = [self._sight.age(self.policy)] if self.policy else []
-        if self.policy:
-            moments.append(self._sight.since(Ownership(self.policy).of(("spec",), "")[1] or None))
+        rows = [(self.policy, "spec")]
         for name in (plugin_config_map(self._sight.plan), mig_config_map(self._sight.plan)):
             found = self._sight.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
-            if found is not None:
-                moments.append(self._sight.since(Ownership(found).of(("data",), "")[1] or None))
-        return min(moments, default=0.0)
+            rows.append((found, "data"))
+        ages = []
+        for thing, part in rows:
+            if thing is not None:
+                written = Ownership(thing).of((part,), "")[1]
+                ages.append(self._sight.since(written) if written else self._sight.age(thing))
+        return min(ages, default=0.0)
 
     def intolerable(self, node: Object) -> str:
         """The taint that keeps the operands off a node; empty where none does."""

@@ -298,14 +298,6 @@ CASES = (
         "kubectl taint node {node} example.com/repair:NoExecute-",
     ),
     Case(
-        "replicas typed by hand",
-        _typed,
-        "slices",
-        "replicas-by-hand",
-        "the ConfigMap says 5 per GPU, the file 4",
-        "gpupool refresh",
-    ),
-    Case(
         "device plugin not restarted",
         _typed_and_put_back,
         "slices",
@@ -313,14 +305,6 @@ CASES = (
         "offers 5 gpu, planned are 4 gpu: .*was not restarted since its configuration changed",
         "kubectl wait",
         later=LATE,
-    ),
-    Case(
-        "operator pointed at another configuration",
-        _policy(_OTHER),
-        "slices",
-        "operator-settings",
-        "devicePlugin is pointed at ConfigMap somebody-elses",
-        "gpupool refresh",
     ),
     Case(
         "operator's strategy overrides the pools'",
@@ -392,6 +376,26 @@ CASES = (
         "kubectl delete clusterpolicy second",
     ),
 )
+
+UPON_SETTINGS = (
+    Case(
+        "replicas typed by hand",
+        _typed,
+        "slices",
+        "replicas-by-hand",
+        "the ConfigMap says 5 per GPU, the file 4",
+        "gpupool refresh",
+    ),
+    Case(
+        "operator pointed at another configuration",
+        _policy(_OTHER),
+        "slices",
+        "operator-settings",
+        "devicePlugin is pointed at ConfigMap somebody-elses",
+        "gpupool refresh",
+    ),
+)
+"""What follows on nodes from edits of the operator's settings; mended together with those."""
 
 
 def _second_policy(world: World) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`gpupool assert` from the inside: the CronJob's account sees what an administrator sees, and can't write."""
+"""`gpupool assert` from the inside: the CronJob's account sees what an administrator does and can't write."""
 
 from __future__ import annotations
 
