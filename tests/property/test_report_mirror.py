@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators import generate
@@ -44,6 +44,7 @@ def _renamed(environment: Data, old: str, new: str) -> Data:
     return {**environment, "pools": pools, "tenants": tenants}
 
 
+@settings(max_examples=60)
 @given(pairs())
 def test_pools_and_tenants_change_sides(pair: tuple[Data, Data]) -> None:
     one, other = map(plan_of, pair)
@@ -71,6 +72,7 @@ def _mirrored(forth: Any, back: Any) -> None:
             assert other.budget == each.budget.mirrored()
 
 
+@settings(max_examples=40)
 @given(pairs())
 def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
     one, other = map(plan_of, pair)
@@ -84,6 +86,7 @@ def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
     assert totals.gpus(one, other).before == sum(p.gpus_per_node * p.nodes_max for p in one.pools)
 
 
+@settings(max_examples=40)
 @given(environments())
 def test_the_same_twice_is_no_change(environment: Data) -> None:
     plan = plan_of(environment)
@@ -94,6 +97,7 @@ def test_the_same_twice_is_no_change(environment: Data) -> None:
     assert node_effects(side, side) == ()
 
 
+@settings(max_examples=40)
 @given(pairs())
 def test_every_node_that_can_be_lost_is_told(pair: tuple[Data, Data]) -> None:
     """Against what the two lists of NodePools say by themselves: one that goes takes its nodes with it, and
