@@ -10,13 +10,23 @@
     return wide.map((element) => `${element.tagName}.${element.className}: ${element.textContent.slice(0, 60)}`);
   },
 
-  // Text in pictures that leaves its picture.
+  // Text in pictures that leaves its picture, or runs into another.
   cutOff() {
-    return [...document.querySelectorAll("svg text")].filter((text) => {
-      const box = text.getBBox();
-      const all = text.ownerSVGElement.viewBox.baseVal;
-      return box.x < -0.5 || box.x + box.width > all.width + 0.5;
-    }).map((text) => text.textContent);
+    const found = [];
+    for (const picture of document.querySelectorAll("svg")) {
+      const all = picture.viewBox.baseVal;
+      const texts = [...picture.querySelectorAll("text")].map((text) => ({ said: text.textContent, box: text.getBBox() }));
+      for (const [index, { said, box }] of texts.entries()) {
+        if (box.x < -0.5 || box.x + box.width > all.width + 0.5) found.push(`${said} leaves its picture`);
+        for (const other of texts.slice(index + 1)) {
+          const across = Math.min(box.x + box.width, other.box.x + other.box.width) - Math.max(box.x, other.box.x);
+          // Lines of one block are closer than their boxes, which have room for accents.
+          const down = Math.min(box.y + box.height, other.box.y + other.box.height) - Math.max(box.y, other.box.y);
+          if (across > 0.5 && down > box.height / 2) found.push(`${said} runs into ${other.said}`);
+        }
+      }
+    }
+    return found;
   },
 
   // Texts whose contrast with what is behind them is below WCAG 2.1 AA.

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from gpupool.catalog import load_catalog
+from report.drawings import Bar, bars, svg
 from report.html import page
 from tests.browser.conftest import PATIENCE
+from tests.golden.test_drawings import DRAWN
 from tests.unit.report.page_samples import EVERYTHING, report_of
 
 DESK, PHONE = (1280, 800), (390, 844)
@@ -83,6 +86,16 @@ def test_nothing_sticks_out(opened: Opened, sample: str, size: tuple[int, int]) 
         assert measured(shown, "sticksOut") == []
         assert measured(shown, "cutOff") == []
         shown.evaluate(OPEN_ALL)
+
+
+def test_labels_keep_to_their_blocks(browser: Browser) -> None:
+    pictures = [svg(load_catalog()[key], sharing, name) for name, (key, sharing) in DRAWN.items()]
+    figures = [Bar("before", 0, 0, "$0"), Bar("after", 123_456, 12_345_678, "$123,456 to $12,345,678")]
+    shown = browser.new_page()
+    shown.set_content("".join([*pictures, bars("Cost a month", figures, "bars")]))
+    assert shown.locator("svg").count() == len(DRAWN) + 1
+    assert measured(shown, "cutOff") == []
+    shown.close()
 
 
 def test_the_style_sheet_passes_the_page_s_own_policy(opened: Opened) -> None:
