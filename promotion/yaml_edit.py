@@ -91,7 +91,12 @@ class Text:
     def delete(self, loc: Loc) -> None:
         """Take the key at `loc` away, and what is empty without it."""
         parent = self._mapping(loc[:-1])
-        at = next(index for index, pair in enumerate(parent.pairs) if pair.key.text == loc[-1])
+        at = next((index for index, pair in enumerate(parent.pairs) if pair.key.text == loc[-1]), None)
+        if at is None:
+            raise SharedValueError(
+                f"line {self._line(parent.start)}: {loc[-1]} comes by a merge key (<<) and can't go from "
+                "here; write the mapping out, then promote"
+            )
         if len(parent.pairs) == 1 and len(loc) > 1:
             self.delete(loc[:-1])
         elif parent.flow:

@@ -207,6 +207,31 @@ def test_shared_values_are_refused_and_nothing_is_guessed() -> None:
     assert "- {name: b, gpu: t4, sharing: {mode: time-slicing, replicas: 2}, nodes:" in anchored.text
 
 
+MERGED = """\
+pools:
+  - &base
+    name: a
+    gpu: t4
+    labels: {team: ml}
+    nodes: {instanceTypes: [g4dn.xlarge], max: 1}
+  - <<: *base
+    name: b
+"""
+
+
+def test_a_merge_key_is_overridden_where_that_can_be_and_else_refused() -> None:
+    alone = MERGED.replace("&base\n    ", "")
+    first = alone[: alone.index("  - <<")]
+    source = first + first.removeprefix("pools:\n").replace("name: a", "name: b")
+    assert body(into(source, MERGED)) == MERGED
+    mps = source + "    sharing: {mode: mps, replicas: 3}\n"
+    assert body(into(mps, MERGED)) == MERGED + "    sharing: {mode: mps, replicas: 3}\n"
+    with pytest.raises(GpupoolError, match=r"line 11: labels comes by a merge key"):
+        into(first + source.removeprefix(first).replace("    labels: {team: ml}\n", ""), MERGED)
+    with pytest.raises(GpupoolError, match=r"anchor"):
+        into(first + source.removeprefix(first).replace("max: 1}", "max: 1, expireAfter: 24h}"), MERGED)
+
+
 def test_general_rules_name_fields_that_exist() -> None:
     from gpupool.checks.promotion import _unknown
 
