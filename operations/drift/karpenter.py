@@ -73,7 +73,7 @@ def _accept(sight: Sight, kind: str, name: str) -> str:
     rivals = _strange_overlays(sight) if kind == "NodeOverlay" else []
     if rivals:
         return repair.all_of(*(repair.delete("nodeoverlay", row["metadata"]["name"]) for row in rivals))
-    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {repair.mend(sight.env)}"
+    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {sight.mend()}"
 
 
 def _strange_overlays(sight: Sight) -> list[Object]:
@@ -141,7 +141,7 @@ def _full(sight: Sight, pool: Pool) -> Iterator[Drift]:
         object=f"pool {pool.name}",
         reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        repair=f"raise pools[{pool.name}].nodes.max in the file, then {repair.apply(sight.env)}; or end jobs",
+        repair=f"raise pools[{pool.name}].nodes.max in the file, then {sight.apply()}; or end jobs",
         level=Level.drift if longest >= limits.PENDING else Level.settling,
     )
 

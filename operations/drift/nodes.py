@@ -70,7 +70,7 @@ def _labels(sight: Sight, row: PoolNode) -> Iterator[Drift]:
         by, _ = owners.of(("metadata", "labels", key), FIELD_MANAGER) if key in have else ("", "")
         told = f'label {key} is "{have[key]}"' if key in have else f"it has no label {key}"
         told += f', the pool\'s nodes have "{value}"' + (f"; set by {by}" if by else "")
-        mend = repair.mend(sight.env) if row.claim is None else repair.label(row.name, key, value)
+        mend = sight.mend() if row.claim is None else repair.label(row.name, key, value)
         yield Drift(
             layer="nodes",
             kind="label",
@@ -102,7 +102,7 @@ def _taints(sight: Sight, row: PoolNode) -> Iterator[Drift]:
             wanted=taint.as_dict(),
             found=found,
             reason=f"{told}: pods of anybody land on it (pool {row.pool.name})",
-            repair=repair.mend(sight.env) if row.claim is None else mend,
+            repair=sight.mend() if row.claim is None else mend,
         )
 
 
@@ -116,7 +116,7 @@ def _named(sight: Sight, pool: Pool) -> Iterator[Drift]:
                 object=f"Node {name}",
                 reason=f"pool {pool.name} names it, and the cluster does not have it",
                 repair=f"join {name} to the cluster, or take it out of pool {pool.name} and run "
-                f"{repair.apply(sight.env)}",
+                f"{sight.apply()}",
             )
     if pool.node_selector and not any(selects(pool, node) for node in sight.snapshot.nodes.values()):
         wanted = ",".join(f"{key}={value}" for key, value in pool.node_selector.items())
@@ -125,7 +125,7 @@ def _named(sight: Sight, pool: Pool) -> Iterator[Drift]:
             kind="node-missing",
             object=f"pool {pool.name}",
             reason=f"no node has the labels {wanted}",
-            repair=f"kubectl label node NODE {wanted.replace(',', ' ')}, then {repair.apply(sight.env)}",
+            repair=f"kubectl label node NODE {wanted.replace(',', ' ')}, then {sight.apply()}",
         )
 
 

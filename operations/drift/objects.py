@@ -66,7 +66,7 @@ def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
         kind="missing",
         object=str(manifest),
         reason=_because(reason, consequence(manifest, "missing")),
-        repair=repair.mend(sight.env),
+        repair=sight.mend(),
     )
 
 
@@ -77,7 +77,7 @@ def _unknown_kind(sight: Sight, kind: tuple[str, str], manifests: list[Manifest]
         kind="kind-unknown",
         object=f"{kind[1]} {names}",
         reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
-        repair=repair.mend(sight.env),
+        repair=sight.mend(),
     )
 
 
@@ -99,7 +99,7 @@ def _going(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
         repair=repair.all_of(
             _wait_gone(manifest),
-            repair.mend(sight.env),
+            sight.mend(),
         ),
     )
 
@@ -149,7 +149,7 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
         found=None if found is MISSING else found,
         by=by,
         reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
-        repair=repair.set_field(*where, path, wanted) if shared else repair.mend(sight.env),
+        repair=repair.set_field(*where, path, wanted) if shared else sight.mend(),
     )
 
 
@@ -199,7 +199,7 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
-        command, level = repair.apply(sight.env, *options), Level.drift
+        command, level = sight.apply(*options), Level.drift
     else:
         makers = ", ".join(sorted(Ownership(live).managers() - sight.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"

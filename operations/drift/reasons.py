@@ -91,12 +91,12 @@ def operands_off(case: Case) -> Cause | None:
     own = {f"{t.key}={t.value}:{t.effect}" for t in case.row.pool.taints}
     key, _, effect = taint.partition("=")[0], "", taint.rpartition(":")[2]
     off = f"kubectl taint node {case.row.name} {key}:{effect}-"
-    return Cause("operands-off", why, repair.mend(case.sight.env) if taint in own else off)
+    return Cause("operands-off", why, case.sight.mend() if taint in own else off)
 
 
 def operator_settings(case: Case) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
-    mend = repair.mend(case.sight.env)
+    mend = case.sight.mend()
     if case.view.policy is None:
         return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", mend)
     if case.view.setting("devicePlugin", "enabled") is False:
@@ -129,7 +129,9 @@ def typed_by_hand(case: Case) -> Cause | None:
         if case.view.layout_edited():
             why = "the layouts in the MIG manager's ConfigMap were edited by hand"
             return Cause(
-                "layout-by-hand", why, repair.all_of(repair.mend(case.sight.env), repartitioned(case))
+                "layout-by-hand",
+                why,
+                repair.all_of(case.sight.mend(), repartitioned(case)),
             )
         return None
     planned = _per_gpu(case, case.wanted)
@@ -137,7 +139,7 @@ def typed_by_hand(case: Case) -> Cause | None:
     if live is None or planned is None or live == planned:
         return None
     why = f"replicas were typed by hand: the ConfigMap says {live} per GPU, the file {planned}"
-    return Cause("replicas-by-hand", why, repair.all_of(repair.mend(case.sight.env), _restarted(case)))
+    return Cause("replicas-by-hand", why, repair.all_of(case.sight.mend(), _restarted(case)))
 
 
 def unhealthy(case: Case) -> Cause | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from generators.manifest import HelmRelease
-from operations.drift import repair
 from operations.drift.drift import Drift
 from operations.drift.sight import Sight
 from operations.snapshot import Object, labels
@@ -41,7 +40,7 @@ def _drift(sight: Sight, release: HelmRelease, kind: str, reason: str) -> Drift:
         kind=kind,
         object=f"Release {release.namespace}/{release.name}",
         reason=reason,
-        repair=repair.mend(sight.env),
+        repair=sight.mend(),
     )
 
 

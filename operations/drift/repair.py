@@ -1,27 +1,54 @@
 """The commands that mend differences, as they are printed and as the tests run them.
 
 Nothing is run here. `up` alone would not see an edit by hand, because the engine compares the file with what
-it noted last; so `refresh` goes first.
+it noted last; so `refresh` goes first. Where Argo CD or Flux delivers, they are asked to apply again.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from gpupool.plan import ENVIRONMENT_LABEL, Plan
 from infra.local.pulumi_diff import Step
 
 
-def mend(env: str) -> str:
+def _argocd(plan: Plan) -> str:
+    """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
+    Application's `operation`)."""
+    namespace = plan.delivery.argocd.namespace if plan.delivery.argocd else ""
+    patch = '{"operation": {"sync": {"prune": true}}}'
+    name = f"gpupool-{plan.environment}"
+    return f"kubectl -n {namespace} patch application {name} --type=merge -p '{patch}'"
+
+
+def _flux(plan: Plan) -> str:
+    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile)."""
+    namespace = plan.delivery.flux.namespace if plan.delivery.flux else ""
+    chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
+    return f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+
+
+_ENGINES: Mapping[str, Callable[[Plan], str]] = {"argocd": _argocd, "flux": _flux}
+"""Who puts objects back where `gpupool up` must not."""
+
+
+def mend(plan: Plan, env: str) -> str:
     """Bring everything to what the file says, edits by hand included."""
+    engine = _ENGINES.get(plan.delivery.engine)
+    if engine is not None:
+        return engine(plan)
     name = shlex.quote(env)
     return f"gpupool refresh {name} && gpupool up {name}"
 
 
-def apply(env: str, *options: str) -> str:
+def apply(plan: Plan, env: str, *options: str) -> str:
     """Bring everything to what the file says, where nobody has touched what is there."""
+    if plan.delivery.gitops:
+        render = f"gpupool render {shlex.quote(env)} -o {shlex.quote(plan.delivery.path)}"
+        return f"{render}, commit it, then {mend(plan, env)}"
     return " ".join(["gpupool up", shlex.quote(env), *options])
 
 

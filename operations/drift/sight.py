@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 from generators.manifest import Bundle
 from gpupool.plan import Plan
 from infra.apply import FIELD_MANAGER
+from operations.drift import repair
 from operations.snapshot import Object, Snapshot
 
 if TYPE_CHECKING:
     from operations.drift.pool_nodes import PoolNode
+
+
+_DELIVERERS: Mapping[str, frozenset[str]] = {
+    "argocd": frozenset({"argocd-controller"}),
+    "flux": frozenset({"kustomize-controller", "helm-controller"}),
+}
+"""Field managers of the engines that deliver in the place of `gpupool up` (Argo CD documentation, server-side
+apply; Flux documentation, Kustomization, server-side apply)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,15 @@ class Sight:
     @property
     def deliverers(self) -> frozenset[str]:
         """Field managers under which the environment's own objects are applied."""
-        return frozenset({FIELD_MANAGER})
+        return _DELIVERERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
+
+    def mend(self) -> str:
+        """The command that brings everything to what the file says, edits by hand included."""
+        return repair.mend(self.plan, self.env)
+
+    def apply(self, *options: str) -> str:
+        """The command that applies the file where nobody has touched what is there."""
+        return repair.apply(self.plan, self.env, *options)
 
     def age(self, thing: Object) -> float:
         """Seconds since the object was made."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.quotas import NAME
-from operations.drift import repair
 from operations.drift.drift import Drift
 from operations.drift.sight import Sight
 from policies.engine.canonical_text import quantity
@@ -32,6 +31,6 @@ def check(sight: Sight) -> Iterator[Drift]:
                     found=int(count),
                     reason=f"it uses {count} {short} and the file gives {given}: "
                     "what runs stays, nothing new starts",
-                    repair=f"raise {where} in the file, then {repair.apply(sight.env)}; or end jobs: "
+                    repair=f"raise {where} in the file, then {sight.apply()}; or end jobs: "
                     f"kubectl -n {tenant.namespace} get jobs,pods",
                 )
