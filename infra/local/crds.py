@@ -24,14 +24,17 @@ _ESTABLISH_SECONDS = 60.0
 _MANAGER = "gpupool-local"
 
 
-def definitions(report: Report = lambda _: None) -> list[dict[str, Any]]:
-    """Every definition to serve, parsed. Raises LocalError when a module can't be had."""
-    listing = yaml.safe_load((_HERE / "crds.yaml").read_text())
+def definitions(report: Report = lambda _: None, listing: Path = _HERE / "crds.yaml") -> list[dict[str, Any]]:
+    """Every definition of a listing (default: what the control plane serves), parsed.
+
+    Files of its own lie beside the listing. Raises LocalError when a module can't be had.
+    """
+    wanted = yaml.safe_load(listing.read_text(encoding="utf-8"))
     found = []
-    for entry in listing["modules"]:
+    for entry in wanted["modules"]:
         folder = _module_files(entry["tool"], entry["module"], tuple(entry["files"]), report)
         found += [_parse(folder / Path(name).name) for name in entry["files"]]
-    return found + [_parse(_HERE / name) for name in listing["own"]]
+    return found + [_parse(listing.parent / name) for name in wanted["own"]]
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -139,12 +139,7 @@ def clear(api: KubeApi) -> None:
 @pytest.fixture
 def gitops_kinds(cluster: Any) -> Iterator[Any]:
     """The cluster with the kinds of Argo CD and Flux, and the namespaces that those live in."""
-    listing = yaml.safe_load((Path(__file__).parent / "crds.yaml").read_text(encoding="utf-8"))
-    wanted = []
-    for entry in listing:
-        folder = crds.module_folder("gitops", entry["module"])
-        texts = [(folder / name).read_bytes() for name in entry["files"]]
-        wanted += [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
+    wanted = crds.definitions(listing=Path(__file__).parent / "crds.yaml")
     crds.serve(cluster.api, wanted)
     for name in ("argocd", "flux-system"):
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
