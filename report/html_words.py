@@ -49,15 +49,26 @@ def percent(before: float, after: float) -> str:
     return f"{abs(after - before) / before * 100:.0f}% {'more' if after > before else 'less'}"
 
 
-def risk_of(effect: NodeEffect, risks: Iterable[Risk]) -> Risk | None:
-    """The risk that says of `effect` what it says itself, so that the page says it once."""
-    return next((risk for risk in risks if effect.what and risk.text.endswith(effect.what)), None)
+def with_risks(environment: EnvironmentReport) -> list[tuple[NodeEffect, Risk | None]]:
+    """Every effect with the risk that says the same of it, so that the page says it once."""
+    left = list(environment.risks)
+    paired: list[tuple[NodeEffect, Risk | None]] = []
+    for effect in environment.effects:
+        # Two NodePools of one pool may be told in the same words: each risk goes with one effect.
+        risk = next((one for one in left if effect.what and one.text.endswith(effect.what)), None)
+        if risk is not None:
+            left.remove(risk)
+        paired.append((effect, risk))
+    return paired
 
 
 def risks_apart(environment: EnvironmentReport) -> list[Risk]:
     """The risks that stand beside no effect on nodes."""
-    beside = [risk_of(effect, environment.risks) for effect in environment.effects]
-    return [risk for risk in environment.risks if risk not in beside]
+    left = list(environment.risks)
+    for _, risk in with_risks(environment):
+        if risk is not None:
+            left.remove(risk)
+    return left
 
 
 def gist(pool: PoolChange) -> str:

@@ -218,6 +218,17 @@ def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
             assert " ".join(effect.reason.split()) in whole
 
 
+def test_a_danger_that_is_told_beside_its_nodes_is_not_told_apart() -> None:
+    text = page(report_of("environment-removed"))
+    section = text[text.index('id="environment-1"') :]
+    apart = section[: section.index("What happens to nodes")]
+    assert apart.count('<li class="risk') == 1, "that the file goes; the rest is about nodes"
+    effects = section[section.index("What happens to nodes") : section.index("</ol>")]
+    assert effects.count('<span class="tag danger">') == len(
+        report_of("environment-removed").environments[0].effects
+    )
+
+
 def test_a_long_list_of_dangers_is_cut_with_a_count() -> None:
     made = report_of("layout-changed")
     first = made.environments[0]
