@@ -192,8 +192,8 @@ def _others(cluster: ClusterObjects) -> None:
 
 
 def _platform(given: _Input) -> str:
-    if given.local:
-        return "local"
+    if given.local or any(settings.origin == "policy" for settings in given.operators):
+        return "local"  # where a chart makes the ClusterPolicy it has no label of gpupool's
     return "eks" if given.fleets else "static"
 
 

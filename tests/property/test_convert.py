@@ -19,6 +19,7 @@ from generators.emit import documents as yaml_documents
 from generators.emit import yaml_text
 from gpupool.load import check_shape
 from gpupool.plan import Plan, Pool
+from gpupool.policy_files import policy_files, policy_names
 from gpupool.resolve import resolve
 from gpupool.yaml_source import parse_source, path_text
 from tests.environment_strategies import Data, environments, plan_of
@@ -52,12 +53,40 @@ def seen(pool: Pool) -> Any:
     )
 
 
+actions = st.sampled_from(("deny", "warn", "audit"))
+names = sorted(policy_names(policy_files(None)))
+policies = st.fixed_dictionaries(
+    {},
+    optional={
+        "default": actions,
+        "overrides": st.dictionaries(st.sampled_from(names), actions, max_size=3),
+        "waivers": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "policy": st.sampled_from(("gpu-jobs-end", "pin-images", "restricted-pods")),
+                    "owner": st.sampled_from(("mlops", "Jo, of the lab")),
+                    "reason": st.sampled_from(("migrating", "until: later, until 2030-01-01: no")),
+                    "until": st.just("2031-03-31"),
+                },
+                optional={"namespace": st.just("legacy")},
+            ),
+            max_size=2,
+            unique_by=lambda waiver: waiver["policy"],
+        ),
+        "limits": st.fixed_dictionaries(
+            {"jobTtl": st.sampled_from(("1h", "168h", "90s")), "jobRetries": st.just(5)}
+        ),
+    },
+)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> None:
     platform = data.draw(st.sampled_from(("eks", "local")))
     environment: Data = data.draw(environments(platform))
     environment["gpuOperator"]["install"] = True
+    environment["policies"] = data.draw(policies)
     plan = plan_of(environment)
     result = converted(generated(plan), Choices(name="random", region="us-east-1", cluster="ml"))
     assert result.platform == platform or not plan.pools
@@ -73,6 +102,8 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
         t.name: (dict(t.quota), t.max_priority) for t in plan.tenants
     }
     assert again.gpu_operator == plan.gpu_operator
+    if plan.pools or platform == "local":  # nothing else tells where a cluster is
+        assert {m.key: m.body for m in generate(again)} == {m.key: m.body for m in generate(plan)}
 
 
 CASES = Path(__file__).parents[1] / "golden" / "convert"
