@@ -26,6 +26,7 @@ from infra.local.binaries import PROJECT_ROOT
 from infra.local.components import NAMES
 from infra.local.control_plane import ControlPlane
 from infra.local.failures import LocalError
+from tests.cluster.kube import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +47,10 @@ def kill(pid: int | None, kind: signal.Signals = signal.SIGKILL) -> None:
     assert pid is not None
     os.kill(pid, kind)
     if kind == signal.SIGKILL:
-        for _ in range(100):
-            if processes.start_mark(pid) is None:
-                return
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while processes.start_mark(pid) is not None:
+            assert time.monotonic() < deadline, f"{pid} is still there"
             time.sleep(0.02)
-        pytest.fail(f"{pid} is still there")
 
 
 def put_marker(plane: ControlPlane, name: str) -> None:
@@ -71,12 +71,11 @@ def has_marker(plane: ControlPlane, name: str) -> bool:
     return found
 
 
-def test_a_second_up_changes_nothing_and_is_quick(plane: ControlPlane) -> None:
+def test_a_second_up_does_and_changes_nothing(plane: ControlPlane) -> None:
     before = pids(plane)
-    started = time.monotonic()
-    status = plane.up()
-    assert time.monotonic() - started < 1.0
-    assert status.healthy
+    steps: list[str] = []
+    assert plane.up(steps.append).healthy
+    assert steps == []
     assert pids(plane) == before
 
 
@@ -256,7 +255,7 @@ def test_an_interrupted_start_leaves_no_process(data_folder: Path) -> None:
 def test_two_commands_at_once_make_one_control_plane(data_folder: Path) -> None:
     command = [sys.executable, "-m", "cli.main", "local", "up", "--dir", str(data_folder)]
     both = [subprocess.Popen(command, cwd=PROJECT_ROOT, stdout=DEVNULL, stderr=DEVNULL) for _ in range(2)]
-    assert [one.wait(60) for one in both] == [0, 0]
+    assert [one.wait(PATIENCE_SECONDS) for one in both] == [0, 0]
     assert len(processes.marked(data_folder)) == len(NAMES)
 
 
@@ -267,7 +266,7 @@ def test_a_job_takes_the_time_that_its_annotation_says(plane: ControlPlane) -> N
     for name, duration in (("short", "1s"), ("long", "4s")):
         api.create(job(name, duration))
     ended: dict[str, float] = {}
-    while len(ended) < 2 and time.monotonic() - started < 30:
+    while len(ended) < 2 and time.monotonic() - started < PATIENCE_SECONDS:
         for name in ("short", "long"):
             if name not in ended and _done(api, name):
                 ended[name] = time.monotonic() - started

@@ -22,6 +22,7 @@ from infra.local.control_plane import ControlPlane
 
 Object = dict[str, Any]
 NAME = "admission-recorder"
+_WAIT_SECONDS = 180.0
 MARK = "admission-recorder/case"
 """The annotation of the objects that are recorded."""
 
@@ -122,7 +123,7 @@ def _configuration(port: int, certificate: bytes) -> Object:
 
 def _wait(recorder: Recorder) -> None:
     """The server takes a moment before it calls a new webhook."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + _WAIT_SECONDS
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe", "namespace": "default"}}
     while True:
         try:

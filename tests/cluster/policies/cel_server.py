@@ -26,7 +26,7 @@ _PER_COMPILATION = 60
 _PER_POLICY_WHEN_LONG = 2
 _CUT = 256
 """Runes that are left of a warning when all of an answer exceed 4096 (apiserver 0.36 filters/warning.go)."""
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS = 180.0
 _POLL_SECONDS = 0.3
 _WARNING = re.compile(r"variables\.e(\d+)\]\) \+ '>'\]' resulted in error: (.*)$", re.DOTALL)
 _CAUSE = re.compile(r"spec\.variables\[(\d+)\]\.expression")
@@ -149,9 +149,13 @@ class CelServer:
         return found
 
     def remove(self) -> None:
-        """Delete the policies and the kind."""
+        """Delete the policies and the kind, and wait until all is gone."""
         for body in reversed(self._made):
             self._server.ask("DELETE", body, dry_run=False)
+        kind, deadline = crd(), time.monotonic() + _WAIT_SECONDS
+        while self._server.api.get(kind["apiVersion"], kind["kind"], kind["metadata"]["name"]) is not None:
+            assert time.monotonic() < deadline, "the kind does not go"
+            time.sleep(_POLL_SECONDS)
         self._made.clear()
 
     def _create(self, body: Object) -> None:

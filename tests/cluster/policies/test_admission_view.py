@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +19,7 @@ from policies.engine import admission_view
 from policies.engine.admission_view import Surroundings, as_admitted
 from policies.engine.documents import Document, read_files
 from policies.engine.kinds import Kinds
+from tests.cluster.kube import Kube
 from tests.cluster.policies.admission_recorder import Recorder, recording
 
 Object = dict[str, Any]
@@ -105,19 +105,17 @@ def test_every_kind_with_defaults_has_a_case() -> None:
     assert missing == []
 
 
-def test_custom_kinds(recorder: Recorder) -> None:
+def test_custom_kinds(recorder: Recorder, kube: Kube) -> None:
     definitions = documents("admission_crd.yaml")
     crds.serve(recorder.api, [definition.body for definition in definitions])
-    deadline = time.monotonic() + 15  # the list of kinds lags behind the kinds
-    while recorder.api.resource("admission.gpupool.dev/v1", "Gadget") is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    # The list of kinds lags behind the kinds.
+    kube.wait("it is known", lambda: recorder.api.resource("admission.gpupool.dev/v1", "Gadget"))
     kinds = Kinds.builtin().with_crds(definitions)
     for document in documents("admission_custom.yaml"):
         compare(recorder, document.body, kinds)
-    recorder.api.delete(
-        "apiextensions.k8s.io/v1", "CustomResourceDefinition", "gadgets.admission.gpupool.dev"
-    )
+    definition = ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "gadgets.admission.gpupool.dev")
+    recorder.api.delete(*definition)
+    kube.wait("it is gone", lambda: recorder.api.get(*definition) is None)
 
 
 def test_what_surrounds_a_pod(recorder: Recorder) -> None:

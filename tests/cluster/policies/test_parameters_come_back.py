@@ -61,9 +61,9 @@ def test_parameters_are_read_again(kube: Any) -> None:
         made = objects(word)
         try:
             kube.apply(*made)
-            kube.wait(f"the policy says {word}", lambda w=word: f"said {w}" in said(), 30)
+            kube.wait(f"the policy says {word}", lambda w=word: f"said {w}" in said())
         finally:
             for body in reversed(made):
                 kube.api.delete(body["apiVersion"], body["kind"], NAME, body["metadata"].get("namespace"))
-        kube.wait("the policy is gone", lambda: not said(), 15)
+        kube.wait("the policy is gone", lambda: not said())
         time.sleep(3)  # past the moment at which the server stops watching what nobody needs

@@ -22,7 +22,7 @@ Object = dict[str, Any]
 TABLE: Object = yaml.safe_load(Path(__file__).with_name("type_check_cases.yaml").read_text())
 POLICY = "ValidatingAdmissionPolicy"
 VERSION = "admissionregistration.k8s.io/v1"
-SECONDS = 60.0
+SECONDS = 180.0
 """How long the controller may take for all of them."""
 Place = tuple[str, int, int]
 """Kind, line and column of a part of an expression."""

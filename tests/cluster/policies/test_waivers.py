@@ -61,14 +61,12 @@ def test_it_holds_in_the_cluster(cluster: Any, control_plane: ControlPlane, plan
     for name in ("legacy", "other"):
         cluster.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         cluster.wait(
-            f"{name} has its account", lambda n=name: cluster.get("v1", "ServiceAccount", "default", n), 20
+            f"{name} has its account", lambda n=name: cluster.get("v1", "ServiceAccount", "default", n)
         )
     for body in rendered:
         cluster.api.create(body)
     try:
-        cluster.wait(
-            "the policy is in force", lambda: POLICY in server.ask("CREATE", pod("other")).message, 30
-        )
+        cluster.wait("the policy is in force", lambda: POLICY in server.ask("CREATE", pod("other")).message)
         assert server.ask("CREATE", pod("legacy")).message == ""
     finally:
         for body in rendered:

@@ -33,15 +33,12 @@ def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> No
             made[pool.name] = len(resources)
     for pool in POOLS:
         count = made[pool.name]
-        cluster.wait(
-            f"{count} pods of {pool.name} run", lambda p=pool, c=count: running_on(cluster, p, c), 90
-        )
+        cluster.wait(f"{count} pods of {pool.name} run", lambda p=pool, c=count: running_on(cluster, p, c))
     for pool in POOLS:
         # A busy Karpenter may start a node too many (docs/known-limits.md); it goes as it is empty.
         cluster.wait(
             f"{pool.name} has {pool.nodes_max - 1} nodes",
             lambda p=pool: len(nodes_of(cluster, p)) == p.nodes_max - 1,
-            120,
         )
 
     for pool in POOLS:
@@ -49,9 +46,7 @@ def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> No
         made[pool.name] += 1
     for pool in POOLS:
         count = made[pool.name]
-        cluster.wait(
-            f"one more pod of {pool.name} runs", lambda p=pool, c=count: running_on(cluster, p, c), 90
-        )
+        cluster.wait(f"one more pod of {pool.name} runs", lambda p=pool, c=count: running_on(cluster, p, c))
         assert len(nodes_of(cluster, pool)) == pool.nodes_max, cluster.summary()
 
     for pool in POOLS:
@@ -59,7 +54,7 @@ def test_pools_hold_what_the_plan_says(gpupool: CommandLine, cluster: Any) -> No
         rest = [*wanted(pool, 1)[1:], next(iter(pool.slices_per_node))]
         make_pods(cluster, pool, rest, made[pool.name])
     for pool in POOLS:
-        cluster.wait(f"a pod of {pool.name} is refused", lambda p=pool: refusal(cluster, p), 60)
+        cluster.wait(f"a pod of {pool.name} is refused", lambda p=pool: refusal(cluster, p))
     cluster.stays(
         "no pool beyond its maximum",
         lambda: all(len(nodes_of(cluster, pool)) <= pool.nodes_max for pool in POOLS),

@@ -61,7 +61,6 @@ def test_a_node_made_by_hand_is_shared_and_given_back(homelab: CommandLine, clus
     cluster.wait(
         "four slices",
         lambda: cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == "4",
-        30,
     )
     assert homelab.touched(homelab.up()) == set()
     homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
@@ -70,7 +69,6 @@ def test_a_node_made_by_hand_is_shared_and_given_back(homelab: CommandLine, clus
     cluster.wait(
         "two slices",
         lambda: cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == "2",
-        30,
     )
     homelab.run("destroy", "--yes")
     assert state(cluster) == before

@@ -18,6 +18,8 @@ def test_quota_refuses_and_taints_hold(gpupool: CommandLine, cluster: Any) -> No
     gpupool.up()
     pool = gpupool.plan.pool("inference-mig")
     large = ["nvidia.com/mig-3g.40gb"]
+    # What a new quota allows is enforced from when its controller has counted for the first time.
+    cluster.wait("the quota is counted", lambda: used(cluster, "team-serving", large[0]) == "0")
     make_pods(cluster, pool, large * 8, namespace="team-serving")
     with pytest.raises(
         ApiError, match=r"exceeded quota: gpupool.*limited: requests.nvidia.com/mig-3g.40gb=8"
@@ -30,7 +32,7 @@ def test_quota_refuses_and_taints_hold(gpupool: CommandLine, cluster: Any) -> No
     training = gpupool.plan.pool("training")
     make_pods(cluster, training, ["nvidia.com/gpu"], tolerate=False)
     make_pods(cluster, training, ["nvidia.com/gpu"], first=1)
-    cluster.wait("the tolerating pod runs", lambda: cluster.running("default", "of=training"), 60)
+    cluster.wait("the tolerating pod runs", lambda: cluster.running("default", "of=training"))
     cluster.stays(
         "the other one waits",
         lambda: (
@@ -38,6 +40,12 @@ def test_quota_refuses_and_taints_hold(gpupool: CommandLine, cluster: Any) -> No
         ),
         3.0,
     )
+
+
+def used(kube: Any, namespace: str, resource: str) -> Any:
+    """How much of a resource the namespace's quota counts as used; None as long as nothing is counted."""
+    status = kube.get("v1", "ResourceQuota", "gpupool", namespace).get("status", {})
+    return status.get("used", {}).get(f"requests.{resource}")
 
 
 def can(plane: ControlPlane, verb: str, resource: str, namespace: str, user: str) -> bool:

@@ -31,7 +31,7 @@ def gpupool(world: Any, variables: dict[str, str], *arguments: str) -> subproces
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -27,7 +27,7 @@ def pulumi(world: Any) -> Iterator[Any]:
             env={**os.environ, **variables},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         text = done.stdout + done.stderr

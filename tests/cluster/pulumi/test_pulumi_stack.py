@@ -144,7 +144,7 @@ def test_what_the_server_refuses_is_named(world: Any) -> None:
             return bool(seen)
 
         # The API server takes a few seconds until it enforces a new policy.
-        world.kube.wait("the policy is enforced in preview", refused, timeout=40)
+        world.kube.wait("the policy is enforced in preview", refused)
         assert re.search("NodePool/?.*models.*no models here", str(seen[0]), re.S)
         assert "Traceback" not in str(seen[0])
     finally:
@@ -181,7 +181,7 @@ def test_nodes_of_a_pool_go_before_what_they_need(world: Any, make_pods: Any) ->
     world.up()
     selector = {"gpupool.dev/pool": "notebooks"}
     make_pods("work", 1, {"nvidia.com/gpu": 1}, selector=selector, tolerate=["gpupool.dev/pool"])
-    world.kube.wait("the pod runs", lambda: len(world.kube.running()) == 1, timeout=60)
+    world.kube.wait("the pod runs", lambda: len(world.kube.running()) == 1)
     assert len(world.kube.nodes("gpupool.dev/pool=notebooks")) == 1
     world.spec["pools"].pop(0)
     world.spec["tenants"][0]["pools"] = {"models": {"profiles": {"3g.40gb": 1}}}
@@ -217,7 +217,7 @@ def test_two_overlays_in_conflict_fail_loudly(world: Any) -> None:
             told.append(str(error))
         return bool(told)
 
-    world.kube.wait("up says so", refused, timeout=30)
+    world.kube.wait("up says so", refused)
     assert "NodeOverlay notebooks: ValidationSucceeded is False" in told[0]
 
 
@@ -229,7 +229,6 @@ def test_another_cluster_is_noticed(world: Any) -> None:
     world.kube.wait(
         "they are gone",
         lambda: all(world.kube.api.get("v1", "Namespace", name) is None for name in names),
-        timeout=60,
     )
     for command in (world.preview, world.up, world.destroy):
         with pytest.raises(OtherClusterError, match="it is another cluster, or everything was deleted"):

@@ -137,7 +137,7 @@ def test_plain_destroy_asks_for_the_program_and_then_gives_back(
         def destroy(*more: str) -> subprocess.CompletedProcess[str]:
             command = [str(engine), "destroy", "--yes", "--skip-preview", "--stack", "trial-home", *more]
             return subprocess.run(
-                command, cwd=project, env=variables, capture_output=True, text=True, timeout=120, check=False
+                command, cwd=project, env=variables, capture_output=True, text=True, timeout=300, check=False
             )
 
         refused = destroy()

@@ -81,7 +81,8 @@ def test_a_layout_is_not_changed_under_running_pods(
     operator.wait("the pod runs", lambda: len(operator.kube.running()) == 1)
     operator.set_label(node, MIG, "thirds")
     operator.wait("the change fails", lambda: operator.labels(node).get(STATE) == "failed")
-    assert "in use by another client (default/job-0)" in operator.error(node)
+    said = "in use by another client (default/job-0)"
+    operator.wait("the reason is shown", lambda: said in operator.error(node))
     operator.offers(node, **{"mig-3g.40gb": 8, "mig-2g.20gb": 16})
     operator.kube.api.delete("v1", "Pod", "job-0", "default", grace=0)
     operator.stays("nobody tries again", lambda: operator.labels(node).get(STATE) == "failed", 1.0)

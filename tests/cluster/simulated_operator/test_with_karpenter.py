@@ -82,20 +82,22 @@ def test_karpenter_counts_slices_and_the_operator_delivers_them(operator: Any, m
     with operator.kube.at_once():
         make_pods("job", 4, {"nvidia.com/gpu": 1}, selector={"pool": "slices"}, tolerate=["gpu"])
     operator.wait("all four run", lambda: len(operator.kube.running()) == 4)
-    operator.wait("one node is enough", lambda: len(operator.kube.nodes("pool=slices")) == 1, 60)
+    operator.wait("one node is enough", lambda: len(operator.kube.nodes("pool=slices")) == 1)
 
 
 def test_karpenter_fills_mig_nodes_and_stops_at_the_limit(operator: Any, make_pods: MakePods) -> None:
     """8 slices a node: 8 pods on one node, 9 on two, and the 17th waits because the pool ends at two."""
     kube = operator.kube
     capacity = {"nvidia.com/gpu": "0", "nvidia.com/mig-3g.40gb": "8", "nvidia.com/mig-2g.20gb": "16"}
-    prepare(operator, "mig", A100, {PLUGIN: "mixed", MIG: "split"}, nodes=2, capacity=capacity)
+    config = {PLUGIN: "mixed", MIG: "split"}
+    prepare(operator, "mig", A100, config, nodes=2, capacity=capacity, empty="10s")
     asked = {"nvidia.com/mig-3g.40gb": 1}
     for prefix, more, pods, nodes in (("a", 8, 8, 1), ("b", 1, 9, 2), ("c", 7, 16, 2)):
         with kube.at_once():
             make_pods(prefix, more, asked, selector={"pool": "mig"}, tolerate=["gpu"])
         operator.wait(f"{pods} pods run", lambda pods=pods: len(kube.running()) == pods)
-        assert len(kube.nodes("pool=mig")) == nodes
+        # A busy Karpenter may start a node too many (docs/known-limits.md); it goes as it is empty.
+        operator.wait(f"{nodes} nodes", lambda nodes=nodes: len(kube.nodes("pool=mig")) == nodes)
     make_pods("late", 1, asked, selector={"pool": "mig"}, tolerate=["gpu"])
     operator.wait(
         "the 17th is told why it waits",
@@ -128,7 +130,7 @@ def test_a_node_without_operands_is_never_initialised(operator: Any, make_pods: 
     def offers_nothing() -> bool:
         status = operator.kube.node(node)["status"]
         ready = any(row["type"] == "Ready" for row in status.get("conditions", []))
-        return not ready or status["allocatable"]["nvidia.com/gpu"] == "0"
+        return not ready or status.get("allocatable", {}).get("nvidia.com/gpu", "0") == "0"
 
     operator.stays("no GPU is offered", offers_nothing)
     assert operator.kube.running() == []
