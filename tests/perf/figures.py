@@ -20,7 +20,7 @@ from gpupool.resolve import resolve
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
 from infra.local import binaries
-from tests.perf import assert_figures, large, policy_figures
+from tests.perf import assert_figures, large, policy_figures, report_figures
 from tests.perf.measure import Failed, run, seconds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -107,6 +107,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     ),
     (policy_figures.evaluation, ("policy-expression",)),
     (assert_figures.whole_command, ("assert", "assert-lists")),
+    (report_figures.reports, ("report-one-changed", "report")),
 )
 
 
