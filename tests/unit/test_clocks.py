@@ -1,7 +1,8 @@
 """No test fails because a machine is slow: none asserts that something took less than so many seconds.
 
-How long things take is measured by `make bench`. A test compares costs with each other (`tests.growth`), counts
-steps, bounds the processor time of what might explode, or waits until a deadline that only a hang passes.
+How long things take is measured by `make bench`. A test compares costs with each other (`tests.growth`),
+counts steps, bounds the processor time of what might explode, or waits until a deadline that only a hang
+passes.
 """
 
 from __future__ import annotations
