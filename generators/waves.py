@@ -33,7 +33,7 @@ OPERATORS = _wave(70, "operators", "ClusterPolicy")
 """Helm releases as well: with them come the definitions (CRDs) of all kinds behind this wave. And the
 operator's configurations, so that Flux, which deletes what is no longer wanted at the end of each wave, drops
 the old one no earlier than the operator is told of the new one."""
-WORKLOADS = _wave(95, "workloads", "Deployment")
+WORKLOADS = _wave(95, "workloads", "Deployment", "CronJob")
 """And every kind that no other wave names. Nothing waits for them: our Deployments keep nodes warm, and a
 cloud that has no such machine today is no reason to call the environment not applied."""
 
