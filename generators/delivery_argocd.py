@@ -31,8 +31,8 @@ _ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "ke
 _SYNC_OPTIONS = [
     "ServerSideApply=true",  # owns fields, not objects; and CRDs are too large for an annotation
     "RespectIgnoreDifferences=true",
-    # On an empty cluster the kinds of Karpenter and the operator come with their charts, meanwhile. For a whole
-    # Application since Argo CD 3.1 (pull request 22679).
+    # On an empty cluster the kinds of Karpenter and the operator come with their charts, meanwhile. Heeded
+    # for a whole Application since Argo CD 3.1 (pull request 22679).
     "SkipDryRunOnMissingResource=true",
     "PruneLast=true",  # an old configuration goes when its readers have been moved to the new one
 ]
