@@ -55,8 +55,7 @@ class Account:
         for page in self._pages:
             page.marks = dict.fromkeys(_leaves(page.document.data, ()))
             for leaf in page.marks:
-                value = _value(page.document.data, leaf)
-                if value is None or (page.document.kind and value in ({}, [])):
+                if _is_empty(page, leaf):
                     page.marks[leaf] = _CLUSTER  # to Kubernetes as good as a field that is not there
 
     @property
@@ -288,6 +287,11 @@ def _value(data: Any, loc: Sequence[str | int]) -> Any:
     return data
 
 
+def _is_empty(page: _Page, leaf: Loc) -> bool:
+    value = _value(page.document.data, leaf)
+    return value is None or bool(page.document.kind and value in ({}, []))
+
+
 def _reason(loc: Loc, value: Any) -> tuple[str, str]:
     """Why a field that nobody has read is left, and what to do: by its name, where that is known."""
     if isinstance(value, Unclear):
@@ -299,9 +303,11 @@ def _reason(loc: Loc, value: Any) -> tuple[str, str]:
 def _listed(page: _Page) -> Iterator[Leftover]:
     """One entry for each largest part whose leaves all have the same reason, or all have none."""
     marks = page.marks
+    # What says nothing keeps no part from being listed as a whole.
+    empty = {leaf for leaf, mark in marks.items() if mark == _CLUSTER and _is_empty(page, leaf)}
 
     def listed(value: Any, loc: Loc) -> Iterator[tuple[Loc, _Entry]]:
-        found = {marks[leaf] for leaf in _leaves(value, loc)}
+        found = {marks[leaf] for leaf in _leaves(value, loc) if leaf not in empty}
         reason = found.pop() if len(found) == 1 else _USED
         if reason is None:
             why, advice = _reason(loc, value)

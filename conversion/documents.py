@@ -117,10 +117,15 @@ def _chunks(raw: bytes) -> Iterator[tuple[int, bytes]]:
     start, line = 0, 1
     for marker in _MARKER.finditer(raw):
         if marker.start() > start:
-            yield line, raw[start : marker.start()]
+            yield line, _opened(raw[start : marker.start()])
             line += raw.count(b"\n", start, marker.start())
         start = marker.start()
-    yield line, raw[start:]
+    yield line, _opened(raw[start:])
+
+
+def _opened(chunk: bytes) -> bytes:
+    """The text of one document: a marker that ends the one before is no part of it."""
+    return b"   " + chunk[3:] if chunk.startswith(b"...") else chunk
 
 
 def _objects(document: Document) -> Iterator[Document]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from conversion.draft import Draft, DraftPool
@@ -175,13 +176,13 @@ def scalar(value: Any) -> str:
         quoted = json.dumps(value, ensure_ascii=True)
         return _joined(quoted)
     if isinstance(value, float):
-        written = f"{value:.12g}"
-        return f"{value:.0f}" if value == int(value) and abs(value) < 1e15 else _decimal(written, value)
+        digits = format(Decimal(repr(value)), "f")
+        return (
+            f"{value:.0f}"
+            if value == int(value) and abs(value) < 1e15
+            else f"{digits}{'' if '.' in digits else '.0'}"
+        )
     return json.dumps(value)
-
-
-def _decimal(written: str, value: float) -> str:
-    return written if "e" not in written else f"{value:.20f}".rstrip("0")
 
 
 def _joined(quoted: str) -> str:

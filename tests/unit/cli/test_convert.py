@@ -1,0 +1,128 @@
+"""`gpupool convert` as a user runs it: where the file goes, where the list, exit codes, hostile input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+CASES = Path(__file__).parents[2] / "golden" / "convert"
+SOUND = CASES / "provisioner" / "input" / "gpu.yaml"
+PLUGIN = CASES / "plugin-alone" / "input" / "plugin.yaml"
+
+
+def gpupool(*arguments: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """The real console script; never a traceback."""
+    done = subprocess.run(
+        [str(GPUPOOL), *arguments],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
+    done = gpupool("convert", str(SOUND), "--name", "prod", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("# yaml-language-server")
+    assert "metadata: {name: prod}" in done.stdout
+    assert "spec.kubeletConfiguration" in done.stderr
+    assert "listed above" in done.stderr.splitlines()[-1]
+
+
+def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> None:
+    file = tmp_path / "environments" / "prod.yaml"
+    assert gpupool("convert", str(SOUND), "-o", str(file), folder=tmp_path).returncode == 0
+    assert gpupool("validate", "prod", folder=tmp_path).stdout == "prod: fine\n"
+    before = file.read_text(encoding="utf-8")
+    again = gpupool("convert", str(PLUGIN), "-o", str(file), folder=tmp_path)
+    assert (again.returncode, file.read_text(encoding="utf-8")) == (2, before)
+    assert "--force" in again.stderr
+    assert gpupool("convert", str(PLUGIN), "-o", str(file), "--force", folder=tmp_path).returncode == 0
+    assert file.read_text(encoding="utf-8") != before
+    assert [path.name for path in file.parent.iterdir()] == ["prod.yaml"], "no partial file stays"
+
+
+def test_json_has_all_of_it(tmp_path: Path) -> None:
+    done = gpupool("convert", str(SOUND.parent), "--format", "json", folder=tmp_path)
+    answer = json.loads(done.stdout)
+    assert list(answer) == ["output", "environment", "platform", "pools", "leftovers", "findings", "values"]
+    assert answer["platform"] == "eks"
+    assert list(answer["leftovers"][0]) == [
+        *("kind", "file", "line", "column", "object", "path", "value", "why", "advice")
+    ]
+
+
+def test_strict_is_for_ci(tmp_path: Path) -> None:
+    assert gpupool("convert", str(SOUND), "--strict", folder=tmp_path).returncode == 1
+
+
+def test_a_gpu_can_be_named(tmp_path: Path) -> None:
+    done = gpupool("convert", str(PLUGIN), "--gpu", "dgx=h100-80gb", "--max", "4", folder=tmp_path)
+    assert "gpu: h100-80gb" in done.stdout
+    assert "max: 4" in done.stdout
+    wrong = gpupool("convert", str(PLUGIN), "--gpu", "dgx=h1000", folder=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "did you mean" in wrong.stderr
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    text = SOUND.read_text(encoding="utf-8")
+    done = gpupool("convert", "-", folder=tmp_path, stdin=text)
+    assert done.returncode == 0
+    assert "gpu-training-a100-80gb" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "word"),
+    [
+        ("a: [b", 1, "not YAML"),
+        ("a: 1\na: 2\n", 1, "twice"),
+        ("\x00", 1, "U+0000"),
+        ("", 1, "nothing in it"),
+        ("hello: world\n", 1, "not something that a GPU pool is made of"),
+        ("[" * 5000, 1, "nested"),
+        ("kind: NodePool\napiVersion: karpenter.sh/v1\nspec: 5\n", 1, "not a GPU pool"),
+    ],
+)
+def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: Path) -> None:
+    done = gpupool("convert", "-", folder=tmp_path, stdin=text)
+    assert done.returncode == code
+    assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--name", "Not A Name"), "no name for an environment"),
+        (("--platform", "gke"), "no platform"),
+        (("-o", "a.yaml", "--name", "b"), "the same name"),
+    ],
+)
+def test_wrong_use(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:
+    done = gpupool("convert", str(SOUND), *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert word in done.stderr
+
+
+def test_a_folder_without_files(tmp_path: Path) -> None:
+    done = gpupool("convert", str(tmp_path), folder=tmp_path)
+    assert done.returncode == 2
+    assert "no YAML or JSON files" in done.stderr
+
+
+def test_import_names_the_cluster_that_it_can_not_reach(tmp_path: Path) -> None:
+    done = gpupool("import", "prod", "--context", "nowhere", folder=tmp_path)
+    assert done.returncode == 1
+    assert "kube" in done.stderr
+    both = gpupool("import", "prod", "--context", "a", "--local", folder=tmp_path)
+    assert both.returncode == 2
