@@ -260,8 +260,7 @@ def _notes(base: Snapshot, head: Snapshot) -> list[str]:
     if changed:
         notes.append(
             f"The GPU catalog differs ({', '.join(changed)}); both states were worked out with the catalog "
-            "of "
-            "the gpupool that is installed."
+            "of the gpupool that is installed."
         )
     elif head.catalog and _differing(head.catalog, _installed_catalog()):
         notes.append("The catalog in this repository is not the one of the gpupool that made this report.")

@@ -7,24 +7,13 @@ file or a cluster; what only a cluster shows is in the report's live part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from gpupool.changes import wording
-from gpupool.changes.model import Cost
 from gpupool.plan import Plan
+from report import tenant_risks
 from report.model import EnvironmentReport, Risk, Severity
 from report.policy_risks import policy_risks
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a rule may look at."""
-
-    report: EnvironmentReport
-    before: Plan | None
-    after: Plan | None
-    cost_threshold: float
-    """Percent."""
+from report.risk_context import Context
 
 
 def risks(
@@ -59,8 +48,7 @@ def _elsewhere(context: Context) -> Iterator[Risk]:
                 "danger",
                 "cluster",
                 f"{name} changes from {was or 'the default'} to {now or 'the default'}: nodes and jobs are "
-                "not "
-                "moved there",
+                "not moved there",
             )
 
 
@@ -97,8 +85,7 @@ def _renamed(context: Context) -> Iterator[Risk]:
                 "danger",
                 "rename",
                 f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find no "
-                "node, "
-                "and no node of it is carried over",
+                "node, and no node of it is carried over",
             )
 
 
@@ -140,48 +127,6 @@ def _ceiling(context: Context) -> Iterator[Risk]:
         )
 
 
-def _tenants(context: Context) -> Iterator[Risk]:
-    for tenant in context.report.tenants:
-        if tenant.change == "removed" and context.after is not None:
-            yield Risk(
-                "danger",
-                "tenant",
-                f"tenant {tenant.name} is removed: its namespace {tenant.namespace} goes with everything in "
-                "it, "
-                "once that is consented to",
-            )
-            continue
-        lowered = [each for each in tenant.quota if each.after < each.before]
-        if lowered and tenant.change not in ("added", "removed"):
-            text = ", ".join(
-                f"{wording.resource_name(each.resource)} from {each.before} to {each.after}"
-                for each in lowered
-            )
-            yield Risk(
-                "caution",
-                "quota",
-                f"quota of {tenant.name} falls: {text}. What runs above it runs on, nothing new starts",
-            )
-        for field in tenant.fields:
-            if field.name == "namespace":
-                yield Risk(
-                    "danger",
-                    "tenant",
-                    f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
-                    f"{field.before} stays behind, and goes once that is consented to",
-                )
-
-
-def _over_quota(context: Context) -> Iterator[Risk]:
-    for use in context.report.live.over_quota if context.report.live else ():
-        yield Risk(
-            "danger",
-            "quota",
-            f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
-            f"{use.quota}: when those pods go, they don't come back",
-        )
-
-
 def _above_maximum(context: Context) -> Iterator[Risk]:
     counts = dict(context.report.live.nodes) if context.report.live else {}
     for pool in context.report.changed_pools:
@@ -193,39 +138,6 @@ def _above_maximum(context: Context) -> Iterator[Risk]:
                 f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: none of "
                 "them has a successor until so many are left",
             )
-
-
-def _budgets(context: Context) -> Iterator[Risk]:
-    old = {tenant.name: tenant.budget for tenant in context.before.tenants} if context.before else {}
-    for tenant in context.after.tenants if context.after else ():
-        was, now = old.get(tenant.name), tenant.budget
-        if was is None:
-            continue
-        if now is None:
-            yield Risk(
-                "caution",
-                "budget",
-                f"budget of {tenant.name} ({wording.budget(was)}) is removed: nothing bounds what it spends",
-            )
-        elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
-            yield Risk(
-                "caution",
-                "budget",
-                f"budget of {tenant.name} goes from {wording.usd(was.usd)} to {wording.usd(now.usd)} a "
-                f"{now.period}",
-            )
-
-
-def _access(context: Context) -> Iterator[Risk]:
-    for tenant in context.report.tenants:
-        if tenant.change not in ("changed", "renamed"):
-            continue
-        for field in tenant.fields:
-            wider = set((field.after or "").split(", ")) - set((field.before or "").split(", ")) - {""}
-            if field.name.startswith("access.") and wider:
-                yield Risk(
-                    "caution", "access", f"{', '.join(sorted(wider))} may reach or act for {tenant.name}"
-                )
 
 
 def _pool_settings(context: Context) -> Iterator[Risk]:
@@ -240,16 +152,14 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
                 "caution",
                 "expire",
                 f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
-                "on "
-                "them; no budget and no window holds for that",
+                "on them; no budget and no window holds for that",
             )
         if pool.spot_share > was.spot_share:
             yield Risk(
                 "caution",
                 "spot",
                 f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
-                "nodes go "
-                "with two minutes' notice",
+                "nodes go with two minutes' notice",
             )
         if was.window is not None and pool.window is None:
             yield Risk(
@@ -263,8 +173,7 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
                 "caution",
                 "window",
                 f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
-                "be "
-                "replaced at once",
+                "be replaced at once",
             )
         if was.taints and not pool.taints:
             yield Risk(
@@ -304,29 +213,20 @@ def _waivers(context: Context) -> Iterator[Risk]:
             )
 
 
-def cost_text(cost: Cost | None) -> str:
-    """`$1,000 to $5,000`, `$0`, or that it is unknown."""
-    if cost is None:
-        return "unknown"
-    if cost.floor == cost.ceiling:
-        return wording.usd(cost.floor)
-    return f"{wording.usd(cost.floor)} to {wording.usd(cost.ceiling)}"
-
-
 RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     _invalid,
     _environment_removed,
     _elsewhere,
     _renamed,
     _nodes,
-    _tenants,
-    _over_quota,
+    tenant_risks.tenants,
+    tenant_risks.over_quota,
     _above_maximum,
     _policies,
     _cost,
     _ceiling,
-    _budgets,
-    _access,
+    tenant_risks.budgets,
+    tenant_risks.access,
     _pool_settings,
     _interruptions,
     _waivers,

@@ -13,6 +13,7 @@ from gpupool.changes import wording
 from gpupool.changes.pools import renamed_pools
 from gpupool.plan import Capacity, Pool
 from report.effects.drift import Drift, node_class_drifts, node_pool_drifts
+from report.effects.effect import effect, stay
 from report.model import NodeEffect
 from report.side import Side
 
@@ -89,20 +90,17 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     everything = any(drift.which == "all" for drift in drifts)
     certain = any(drift.which != "unknown" for drift in drifts)
     only = "" if everything else " or ".join(dict.fromkeys(d.only for d in drifts if d.only))
-    return NodeEffect(
-        kind="replaced",
-        pool=pool.name,
+    return effect(
+        "replaced",
+        pool.name,
+        "; ".join(drift.reason for drift in drifts),
+        f"only those {only}" if only else "",
         node_pool=capacity.name,
-        reason="; ".join(drift.reason for drift in drifts),
-        what=f"only those {only}" if only else "",
-        certain=certain,
         nodes_max=capacity.max_nodes,
         at_once=new[0].max_unavailable,
         window=wording.window(new[0].window),
         pods="evicted",
-        nodes=(),
-        nodes_now=None,
-        pods_at_risk=(),
+        certain=certain,
     )
 
 
@@ -125,20 +123,21 @@ def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -
         renamed = _new_name(pool.name, before, after)
         reason = f"the pool is called {renamed} now" if renamed else "the pool is removed"
         what = "jobs that name the pool find no node any more"
-    return NodeEffect(
-        kind="deleted",
-        pool=pool.name,
+    # What is in the cluster now was annotated by the state before.
+    delivery = before.plan.delivery
+    if delivery.on_removal == "keep" or (delivery.flux and delivery.on_removal != "delete"):
+        left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
+        return stay(pool.name, reason, left, capacity.name)
+    if delivery.on_removal == "confirm":
+        what = f"not before the pruning is confirmed in Argo CD; {what}"
+    return effect(
+        "deleted",
+        pool.name,
+        reason,
+        what,
         node_pool=capacity.name,
-        reason=reason,
-        what=what,
-        certain=True,
         nodes_max=capacity.max_nodes,
-        at_once=None,
-        window=None,
         pods="evicted",
-        nodes=(),
-        nodes_now=None,
-        pods_at_risk=(),
     )
 
 
@@ -147,30 +146,11 @@ def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
     if now < was:
         yield stay(
             old[0].name,
-            new[1].name,
             f"maximum of NodePool {new[1].name} goes from {was} to {now}",
             f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
             f"while there are {now} or more",
+            new[1].name,
         )
-
-
-def stay(pool: str, node_pool: str | None, reason: str, what: str) -> NodeEffect:
-    """The effect that there is none, where one might expect one."""
-    return NodeEffect(
-        kind="stay",
-        pool=pool,
-        node_pool=node_pool,
-        reason=reason,
-        what=what,
-        certain=True,
-        nodes_max=None,
-        at_once=None,
-        window=None,
-        pods="kept",
-        nodes=(),
-        nodes_now=None,
-        pods_at_risk=(),
-    )
 
 
 def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
@@ -178,25 +158,16 @@ def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
     for pool in after.plan.pools if after else ():
         more = pool.warm - old.get(pool.name, 0)
         if more > 0:
-            yield NodeEffect(
-                kind="started",
-                pool=pool.name,
-                node_pool=None,
-                reason=f"{pool.warm} nodes are kept ready instead of {old.get(pool.name, 0)}",
-                what="they cost money from then on, used or not",
-                certain=True,
+            yield effect(
+                "started",
+                pool.name,
+                f"{pool.warm} nodes are kept ready instead of {old.get(pool.name, 0)}",
+                "they cost money from then on, used or not",
                 nodes_max=more,
-                at_once=None,
-                window=None,
-                pods="kept",
-                nodes=(),
-                nodes_now=None,
-                pods_at_risk=(),
             )
         elif more < 0:
             yield stay(
                 pool.name,
-                None,
                 f"{pool.warm} nodes are kept ready instead of {old[pool.name]}",
                 f"nodes that are empty go {pool.consolidate_after} after their last pod"
                 if pool.consolidate_after != "Never"

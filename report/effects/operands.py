@@ -17,7 +17,7 @@ from generators.mig_parted import config_map_name as mig_config
 from gpupool.operator_releases import load_operator_releases, version_key
 from gpupool.plan import GpuOperator, Plan, Pool
 from gpupool.sharing import Mps
-from report.effects.karpenter_nodes import stay
+from report.effects.effect import effect, stay
 from report.model import NodeEffect, PodFate
 from report.side import Side
 
@@ -39,7 +39,6 @@ def effects(before: Side | None, after: Side | None, replaced: frozenset[str]) -
 
 
 def _everywhere(
-    kind: Any,
     reason: str,
     what: str,
     pods: PodFate,
@@ -47,20 +46,15 @@ def _everywhere(
     certain: bool = True,
     at_once: int | None = 1,
 ) -> NodeEffect:
-    return NodeEffect(
-        kind=kind,
-        pool="",
-        node_pool=None,
-        reason=reason,
-        what=what,
-        certain=certain,
+    return effect(
+        "restarted",
+        "",
+        reason,
+        what,
         nodes_max=sum(pool.nodes_max for pool in plan.pools),
         at_once=at_once,
-        window=None,
         pods=pods,
-        nodes=(),
-        nodes_now=None,
-        pods_at_risk=(),
+        certain=certain,
     )
 
 
@@ -77,7 +71,6 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         yield from _driver(old, new)
     elif was.version != now.version:
         yield _everywhere(
-            "restarted",
             f"gpuOperator.version goes from {was.version} to {now.version}",
             "the operator's pods restart on every GPU node, one node after the other; running pods stay, new "
             "ones wait until the node's device plugin is back",
@@ -86,7 +79,6 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         )
     if was.values != now.values:
         yield _everywhere(
-            "restarted",
             f"gpuOperator.values change ({', '.join(_changed_keys(was.values, now.values))})",
             "which of the operator's pods restart hangs on the values; a changed toolkit restarts the "
             "container runtime",
@@ -99,7 +91,6 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
 def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
     if now.install:
         return _everywhere(
-            "restarted",
             "gpuOperator.install becomes true",
             "the operator is installed; one that others installed must be gone before",
             "kept",
@@ -107,11 +98,9 @@ def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
             certain=False,
         )
     return _everywhere(
-        "restarted",
         "gpuOperator.install becomes false",
         "the operator's release is removed: its device plugin, MIG manager and driver leave every GPU node, "
-        "and "
-        "no pod gets a GPU until another operator runs",
+        "and no pod gets a GPU until another operator runs",
         "killed",
         plan,
         certain=False,
@@ -122,7 +111,6 @@ def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
 def _driver_switched(now: GpuOperator, plan: Plan) -> NodeEffect:
     if now.driver_enabled:
         return _everywhere(
-            "restarted",
             "gpuOperator.driver.enabled becomes true",
             "the operator installs the driver on nodes whose image has none, and leaves the others alone",
             "kept",
@@ -130,11 +118,9 @@ def _driver_switched(now: GpuOperator, plan: Plan) -> NodeEffect:
             certain=False,
         )
     return _everywhere(
-        "restarted",
         "gpuOperator.driver.enabled becomes false",
         "the operator's driver leaves every GPU node; where the image brings none, GPUs are gone until the "
-        "node "
-        "is replaced",
+        "node is replaced",
         "killed",
         plan,
         certain=False,
@@ -154,7 +140,6 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
     if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
         yield _everywhere(
-            "restarted",
             "; ".join(reasons),
             f"the operator upgrades the driver on every GPU node, {at_once} at a time: it cordons the node, "
             "deletes the pods that use its GPUs, loads the driver and uncordons",
@@ -170,22 +155,18 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     reason = "; ".join(reasons) or "the pools' taints change what the operator's pods must tolerate"
     if min(version_key(was.version), version_key(now.version)) >= _IN_PLACE:
         yield _everywhere(
-            "restarted",
             reason,
             f"the driver's settings are the same, so its pod restarts in place, {at_once} node at a time, "
-            "cordoned "
-            "for that time; running pods stay",
+            "cordoned for that time; running pods stay",
             "kept",
             old,
             at_once=at_once,
         )
     else:
         yield _everywhere(
-            "restarted",
             reason,
             f"releases before v26.7.0 take any change for a driver upgrade: {at_once} node at a time is "
-            "cordoned "
-            "and the pods that use its GPUs are deleted",
+            "cordoned and the pods that use its GPUs are deleted",
             "evicted",
             old,
             certain=False,
@@ -219,21 +200,17 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         return
     if plugin_config(old) != plugin_config(new):
         yield _everywhere(
-            "restarted",
             "the device plugin's configuration changes",
             "the device plugin restarts on every GPU node, one after the other; running pods keep their "
-            "GPUs, "
-            "a node takes no new ones for the seconds until it is back",
+            "GPUs, a node takes no new ones for the seconds until it is back",
             "kept",
             old,
         )
     if mig_config(old) and mig_config(old) != mig_config(new):
         yield _everywhere(
-            "restarted",
             "the list of MIG layouts changes",
             "the MIG manager restarts; nodes whose label stays keep their partitions, and those that wait "
-            "for "
-            "their replacement may show mig.config.state=failed meanwhile",
+            "for their replacement may show mig.config.state=failed meanwhile",
             "kept",
             old,
         )
@@ -262,22 +239,18 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
         what += "; the MPS server restarts, and pods that compute through it fail with a CUDA error"
     elif served:
         what += "; pods that run already share the GPU with MPS clients only when they start again"
-    return NodeEffect(
-        kind="restarted",
-        pool=old.name,
-        node_pool=None,
-        reason=f"{old.sharing.mode} becomes {new.sharing.mode}"
+    return effect(
+        "restarted",
+        old.name,
+        f"{old.sharing.mode} becomes {new.sharing.mode}"
         if old.sharing.mode != new.sharing.mode
         else "replicas change",
-        what=what,
-        certain=not isinstance(old.sharing, Mps),
+        what,
         nodes_max=old.nodes_max,
         at_once=1,
-        window=None,
         pods="killed" if isinstance(old.sharing, Mps) else "kept",
+        certain=not isinstance(old.sharing, Mps),
         nodes=old.node_names,
-        nodes_now=None,
-        pods_at_risk=(),
     )
 
 
@@ -288,17 +261,14 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     if was.install and not now.install:
         yield stay(
             "",
-            None,
             "karpenter.install becomes false",
             "the controller's release is removed: nodes stay as they are, and none comes or goes until "
-            "another "
-            "controller runs",
+            "another controller runs",
         )
     elif now.install and (was.version != now.version or was.values != now.values):
         reason = f"karpenter.version goes from {was.version} to {now.version}"
         yield stay(
             "",
-            None,
             reason if was.version != now.version else "karpenter.values change",
             "the controller restarts and no node goes: where a release counts drift otherwise, it counts the "
             "nodes anew first. None is started until it is back",

@@ -7,7 +7,7 @@ with them, then what Karpenter does bit by bit within budgets and windows, last 
 from __future__ import annotations
 
 from report.effects import karpenter_nodes, operands, static_nodes
-from report.effects.karpenter_nodes import stay
+from report.effects.effect import stay
 from report.model import NodeEffect
 from report.side import Side
 
@@ -22,7 +22,7 @@ def node_effects(before: Side | None, after: Side | None) -> tuple[NodeEffect, .
         return _ordered([*_one_way(before, None), *_one_way(None, after)])
     found = _one_way(before, after)
     if before and after and not found and before.plan != after.plan:
-        found = [stay("", None, "no object that nodes are made from changes", "no node is touched")]
+        found = [stay("", "no object that nodes are made from changes", "no node is touched")]
     return _ordered(found)
 
 

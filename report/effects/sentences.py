@@ -23,17 +23,15 @@ _VERBS = {
 
 NOTES = {
     "replaced": "Replaced: Karpenter marks the nodes as drifted, starts a successor where pods need one (a "
-    "pool at"
-    " its maximum goes one node above it for that time), then drains. A pod annotated "
-    "karpenter.sh/do-not-disrupt"
-    " or held by a PodDisruptionBudget keeps its node until it ends.",
-    "deleted": "Deleted: the nodes of a NodePool that goes are drained all at once, and no successor is"
-    " started; neither maxUnavailable nor the maintenance window holds then. A PodDisruptionBudget and"
-    " karpenter.sh/do-not-disrupt do.",
-    "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them. The MIG"
-    " manager does not drain: while a pod uses a GPU it fails and leaves the node without what was free, so "
-    "drain"
-    " such nodes first; gpupool repartition does it node by node.",
+    "pool at its maximum goes one node above it for that time), then drains. A pod annotated "
+    "karpenter.sh/do-not-disrupt, or held by a PodDisruptionBudget, keeps its node until it ends. Where "
+    "only the sharing changes, gpupool repartition changes the nodes in place instead.",
+    "deleted": "Deleted: the nodes of a NodePool that goes are drained all at once, and no successor is "
+    "started; neither maxUnavailable nor the maintenance window holds then. A PodDisruptionBudget and "
+    "karpenter.sh/do-not-disrupt do.",
+    "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them. The MIG "
+    "manager does not drain: while a pod uses a GPU it fails and leaves the node without what was free. "
+    "Drain such nodes first; gpupool repartition does it node by node.",
 }
 """What a kind of effect means, for those who see it for the first time."""
 

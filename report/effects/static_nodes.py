@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpupool.changes.fields import differing
 from gpupool.plan import Plan, Pool
+from report.effects.effect import effect
 from report.model import FieldChange, NodeEffect, PodFate
 from report.side import Side
 
@@ -32,9 +33,9 @@ class _Group:
 def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
     """Effects on named and selected nodes, without counts in words."""
     for group in _groups(before.plan if before else None, after.plan if after else None):
-        effect = _effect(group, gone=after is None)
-        if effect is not None:
-            yield effect
+        found = _effect(group, gone=after is None)
+        if found is not None:
+            yield found
 
 
 def _groups(before: Plan | None, after: Plan | None) -> Iterator[_Group]:
@@ -71,20 +72,14 @@ def _effect(group: _Group, gone: bool) -> NodeEffect | None:
     what, pods = _consequences(group)
     if gone:
         what += "; not before the environment is destroyed"
-    return NodeEffect(
-        kind="relabelled",
-        pool=there.name,
-        node_pool=None,
-        reason="; ".join(changes),
-        what=what,
-        certain=True,
+    return effect(
+        "relabelled",
+        there.name,
+        "; ".join(changes),
+        what,
         nodes_max=group.most,
-        at_once=None,
-        window=None,
         pods=pods,
         nodes=group.names,
-        nodes_now=None,
-        pods_at_risk=(),
     )
 
 

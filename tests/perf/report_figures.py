@@ -1,4 +1,5 @@
-"""Figures of `gpupool report`: the whole command over five environments of 200 objects each, in a repository."""
+"""Figures of `gpupool report`: the whole command over five environments of 200 objects each, in a repository.
+"""
 
 from __future__ import annotations
 
