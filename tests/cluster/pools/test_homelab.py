@@ -72,3 +72,23 @@ def test_a_node_made_by_hand_is_shared_and_given_back(homelab: CommandLine, clus
     )
     homelab.run("destroy", "--yes")
     assert state(cluster) == before
+
+
+def test_what_repartition_has_changed_is_given_back_all_the_same(homelab: CommandLine, cluster: Any) -> None:
+    before = state(cluster)
+    homelab.up()
+
+    def offers(count: str) -> bool:
+        return bool(cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == count)
+
+    cluster.wait("four slices", lambda: offers("4"), 30)
+    homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
+    homelab.change(lambda data: data["tenants"][0]["pools"].update(desk={"slices": 2}))
+    assert homelab.json("repartition", "desk")["status"] == "done"
+    assert offers("2")
+    changed = state(cluster)
+    homelab.up()
+    assert state(cluster) == changed, "`up` finds everything as it wants it"
+    assert homelab.touched(homelab.up()) == set()
+    homelab.run("destroy", "--yes")
+    assert state(cluster) == before

@@ -67,6 +67,8 @@ class MortalApi(KubeApi):
         self._pool, self.dies_after = pool, dies_after
         self.writes: list[str] = []
         self.most_down = 0
+        self.hurt: list[str] = []
+        self._seen: dict[str, tuple[bool, dict[str, int]]] = {}
 
     def request(self, method: str, path: str, *args: Any, **more: Any) -> tuple[int, Any]:
         if method == "GET":
@@ -76,11 +78,23 @@ class MortalApi(KubeApi):
         self._nobody_is_hurt(method, path, *args)
         answer = super().request(method, path, *args, **more)
         self.writes.append(f"{method} {path}")
-        down = [n for n in self.list("v1", "Node") if n["spec"].get("unschedulable") and _of(n, self._pool)]
-        self.most_down = max(self.most_down, len(down))
+        self._watch()
         if self.dies_after is not None and len(self.writes) >= self.dies_after:
             raise Killed
         return answer
+
+    def _watch(self) -> None:
+        """Count the nodes that are down, and notice those that change while jobs may run there."""
+        down = 0
+        for node in self.list("v1", "Node"):
+            cordoned = bool(node["spec"].get("unschedulable"))
+            down += cordoned and _of(node, self._pool)
+            name, have = node["metadata"]["name"], slices(node)
+            was_cordoned, had = self._seen.get(name, (cordoned, have))
+            if have != had and not cordoned and not was_cordoned:
+                self.hurt.append(f"{name}: {had} became {have} after {self.writes[-1]}")
+            self._seen[name] = (cordoned, have)
+        self.most_down = max(self.most_down, down)
 
     def _nobody_is_hurt(self, method: str, path: str, _: Any = None, body: Any = None, *rest: Any) -> None:
         """Pods are never deleted, and no node gets another shape while a job holds one of its GPUs."""
@@ -108,6 +122,7 @@ class Lab:
     kube: Any
     access: kubeconfig.Access
     spec: Object = field(default_factory=lambda: deepcopy(SPEC))
+    _plans: dict[str, Plan] = field(default_factory=dict)
 
     @property
     def file(self) -> Path:
@@ -118,7 +133,10 @@ class Lab:
 
     @property
     def plan(self) -> Plan:
-        return read_plan(str(self.file))
+        text = yaml.safe_dump(self.spec, sort_keys=False)
+        if text not in self._plans:
+            self._plans[text] = read_plan(str(self.file))
+        return self._plans[text]
 
     def share(self, pool: int, **sharing: Any) -> None:
         self.spec["pools"][pool]["sharing"] = sharing
@@ -133,8 +151,12 @@ class Lab:
     def mortal(self, dies_after: int | None = None, pool: str = "parted") -> MortalApi:
         return MortalApi(self.access, pool, dies_after)
 
-    def repartition(self, api: KubeApi | None = None, pool: str = "parted", **options: Any) -> Result:
-        return repartition(api or self.mortal(), self.plan, pool, Options(**options), self.tell, pace=PACE)
+    def repartition(self, api: MortalApi | None = None, pool: str = "parted", **options: Any) -> Result:
+        used = api or self.mortal(pool=pool)
+        try:
+            return repartition(used, self.plan, pool, Options(**options), self.tell, pace=PACE)
+        finally:
+            assert not used.hurt, used.hurt
 
     def tell(self, step: str) -> None:
         """What a repartition says that it does; a test may put its own in place."""
