@@ -81,7 +81,7 @@ def test_a_second_up_does_and_changes_nothing(plane: ControlPlane) -> None:
 
 def test_it_stays_under_its_memory(plane: ControlPlane) -> None:
     used = sum(part.memory_mib or 0 for part in plane.status().components)
-    assert 100 < used < 750, f"{used} MiB"
+    assert 100 < used < 900, f"{used} MiB; usually 660, as much as pages of the programs are in memory"
 
 
 @pytest.mark.parametrize("name", NAMES)
