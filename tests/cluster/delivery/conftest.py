@@ -147,3 +147,10 @@ def gitops_kinds(cluster: Any) -> Iterator[Any]:
     for definition in wanted:
         name = definition["metadata"]["name"]
         cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+    groups = {definition["spec"]["group"] for definition in wanted}
+    # Tests that list every kind would else come upon one that goes while they look.
+    cluster.wait("the kinds are gone", lambda: not groups & served(cluster.api), timeout=60)
+
+
+def served(api: KubeApi) -> set[str]:
+    return {group["name"] for group in api.request("GET", "/apis")[1]["groups"]}
