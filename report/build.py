@@ -171,11 +171,7 @@ def _environment(
     settings = setting_changes(old.environment, new.environment) if known else ()
     pools, tenants = pool_changes(*plans), tenant_changes(*plans)
     changed = _change(old, new, bool(settings))
-    effects = node_effects(*sides) if changed != "unchanged" else ()
-    effects, live, trouble = (
-        _seen(name, effects, sides, clusters) if changed != "unchanged" else ((), None, [])
-    )
-    effects = tuple(map(told, effects))
+    effects, live, trouble = _effects(name, sides if changed != "unchanged" else (None, None), clusters)
     report = EnvironmentReport(
         name=name,
         file=f"{head.folder}/{name}.yaml",
@@ -198,6 +194,14 @@ def _environment(
         notes=(*(NOTES[kind] for kind in NOTES if any(effect.kind == kind for effect in effects)), *trouble),
     )
     return dataclasses.replace(report, risks=risks(report, *plans, cost_threshold))
+
+
+def _effects(
+    name: str, sides: tuple[Side | None, Side | None], clusters: Callable[[str, Plan], KubeApi | None]
+) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
+    """Effects on nodes in words, what the cluster shows, and why it could not be asked."""
+    effects, live, trouble = _seen(name, node_effects(*sides), sides, clusters)
+    return tuple(map(told, effects)), live, trouble
 
 
 def _seen(

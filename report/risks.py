@@ -161,6 +161,15 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
                 f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
                 "nodes go with two minutes' notice",
             )
+
+
+def _pool_protection(context: Context) -> Iterator[Risk]:
+    """What keeps running work from being disturbed, and is less after the change."""
+    old = {pool.name: pool for pool in context.before.pools} if context.before else {}
+    for pool in context.after.pools if context.after else ():
+        was = old.get(pool.name)
+        if was is None:
+            continue
         if was.window is not None and pool.window is None:
             yield Risk(
                 "caution",
@@ -228,6 +237,7 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     tenant_risks.budgets,
     tenant_risks.access,
     _pool_settings,
+    _pool_protection,
     _interruptions,
     _waivers,
 )

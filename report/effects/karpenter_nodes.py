@@ -125,7 +125,7 @@ def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -
         what = "jobs that name the pool find no node any more"
     # What is in the cluster now was annotated by the state before.
     delivery = before.plan.delivery
-    if delivery.on_removal == "keep" or (delivery.flux and delivery.on_removal != "delete"):
+    if delivery.on_removal == "keep":
         left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
         return stay(pool.name, reason, left, capacity.name)
     if delivery.on_removal == "confirm":

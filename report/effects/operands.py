@@ -148,13 +148,18 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             certain=None not in versions,
             at_once=at_once,
         )
-        return
-    tolerations = operand_tolerations(old) != operand_tolerations(new)
-    if not reasons and not tolerations:
-        return
-    reason = "; ".join(reasons) or "the pools' taints change what the operator's pods must tolerate"
+    elif reasons:
+        yield _same_driver(old, new, reasons[0])
+    elif operand_tolerations(old) != operand_tolerations(new):
+        yield _same_driver(old, new, "the pools' taints change what the operator's pods must tolerate")
+
+
+def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
+    """The driver stays, and what is around it in its pods changes."""
+    was, now = old.gpu_operator, new.gpu_operator
+    at_once = _parallel(now.values)
     if min(version_key(was.version), version_key(now.version)) >= _IN_PLACE:
-        yield _everywhere(
+        return _everywhere(
             reason,
             f"the driver's settings are the same, so its pod restarts in place, {at_once} node at a time, "
             "cordoned for that time; running pods stay",
@@ -162,16 +167,15 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             old,
             at_once=at_once,
         )
-    else:
-        yield _everywhere(
-            reason,
-            f"releases before v26.7.0 take any change for a driver upgrade: {at_once} node at a time is "
-            "cordoned and the pods that use its GPUs are deleted",
-            "evicted",
-            old,
-            certain=False,
-            at_once=at_once,
-        )
+    return _everywhere(
+        reason,
+        f"releases before v26.7.0 take any change for a driver upgrade: {at_once} node at a time is "
+        "cordoned and the pods that use its GPUs are deleted",
+        "evicted",
+        old,
+        certain=False,
+        at_once=at_once,
+    )
 
 
 def driver_version(operator: GpuOperator) -> str | None:

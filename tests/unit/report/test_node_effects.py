@@ -203,3 +203,22 @@ def test_a_new_environment_and_one_that_goes() -> None:
     gone = node_effects(side(warm), None)
     assert [effect.kind for effect in gone] == ["deleted"] * 3
     assert all("gpupool destroy" in effect.what for effect in gone)
+
+
+@pytest.mark.parametrize(
+    ("engine", "on_removal", "kind", "text"),
+    [
+        ("argocd", "confirm", "deleted", "not before the pruning is confirmed in Argo CD"),
+        ("argocd", "keep", "stay", "argocd leaves NodePool parted and its nodes"),
+        ("argocd", "delete", "deleted", "all at once"),
+        ("flux", "keep", "stay", "flux leaves NodePool parted and its nodes"),
+        ("flux", "delete", "deleted", "all at once"),
+    ],
+)
+def test_what_gitops_engines_do_not_delete(engine: str, on_removal: str, kind: str, text: str) -> None:
+    delivery = {"engine": engine, "repo": "https://git.example.com/p.git", "path": "rendered/random"}
+    base = edited(EKS, lambda data: data.update(delivery={**delivery, "onRemoval": on_removal}))
+    found = effects(base, lambda data: data["pools"].pop())
+    (gone,) = [effect for effect in found if effect.node_pool == "parted"]
+    assert gone.kind == kind
+    assert text in gone.what
