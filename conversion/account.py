@@ -256,6 +256,13 @@ def as_whole(value: Any) -> int | None:
     return value if ours else None
 
 
+def is_clear(value: Any) -> bool:
+    """Whether all readers of YAML read the value alike."""
+    if isinstance(value, dict | list):
+        return all(map(is_clear, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, Unclear)
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two values are the same to a reader of YAML; 1 is not true."""
     if isinstance(one, dict) and isinstance(other, dict):

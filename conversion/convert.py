@@ -13,6 +13,7 @@ from pathlib import PurePath
 from conversion import (
     device_plugin,
     karpenter_pools,
+    karpenter_values,
     lone_configs,
     mig_parted,
     node_classes,
@@ -33,6 +34,7 @@ from conversion.draft import Choices, Draft, DraftPool
 from conversion.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
 from conversion.karpenter_fields import VERSIONS
 from conversion.karpenter_pools import Fleet
+from conversion.karpenter_values import is_karpenter_values
 from conversion.leftovers import Leftover
 from conversion.mig_parted import MigConfig
 from conversion.node_classes import NodeClass
@@ -68,6 +70,8 @@ class _Input:
     plugins: list[PluginConfig] = field(default_factory=list)
     layouts: list[MigConfig] = field(default_factory=list)
     operators: list[OperatorSettings] = field(default_factory=list)
+    controllers: list[Part] = field(default_factory=list)
+    """Karpenter's Helm values."""
     policies: list[Part] = field(default_factory=list)
     """ClusterPolicies."""
     cluster: ClusterObjects = field(default_factory=ClusterObjects)
@@ -144,6 +148,8 @@ def _configuration(part: Part, given: _Input) -> None:
     elif is_device_plugin(document.data):
         name = document.key or PurePath(document.file).stem
         given.plugins.append(device_plugin.read(part, name, config_map))
+    elif is_karpenter_values(document.data):
+        given.controllers.append(part)
     elif is_operator_values(document.data):
         given.operators.append(operator_values.read(part, "values"))
     else:
@@ -162,6 +168,8 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
     node_classes.apply(draft, used)
+    for part in given.controllers:
+        karpenter_values.settle(part, draft)
     for part in given.overlays:
         overlays.account(part, made)
     static_nodes.make(given.cluster, sharings, draft)

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from conversion.account import Part
+from conversion.account import Part, is_clear
 from conversion.device_plugin import PluginConfig
 from conversion.draft import Draft
 from conversion.implied import implied
+from conversion.karpenter_values import put
 from conversion.mig_parted import MigConfig
 from conversion.node_labels import toleration_of
 from conversion.sharing import Sharings
@@ -21,7 +22,6 @@ from conversion.spec_words import fits
 from gpupool.catalog import load_catalog
 from gpupool.operator_releases import load_operator_releases
 from gpupool.plan import POOL_LABEL
-from gpupool.yaml_scalars import Unclear
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),
@@ -242,7 +242,7 @@ def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any
     for path, leaf in part.account.unmarked(part):
         if path[0] in ("apiVersion", "kind", "metadata"):
             continue
-        if not _clear(leaf.value):
+        if not is_clear(leaf.value):
             leaf.left(
                 "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
             )
@@ -260,18 +260,5 @@ def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any
             leaf.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
             continue
         leaf.used()
-        _put(values, path, leaf.value)
+        put(values, path, leaf.value)
     return values
-
-
-def _clear(value: Any) -> bool:
-    """Whether all readers of YAML read the value alike."""
-    if isinstance(value, dict | list):
-        return all(map(_clear, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, Unclear)
-
-
-def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for key in path[:-1]:
-        values = values.setdefault(key, {})
-    values[path[-1]] = value

@@ -68,19 +68,12 @@ def place(
     draft.kubernetes_version = choices.kubernetes_version
     tag, role = draft.karpenter.get("discoveryTag"), str(draft.karpenter.get("nodeRole", ""))
     suffix = role.removeprefix(_ROLE) if role.startswith(_ROLE) else ""
-    found = [
-        name
-        for name in (choices.cluster, tag, suffix, choices.likely_cluster, draft.name)
-        if name and fits("name", name)
-    ]
-    draft.cluster_name = found[0] if found else "cluster"
-    if not choices.cluster and found[0] == draft.name:
-        say(
-            "assumed",
-            "cluster.name",
-            f"no input names the cluster: {draft.cluster_name} was written",
-            "correct it",
-        )
+    said = (choices.cluster, draft.cluster_name, tag, suffix, choices.likely_cluster)
+    found = [name for name in said if name and fits("name", name)]
+    draft.cluster_name = found[0] if found else draft.name
+    if not found:
+        why = f"no input names the cluster: {draft.cluster_name} was written"
+        say("assumed", "cluster.name", why, "correct it")
     if tag == draft.cluster_name:
         del draft.karpenter["discoveryTag"]
     if draft.karpenter.get("amiAlias") == "al2023@latest":

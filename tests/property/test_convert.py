@@ -40,7 +40,7 @@ def generated(plan: Plan) -> str:
     operator's Helm values are among it."""
     bundle = generate(plan)
     objects = [m.body for m in bundle.manifests if m.kind != "ValidatingAdmissionPolicy"]
-    values = [release.values for release in bundle.releases if release.name == "gpu-operator"]
+    values = [release.values for release in bundle.releases if release.name in ("gpu-operator", "karpenter")]
     return "---\n".join([yaml_documents(objects), *map(yaml_text, values)])
 
 
@@ -80,12 +80,23 @@ policies = st.fixed_dictionaries(
 )
 
 
+controllers = st.fixed_dictionaries(
+    {},
+    optional={
+        "interruptionQueue": st.just("spot-notices"),
+        "values": st.just({"replicas": 1, "settings": {"batchMaxDuration": "5s"}}),
+    },
+)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> None:
     platform = data.draw(st.sampled_from(("eks", "local")))
     environment: Data = data.draw(environments(platform))
     environment["gpuOperator"]["install"] = True
+    if platform == "eks":
+        environment["karpenter"] |= data.draw(controllers)
     environment["policies"] = data.draw(policies)
     plan = plan_of(environment)
     result = converted(generated(plan), Choices(name="random", region="us-east-1", cluster="ml"))
@@ -102,6 +113,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
         t.name: (dict(t.quota), t.max_priority) for t in plan.tenants
     }
     assert again.gpu_operator == plan.gpu_operator
+    assert again.karpenter == plan.karpenter or platform == "local" or not plan.pools
     if plan.pools or platform == "local":  # nothing else tells where a cluster is
         assert {m.key: m.body for m in generate(again)} == {m.key: m.body for m in generate(plan)}
 
