@@ -138,9 +138,11 @@ def point(api: KubeApi, bundle: Bundle, configs: Configs, temporary: bool) -> No
         layouts = {"version": "v1", "mig-configs": dict(configs.layouts or {})}
         texts[mig_name] = {_MIG_KEY: yaml_text(layouts)}
     for name, data in texts.items():
+        if api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) is not None:
+            continue  # its name says what is in it
         if name in known:
             api.apply(properties(known[name]), FIELD_MANAGER, force=True)
-        elif api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) is None:
+        else:
             api.apply(_body(bundle, name, data, temporary), MANAGER, force=True)
     body, manager = _policy(bundle)
     spec = {key: dict(value) if isinstance(value, dict) else value for key, value in body["spec"].items()}

@@ -108,5 +108,8 @@ def _apply_judged_by(api: KubeApi, bundle: Bundle) -> None:
         ours = manifest.kind == "ResourceQuota" or (
             manifest.kind == "ConfigMap" and manifest.namespace == SYSTEM_NAMESPACE
         )
-        if ours and api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace):
+        if not ours:
+            continue
+        live = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        if live is not None and any(live.get(part) != manifest.body.get(part) for part in ("data", "spec")):
             api.apply(properties(manifest), FIELD_MANAGER, force=True)

@@ -146,6 +146,9 @@ def one_run(cluster: Cluster, task: Task, rules: Rules, dies: int) -> None:
     for clock in range(ROUNDS):
         seen = watch.look(cluster.look(), task, float(clock))
         decision = decide(cluster.look(), task, rules, seen)
+        fresh = {node.name for node in cluster.look() if node.mark is None}
+        begun = {action.node for action in decision.actions if action.act is Act.begin}
+        assert not seen.failed or not fresh & begun, "after a failure no further node is begun"
         for action in decision.actions:
             cluster.do(action)
             writes += 1
