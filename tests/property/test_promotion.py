@@ -1,4 +1,4 @@
-"""Promotions over random environments in random layouts: complete, nothing else, and the same when repeated."""
+"""Promotions over random environments in random layouts: complete, nothing else, the same when repeated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from promotion.shape import differences, leaves, parts, path_of, shape_of
 from promotion.side import Side, read_side
 from tests.environment_strategies import Data, environments, text_of
 
-slow = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 RULES = rules_of(None, date(2027, 1, 1))
 Line = tuple[str, tuple[str, ...]]
 """A line of a file, and the field that it is for."""

@@ -103,6 +103,14 @@ def test_no_report_is_no_failure_and_a_refusal_is_one(project: Project, forge: F
     assert not forge.writes
 
 
+def test_no_check_that_fails_is_passed_over() -> None:
+    lines = [line.strip() for text in CHECK["script"] for line in text.splitlines()]
+    checks = [line for line in lines if line.startswith("gpupool ")]
+    assert len(checks) == 6
+    assert all(line.endswith("|| failed=1") for line in checks)
+    assert CHECK["script"][-1] == 'exit "$failed"'
+
+
 def test_inputs_go_into_variables_and_never_into_scripts() -> None:
     for job in JOBS.values():
         for line in [*job.get("before_script", ()), *job["script"]]:

@@ -273,6 +273,11 @@ def test_what_was_ahead_before_is_told_and_does_not_fail(reviewed: Project) -> N
     assert "(not by this change)" in passed.stdout
     assert "pools.notebooks is ahead" in reviewed.run("--check", code=1).stderr
     assert "prod" not in reviewed.run("--check", "staging").stdout
+    reviewed.git("checkout", "-q", "main")
+    reviewed.write("prod", 8)
+    reviewed.commit("mended, after the branch was made")
+    reviewed.git("checkout", "-q", "change")
+    assert "(not by this change)" in reviewed.run("--check", "--base", "main").stdout
 
 
 def test_a_branch_is_judged_by_what_was_merged_even_when_main_went_on(reviewed: Project) -> None:
@@ -289,7 +294,7 @@ def test_a_branch_is_judged_by_what_was_merged_even_when_main_went_on(reviewed: 
 def test_what_only_a_side_branch_had_does_not_count(reviewed: Project) -> None:
     reviewed.git("checkout", "-q", "main")
     reviewed.git("checkout", "-q", "-b", "try")
-    for replicas in (2, 4):
+    for replicas in (2, 5):
         reviewed.write("dev", replicas)
         reviewed.write("prod", 8)
         reviewed.path("prod").write_text(reviewed.path("prod").read_text() + f"# {replicas}\n")
@@ -300,6 +305,8 @@ def test_what_only_a_side_branch_had_does_not_count(reviewed: Project) -> None:
     reviewed.write("staging", 2)
     reviewed.commit("2 was never in dev on main")
     reviewed.run("--check", "--base", "main", code=1)
+    reviewed.write("staging", 5)
+    reviewed.run("--check", "--base", "main")
 
 
 def test_reviewers_are_told_of_exceptions_and_of_what_is_kept_from_now_on(reviewed: Project) -> None:
