@@ -47,7 +47,9 @@ def window(given: Window | None) -> str | None:
     """As in the environment file: `Sat 02:00-06:00 UTC`."""
     if given is None:
         return None
-    days = "daily" if len(given.weekdays) == 7 else ",".join(_WEEKDAYS[day] for day in given.weekdays)
+    # As weeks are read: Sunday, cron's day 0, is the last.
+    week = sorted(given.weekdays, key=lambda day: (day - 1) % 7)
+    days = "daily" if len(week) == 7 else ",".join(_WEEKDAYS[day] for day in week)
     end = (given.start_minute + given.minutes) % 1440
     return f"{days} {_clock(given.start_minute)}-{_clock(end)} UTC"
 
