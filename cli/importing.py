@@ -39,7 +39,7 @@ def import_(
         bool,
         typer.Option(
             "--recorded/--derived",
-            help="Take the file that `assert` last found good, where it says the same; or never.",
+            help="Take the file that the cluster keeps, where it says the same; or never.",
         ),
     ] = True,
     force: ForceOption = False,
@@ -76,5 +76,5 @@ def import_(
         found = import_environment(api, chosen, tell, recorded)
     api.close()
     if found.recorded and format is Format.text:
-        sys.stderr.write("taken as it is: the file that was last found good says the same as the cluster\n")
+        sys.stderr.write("taken as it is: the file that the cluster keeps says the same as its objects\n")
     finish(found.conversion, output, strict, format)

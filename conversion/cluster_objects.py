@@ -15,7 +15,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 TENANT_LABEL = "gpupool.dev/tenant"
 _KINDS = (
     *("Node", "Namespace", "ResourceQuota", "PriorityClass", "Deployment", "RoleBinding", "NetworkPolicy"),
-    "ValidatingAdmissionPolicyBinding",
+    *("ValidatingAdmissionPolicyBinding", "CronJob"),
 )
 
 

@@ -19,6 +19,7 @@ from conversion import (
     node_classes,
     operator_values,
     overlays,
+    own_check,
     policies_in_force,
     pools,
     static_nodes,
@@ -182,6 +183,7 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     tenants.warm(given.cluster, draft)
     tenants.make(given.cluster, draft)
     policies_in_force.make(given.cluster, draft)
+    own_check.make(given.cluster, draft)
     _others(given.cluster)
     draft.origin = [f"Made by gpupool from {', '.join(choices.sources) or 'nothing'}."]
     return draft

@@ -1,8 +1,9 @@
 """A live cluster -> its environment file: what is there is read once and converted like any other input.
 
 For a cluster that gpupool made the file amounts to the same objects, so that `gpupool assert` of it is
-clean; what no object shows (weights, budgets, descriptions) is listed. Where the cluster keeps the file that
-was last found good, and that amounts to the very same objects, the file itself is taken: it has all of that.
+clean; what no object shows (weights, budgets, descriptions) is listed. Where the cluster keeps the file, as
+its last good state or for the check that it runs itself, and that amounts to the very same objects, the file
+itself is taken: it has all of that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from conversion.convert import Conversion, convert
 from conversion.documents import of_cluster
 from conversion.draft import Choices
-from generators import generate
+from generators import assertion, generate
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.load import check_shape
 from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
@@ -44,6 +45,7 @@ _OWN = (
     Query("v1", "ConfigMap", OPERATOR_NAMESPACE),
     Query("v1", "ConfigMap", SYSTEM_NAMESPACE),
     Query("apps/v1", "Deployment", SYSTEM_NAMESPACE),
+    Query("batch/v1", "CronJob", SYSTEM_NAMESPACE),
 )
 _OWN_TAINTS = "gpupool.dev/taints"
 _VERSION = re.compile(r"v?(1\.[0-9]{2})\b.*")
@@ -59,14 +61,14 @@ class Imported:
     objects: int
     """Objects that were read."""
     recorded: bool
-    """Whether the file is the one that the cluster keeps as its last good state."""
+    """Whether the file is one that the cluster itself keeps."""
 
 
 def import_environment(
     api: KubeApi, choices: Choices, tell: Callable[[str], None] = lambda _: None, recorded: bool = True
 ) -> Imported:
     """The environment of the cluster behind `api`. Raises ApiError, UnreachableError, and GpupoolError where
-    there is nothing of GPUs. `recorded`: take the last good file where it says the same."""
+    there is nothing of GPUs. `recorded`: take the file that the cluster keeps, where it says the same."""
     tell("read the cluster")
     objects, requests = gather(api)
     tell(f"convert {len(objects)} objects")
@@ -82,7 +84,7 @@ def import_environment(
         raise GpupoolError(
             f"{where}: no GPU pools, GPU nodes or sharing configurations; check that it is the right cluster"
         )
-    kept = _recorded(api, result, choices.name) if recorded else None
+    kept = _recorded(api, objects, result, choices.name) if recorded else None
     if kept is not None:
         left = tuple(entry for entry in result.leftovers if entry.kind != "assumed")
         return Imported(replace(result, text=kept, leftovers=left), requests, len(objects), True)
@@ -156,14 +158,23 @@ def _version(api: KubeApi) -> str | None:
     return match[1] if match else None
 
 
-def _recorded(api: KubeApi, result: Conversion, name: str) -> str | None:
-    """The text of the last good state, where it amounts to the same objects as what was read."""
+def _recorded(api: KubeApi, objects: Sequence[Object], result: Conversion, name: str) -> str | None:
+    """The file that the cluster keeps, where it amounts to the same objects as what was read."""
     read = _plan(result.text, name)
-    for state in last_good.history(api) if read else ():
-        kept = _plan(state.text, name) if state.environment == name else None
+    texts = [_applied(thing) for thing in objects]
+    texts += [state.text for state in last_good.history(api) if state.environment == name]
+    for text in texts if read is not None else ():
+        kept = _plan(text, name) if text else None
         if kept is not None and read is not None and _objects(kept) == _objects(read):
-            return state.text
+            return text
     return None
+
+
+def _applied(thing: Object) -> str:
+    """The environment file that the cluster's own check reads; empty where the object is not it."""
+    if thing["kind"] == "ConfigMap" and _name(thing).startswith(f"{assertion.NAME}-"):
+        return str((thing.get("data") or {}).get("environment", ""))
+    return ""
 
 
 def _plan(text: str, name: str) -> Plan | None:
@@ -174,4 +185,6 @@ def _plan(text: str, name: str) -> Plan | None:
 
 
 def _objects(plan: Plan) -> dict[Any, Any]:
-    return {manifest.key: (manifest.body, manifest.patch) for manifest in generate(plan)}
+    """Everything that the plan amounts to, but for the cluster's own check, which holds the file's text."""
+    bare = replace(plan, assertion=None)
+    return {manifest.key: (manifest.body, manifest.patch) for manifest in generate(bare)}
