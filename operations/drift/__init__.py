@@ -11,7 +11,16 @@ from datetime import datetime
 
 from generators.manifest import Bundle
 from gpupool.plan import Plan
-from operations.drift import karpenter, nodes, objects, others, releases, slices, tenants
+from operations.drift import (
+    karpenter,
+    nodes,
+    objects,
+    others,
+    releases,
+    repartitions,
+    slices,
+    tenants,
+)
 from operations.drift.drift import LAYERS, Drift, Level
 from operations.drift.sight import Sight
 from operations.snapshot import Snapshot
@@ -24,6 +33,7 @@ CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (
     karpenter.check,
     tenants.check,
     others.check,
+    repartitions.check,
 )
 
 
@@ -35,7 +45,7 @@ def examine(
     `env` is how commands name the environment; by its name unless told.
     """
     sight = Sight(plan, bundle, snapshot, now, env or plan.environment)
-    found = [drift for check in CHECKS for drift in check(sight)]
+    found = list(repartitions.softened(sight, (drift for check in CHECKS for drift in check(sight))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
     levels = {level: number for number, level in enumerate(Level)}
     return tuple(sorted(found, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))

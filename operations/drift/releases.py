@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from generators.manifest import HelmRelease
 from operations.drift.drift import Drift
+from operations.drift.operator_view import OperatorView
 from operations.drift.sight import Sight
 from operations.snapshot import Object, labels
 
@@ -32,6 +33,25 @@ def check(sight: Sight) -> Iterator[Drift]:
         if release.chart == "karpenter" and _GATE not in _environment(live).get("FEATURE_GATES", _GATE):
             told = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
             yield _drift(sight, release, "gate-off", told)
+        if release.chart == "gpu-operator":
+            yield from _settings(sight)
+
+
+def _settings(sight: Sight) -> Iterator[Drift]:
+    """What the chart makes of its values: pointed at our configurations, before any node shows it."""
+    view = OperatorView(sight)
+    foreign = (
+        view.foreign_config() if view.policy else "there is no ClusterPolicy, so the operator does nothing"
+    )
+    if foreign:
+        name = view.policy["metadata"]["name"] if view.policy else "cluster-policy"
+        yield Drift(
+            layer="objects",
+            kind="operator-settings",
+            object=f"ClusterPolicy {name}",
+            reason=foreign,
+            repair=sight.mend(),
+        )
 
 
 def _drift(sight: Sight, release: HelmRelease, kind: str, reason: str) -> Drift:

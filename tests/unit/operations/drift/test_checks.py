@@ -128,6 +128,12 @@ def _gate(cluster: Cluster) -> None:
     cluster.get("Deployment", "karpenter")["spec"]["template"]["spec"]["containers"] = [container]
 
 
+def _pointed_elsewhere(cluster: Cluster) -> None:
+    for node in ("node-0", "node-1"):
+        del cluster.objects["v1", "Node"][None, node]
+    cluster.get("ClusterPolicy", "cluster-policy")["spec"]["migManager"]["config"]["name"] = "theirs"
+
+
 def _argo(cluster: Cluster) -> None:
     cluster.get("NodePool", "shared")["metadata"]["managedFields"].append(
         {"manager": "argocd-controller", "operation": "Apply", "fieldsV1": {}}
@@ -165,6 +171,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
         "karpenter-1.9.0",
     ),
     "gate off": (_gate, "gate-off", "drift", "counts physical GPUs"),
+    "operator pointed elsewhere": (_pointed_elsewhere, "operator-settings", "drift", "ConfigMap theirs"),
     "class not ready": (_class, "not-accepted", "drift", "no subnets"),
     "two deliverers": (_argo, "two-deliverers", "warning", "Argo CD"),
 }
@@ -243,3 +250,20 @@ def test_who_delivers_is_asked_to_put_things_back(engine: str, manager: str, com
     del cluster.objects["v1", "ResourceQuota"]["team-vision", "gpupool"]
     (missing,) = cluster.look()
     assert missing.repair.startswith(command)
+
+
+def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
+    cluster = Cluster()
+    cluster.node("shared")
+    cluster.node("parted", "node-1")
+    cluster.get("ClusterPolicy", "cluster-policy")["spec"]["devicePlugin"]["config"]["name"] = "both-shapes"
+    _strategy(cluster)
+    _unhealthy(cluster)
+    metadata = {"name": "gpupool-repartition", "namespace": "gpupool-system"}
+    journal = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    cluster.add({**journal, "data": {"journal.json": '{"pool": "parted"}'}}, "gpupool-repartition", age=600)
+    found = {drift.object: (drift.kind, drift.level.value) for drift in cluster.look()}
+    assert found["pool parted"] == ("repartition", "settling")
+    assert found["Node node-1"][1] == "settling"
+    # The other pool's node is not at rest because of it.
+    assert found["Node node-0"][1] == "drift"
