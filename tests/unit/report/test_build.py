@@ -13,6 +13,7 @@ from gpupool.findings import UsageError
 from infra import policy_gate
 from policies.engine.compiled_policy import Compiler
 from report.build import build
+from report.git_states import Snapshot
 from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, side, snapshot
 
 TRIAL = {**EKS, "metadata": {"name": "trial"}}
@@ -101,54 +102,78 @@ def test_what_two_environments_both_own(tmp_path: Path) -> None:
     assert back.together.fixed == made.together.new
 
 
+def own_policy(resource: str, message: str) -> bytes:
+    """A policy of a project's own that denies every object of a resource; `message` is a CEL expression."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": ["CREATE"]}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "own"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "messageExpression": message}],
+        },
+    }
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "own"},
+        "spec": {"policyName": "own", "validationActions": ["Deny"]},
+    }
+    return yaml.safe_dump_all([policy, binding]).encode()
+
+
+def with_policy(state: Snapshot, text: bytes) -> Snapshot:
+    (state.root / "policies").mkdir(parents=True, exist_ok=True)
+    (state.root / "policies" / "own.yaml").write_bytes(text)
+    return dataclasses.replace(state, policies={"own.yaml": text})
+
+
+@pytest.mark.parametrize(
+    ("resource", "message", "edit"),
+    [
+        ("resourcequotas", "object.spec.hard.map(k, object.spec.hard[k]).join()", "quota"),
+        ("configmaps", "string(object.metadata.name)", "replicas"),
+    ],
+)
+def test_a_finding_is_known_by_rule_object_and_path(
+    tmp_path: Path, resource: str, message: str, edit: str
+) -> None:
+    """Neither by its words nor by a name that changes with the content."""
+
+    def change(data: Data) -> None:
+        if edit == "quota":
+            data["tenants"][0]["pools"]["shared"]["gpus"] = 4
+        else:
+            data["pools"][0]["sharing"]["replicas"] = 5
+
+    policy = own_policy(resource, message)
+    base = with_policy(snapshot(tmp_path, "base", trial=TRIAL), policy)
+    head = with_policy(snapshot(tmp_path, "head", trial=edited(TRIAL, change)), policy)
+    (environment,) = build(base, head, [], TODAY, 20).environments
+    assert (environment.findings.new, environment.findings.fixed) == ((), ())
+    assert environment.findings.remaining >= 1
+
+
 def test_policies_beside_the_environments_are_those_of_each_state(tmp_path: Path) -> None:
     """A policy of the project's own that is new denies what was there before."""
-    policy = [
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": "no-quotas"},
-            "spec": {
-                "matchConstraints": {
-                    "resourceRules": [
-                        {
-                            "apiGroups": [""],
-                            "apiVersions": ["v1"],
-                            "resources": ["resourcequotas"],
-                            "operations": ["CREATE"],
-                        }
-                    ]
-                },
-                "validations": [{"expression": "false", "message": "no quotas here"}],
-            },
-        },
-        {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": "no-quotas"},
-            "spec": {"policyName": "no-quotas", "validationActions": ["Deny"]},
-        },
-    ]
-    text = yaml.safe_dump_all(policy).encode()
-    (tmp_path / "head" / "policies").mkdir(parents=True)
-    (tmp_path / "head" / "policies" / "own.yaml").write_bytes(text)
     base = snapshot(tmp_path / "base", "base", trial=TRIAL)
-    head = dataclasses.replace(snapshot(tmp_path / "head", "head", trial=TRIAL), policies={"own.yaml": text})
+    head = with_policy(
+        snapshot(tmp_path / "head", "head", trial=TRIAL), own_policy("resourcequotas", "'no quotas'")
+    )
     forth, back = build(base, head, [], TODAY, 20), build(head, base, [], TODAY, 20)
     (environment,) = forth.environments
     assert environment.change == "changed"
-    assert {note.rule for note in environment.findings.new} >= {"no-quotas"}
+    assert {note.rule for note in environment.findings.new} >= {"own"}
     assert any("new denials" in risk.text for risk in environment.risks)
     (environment,) = back.environments
     assert environment.findings.fixed == forth.environments[0].findings.new
-    assert any("policy no-quotas is removed" in risk.text for risk in environment.risks)
+    assert any("policy own is removed" in risk.text for risk in environment.risks)
 
 
 def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
-    (tmp_path / "head" / "policies").mkdir(parents=True)
-    (tmp_path / "head" / "policies" / "own.yaml").write_text("kind: Pod")
     base = snapshot(tmp_path / "base", "base", trial=TRIAL)
-    head = dataclasses.replace(snapshot(tmp_path / "head", "head", trial=TRIAL), policies={"own.yaml": b"x"})
+    head = with_policy(snapshot(tmp_path / "head", "head", trial=TRIAL), b"kind: Pod")
     (environment,) = build(base, head, [], TODAY, 20).environments
     (note,) = environment.invalid.after
     assert note.message.startswith("policies/own.yaml: document 1: ")
