@@ -210,5 +210,5 @@ def _summary(result: Conversion, output: Path | None) -> str:
     where = f"{output}: " if output else ""
     values = f"{counts['used']} values carried over, {counts['derived']} derived by gpupool anyway"
     kept = f", {counts['cluster']} that the cluster writes itself" if counts["cluster"] else ""
-    text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} listed above"
+    text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} left"
     return text + ("; the file is not valid yet: see what is to do" if result.findings else "")

@@ -160,6 +160,11 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]]) -> None:
     aliases = [c.alias for c in classes if c.alias]
     if aliases:
         draft.karpenter["amiAlias"] = max(aliases, key=aliases.count)
+    for node_class in classes:
+        if str(node_class.alias).startswith("al2@"):
+            # Amazon EKS User Guide, "Amazon Linux 2 AMI deprecation": 1.32 is the last with such an image.
+            why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2@ was written as it was"
+            node_class.part.note("todo", why, "try karpenter.amiAlias al2023@latest in a small environment")
     for pool, node_class in used:
         pool.image = node_class.image
         if node_class.alias not in (None, draft.karpenter.get("amiAlias")):

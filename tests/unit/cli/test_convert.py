@@ -36,7 +36,7 @@ def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
     assert done.stdout.startswith("# yaml-language-server")
     assert "metadata: {name: prod}" in done.stdout
     assert "spec.kubeletConfiguration" in done.stderr
-    assert "listed above" in done.stderr.splitlines()[-1]
+    assert " left" in done.stderr.splitlines()[-1]
 
 
 def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> None:
