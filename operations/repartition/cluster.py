@@ -19,7 +19,7 @@ from infra.apply import FIELD_MANAGER, properties
 from infra.kube_api import MERGE, ApiError, KubeApi
 from infra.static_nodes import fit
 from operations.repartition.journal import MANAGER
-from operations.repartition.shapes import MARK, STEERING, Mark, Node, Shape, read_node
+from operations.repartition.shapes import MARK, MIG_LABEL, NO_LAYOUT, STEERING, Mark, Node, Shape, read_node
 from operations.repartition.steps import Act, Action
 
 
@@ -90,6 +90,8 @@ class PoolNodes:
     def relabel(self, name: str, shape: Shape) -> None:
         """Give the node the steering labels of `shape`."""
         labels = shape.labels()
+        if shape.mig is None and self._bodies[name]["metadata"]["labels"].get(MIG_LABEL) == NO_LAYOUT:
+            del labels[MIG_LABEL]  # the operator's own word for the same
         if self._pool.capacities:
             self._patch(name, {"metadata": {"labels": labels}})
             return

@@ -160,7 +160,8 @@ def _policy(bundle: Bundle) -> tuple[dict[str, Any], str]:
         if manifest.kind == "ClusterPolicy":
             return properties(manifest), FIELD_MANAGER
     api_version, kind, name = _POLICY
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": {}}, MANAGER
+    spec: dict[str, Any] = {"devicePlugin": {"config": {}}, "migManager": {"config": {}}}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}, MANAGER
 
 
 def _body(bundle: Bundle, name: str, data: Mapping[str, str], temporary: bool) -> dict[str, Any]:

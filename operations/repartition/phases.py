@@ -93,12 +93,15 @@ def _karpenter_last(
 
 
 def _layouts_elsewhere(api: KubeApi, own: set[str]) -> set[str]:
-    """Layouts that nodes of other pools ask for."""
+    """Layouts that nodes of other pools ask for, or will as soon as Karpenter starts them."""
     found = {
         node["metadata"]["labels"].get(MIG_LABEL, "")
         for node in api.list("v1", "Node", selector=MIG_LABEL)
         if node["metadata"]["name"] not in own
     }
+    for pool in api.list("karpenter.sh/v1", "NodePool"):
+        labels = pool["spec"]["template"].get("metadata", {}).get("labels", {})
+        found.add(labels.get(MIG_LABEL, ""))
     return found - {""}
 
 

@@ -120,6 +120,7 @@ class _Run:
         self._nodes = PoolNodes(api, pool)
         self._order: list[str] = []
         self._interrupted = False
+        self._said = ""
         patience = TIMEOUT_SECONDS * (3 if _reboots(pool) else 1)
         self._watch = Watch(options.timeout or patience, pace.settle)
 
@@ -177,8 +178,14 @@ class _Run:
                 return nodes, task, seen
             # An eviction that a disruption budget holds up is asked for again, but not without a pause.
             if all(action.act is Act.evict for action in decision.actions):
-                self._tell(_waits(decision, self._nodes.blocked))
+                self._say(_waits(decision, self._nodes.blocked))
                 time.sleep(self._pace.poll)
+
+    def _say(self, waits: str) -> None:
+        """Tell what is waited for, once."""
+        if waits != self._said:
+            self._tell(waits)
+        self._said = waits
 
     def _rules(self) -> Rules:
         open_now = self._options.now or windows.is_open(self._pool.window, datetime.now(UTC))

@@ -24,7 +24,7 @@ MARK = "gpupool.dev/repartition"
 """Annotation on a node that is being worked on. It comes and goes in the same write as the cordon."""
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_NO_LAYOUT = "all-disabled"
+NO_LAYOUT = "all-disabled"
 """What the operator sets on nodes that ask for no layout; the same as no label."""
 _GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 _ENDED = ("Succeeded", "Failed")
@@ -142,7 +142,7 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
         cordoned=bool((body.get("spec") or {}).get("unschedulable")),
         mark=_mark(notes.get(MARK)),
         plugin=labels.get(PLUGIN_LABEL, ""),
-        mig=None if mig in (None, "", _NO_LAYOUT) else mig,
+        mig=None if mig in (None, "", NO_LAYOUT) else mig,
         mig_state=labels.get(MIG_STATE_LABEL) or None,
         slices=_slices(status.get("allocatable") or {}),
         machine=labels.get(_INSTANCE_TYPE),

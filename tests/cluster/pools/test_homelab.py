@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from infra import under_way
 from infra.local.control_plane import ControlPlane
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
@@ -84,6 +86,13 @@ def test_what_repartition_has_changed_is_given_back_all_the_same(homelab: Comman
     cluster.wait("four slices", lambda: offers("4"), 30)
     homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
     homelab.change(lambda data: data["tenants"][0]["pools"].update(desk={"slices": 2}))
+    underway = {"environment": "homelab", "pool": "desk"}
+    meta = {"name": under_way.JOURNAL, "namespace": "gpupool-system"}
+    data = {under_way.JOURNAL_KEY: json.dumps(underway)}
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
+    homelab.run("up", "--yes", code=1)
+    assert offers("4"), "`up` does not cut across a repartition"
+    cluster.api.delete("v1", "ConfigMap", meta["name"], meta["namespace"])
     assert homelab.json("repartition", "desk")["status"] == "done"
     assert offers("2")
     changed = state(cluster)

@@ -209,7 +209,9 @@ def test_who_may_not_begin(lab: Lab) -> None:
     with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is at work"):
         lab.repartition(now=True)
     assert lab.shapes() == dict.fromkeys(NODES, OLD)
-    assert lab.dies(lab.mortal(dies_after=9), now=True)
+    api = lab.mortal(dies_after=7)
+    assert lab.dies(api, now=True)
+    assert [write for write in api.writes if "/nodes/" in write] == ["PATCH /api/v1/nodes/node-0"] * 2
     with pytest.raises(GpupoolError, match="pool parted is being repartitioned since"):
         lab.repartition(pool="desk")
     lab.share(0, mode="mig", layout={"7g.80gb": 1})
@@ -219,7 +221,7 @@ def test_who_may_not_begin(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
     result = lab.repartition()
     assert result.status is Status.shut
-    assert [row.state for row in result.rows] == ["new", "old", "old"]
+    assert {row.node: row.state for row in result.rows} == {"node-0": "new", "node-1": "old", "node-2": "old"}
     assert (
         dry_run(lab.kube.api, lab.plan, "parted", Options()).notes[0].startswith("maintenance window: opens")
     )

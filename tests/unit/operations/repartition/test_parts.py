@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from gpupool.capacity import parse_window
 from gpupool.findings import GpupoolError
 from operations.repartition.configs import Configs, held_key
-from operations.repartition.journal import Journal
+from operations.repartition.journal import Journal, _stale
 from operations.repartition.order import estimate, order
 from operations.repartition.shapes import MARK, Job, Mark, Node, Shape, read_node
 from operations.repartition.verify import missing, reached
@@ -168,6 +170,22 @@ def test_no_step_changes_what_a_label_means_to_a_node_that_wears_it() -> None:
     assert {"2x3g", "3x2g", "7x1g"} <= set(steps[2].layouts or {})
     assert set(steps[3].layouts or {}) == {"all-disabled", "3x2g", "7x1g"}
     assert Configs(LIVE.plugin, None).after(Configs(WANTED.plugin, None), "a", set()).layouts is None
+
+
+@pytest.mark.parametrize(
+    ("holder", "age", "dead"),
+    [
+        (f"{socket.gethostname()}/{os.getpid()}/gone", 1, True),  # of this process, and it knows none
+        (f"{socket.gethostname()}/4194305/x", 1, True),  # above any process' number (proc(5), pid_max)
+        (f"{socket.gethostname()}/{os.getppid()}/x", 1, False),
+        ("elsewhere/1/x", 1, False),
+        ("elsewhere/1/x", 120, True),
+        ("", 1, False),
+    ],
+)
+def test_whose_lock_is_taken_over(holder: str, age: int, dead: bool) -> None:
+    renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+    assert _stale({"holderIdentity": holder, "renewTime": renewed}) == dead
 
 
 def test_a_journal_comes_back_and_a_damaged_one_does_not() -> None:

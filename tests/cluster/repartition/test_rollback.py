@@ -1,0 +1,60 @@
+"""The last good state: kept in the cluster, told apart from the file, and gone back to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpupool.findings import GpupoolError
+from gpupool.resolve import read_plan
+from operations import last_good, rollback
+from operations.repartition.result import Status
+from operations.repartition.run import Options
+from tests.cluster.repartition.conftest import SMALL, Lab
+
+NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)
+
+
+def test_states_are_kept_newest_first_and_not_for_ever(lab: Lab) -> None:
+    api, plan = lab.kube.api, lab.plan
+    with pytest.raises(GpupoolError, match="no state of lab has been found good yet; `gpupool assert lab`"):
+        rollback.look(api, lab.file, "lab")
+    assert last_good.read(api) is None
+    for number in range(7):
+        last_good.record(api, plan, f"# {number}\n", NOW + timedelta(minutes=number))
+    assert [state.text for state in last_good.history(api)] == [f"# {n}\n" for n in (6, 5, 4, 3, 2)]
+    last_good.record(api, plan, "# 3\n", NOW + timedelta(hours=1))
+    assert [state.text for state in last_good.history(api)] == [f"# {n}\n" for n in (3, 6, 5, 4, 2)]
+    newest = last_good.read(api)
+    assert newest is not None
+    assert (newest.environment, newest.found) == ("lab", NOW + timedelta(hours=1))
+    with pytest.raises(GpupoolError, match="is one of lab, not other"):
+        rollback.look(api, lab.file, "other")
+
+
+def test_nodes_go_back_even_from_the_middle_of_a_change(lab: Lab) -> None:
+    """The good state has two nodes of old layout; one pool is in the middle of a change, one has changed."""
+    api, good_text = lab.kube.api, lab.file.read_text()
+    before = {name: lab.shapes(name) for name in ("parted", "desk")}
+    last_good.record(api, lab.plan, good_text, NOW)
+    lab.share(1, mode="time-slicing", replicas=4)
+    assert lab.repartition(pool="desk").status is Status.done
+    lab.share(0, mode="mig", layout=SMALL)
+    assert lab.dies(lab.mortal(dies_after=10))
+    way = rollback.look(api, lab.file, "lab")
+    assert any(line.startswith("-") and "1g.10gb" in line for line in way.difference)
+    assert any(line.startswith("+") and "3g.40gb" in line for line in way.difference)
+    with rollback.unpacked(way.state) as file:
+        good = read_plan(str(file))
+    told: list[str] = []
+    results = rollback.nodes_back(api, good, Options(), told.append)
+    assert [(result.pool, result.status) for result in results] == [
+        ("parted", Status.rolled_back),
+        ("desk", Status.done),
+    ], told
+    assert {name: lab.shapes(name) for name in ("parted", "desk")} == before
+    assert lab.clean()
+    assert rollback.write_back(way)[0] == way.file
+    assert way.file.read_text() == good_text
+    assert rollback.look(api, way.file, "lab").difference == ()
