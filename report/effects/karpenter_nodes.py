@@ -37,6 +37,7 @@ def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
             if name in old:
                 yield from _lowered(old[name], new[name])
     yield from _warm(before, after)
+    yield from _cluster_version(before, after)
 
 
 def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
@@ -150,6 +151,23 @@ def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
             f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
             f"while there are {now} or more",
             new[1].name,
+        )
+
+
+def _cluster_version(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    """AWS' images of an alias are those of the cluster's version (AWS provider v1.14.1,
+    pkg/providers/amifamily), and it is others who upgrade the cluster."""
+    if before is None or after is None or after.plan.cluster.platform != "eks":
+        return
+    was, now = before.plan.cluster.kubernetes_version, after.plan.cluster.kubernetes_version
+    aliased = [pool.name for pool in after.plan.pools if pool.image is None]
+    if was != now and aliased:
+        yield stay(
+            "",
+            f"cluster.kubernetesVersion goes from {was} to {now}",
+            "gpupool upgrades no cluster, so no node goes now; once the cluster is upgraded, "
+            "karpenter.amiAlias stands for other images, and Karpenter replaces the nodes of "
+            f"{', '.join(aliased)}",
         )
 
 

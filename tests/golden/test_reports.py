@@ -19,7 +19,7 @@ from report.as_json import as_json
 from report.build import build
 from report.git_states import Snapshot
 from report.markdown import MARKER, comment
-from report.model import Report, State
+from report.model import FieldChange, PolicyNote, Report, State
 from report.text import text
 
 HERE = Path(__file__).parent / "report"
@@ -81,6 +81,27 @@ def test_json(case: str) -> None:
     if WRITING:
         expected.write_text(said, encoding="utf-8")
     assert said == expected.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", sorted(set(CASES) - {"file-that-is-wrong"}))
+def test_the_way_back_mirrors_the_way_there(case: str) -> None:
+    (there,) = report(case).environments
+    (back,) = report(case, "head", "base").environments
+    assert back.change == {"added": "removed", "removed": "added"}.get(there.change, there.change)
+    for one, other in ((there.nodes, back.nodes), (there.gpus, back.gpus), (there.cost, back.cost)):
+        assert (other.before, other.after) == (one.after, one.before)
+    assert [(r.resource, r.after, r.before) for r in back.resources] == [
+        (r.resource, r.before, r.after) for r in there.resources
+    ]
+    quotas = {(t.name, q.resource, q.before, q.after) for t in there.tenants for q in t.quota}
+    assert {(t.name, q.resource, q.after, q.before) for t in back.tenants for q in t.quota} == quotas
+    assert set(back.settings) == {FieldChange(f.name, f.after, f.before) for f in there.settings}
+    assert _known(back.findings.fixed) == _known(there.findings.new)
+    assert _known(back.findings.new) == _known(there.findings.fixed)
+
+
+def _known(notes: tuple[PolicyNote, ...]) -> set[tuple[str, str, str]]:
+    return {(note.rule, note.object, note.path) for note in notes}
 
 
 @pytest.mark.parametrize("case", CASES)

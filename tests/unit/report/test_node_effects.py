@@ -187,6 +187,12 @@ def test_other_taints_restart_the_driver_in_place() -> None:
     assert (driver.pods, driver.certain) == ("evicted", False)
 
 
+def test_a_new_version_of_the_cluster_is_for_others_to_bring() -> None:
+    (effect,) = effects(EKS, section("cluster", kubernetesVersion="1.35"))
+    assert effect.kind == "stay"
+    assert "replaces the nodes of shared, parted" in effect.what
+
+
 def test_fewer_replicas_and_mps() -> None:
     found = effects(EKS, pool(0, sharing={"mode": "time-slicing", "replicas": 2}))
     assert "from 32 to 16 slices" in found[-1].what
