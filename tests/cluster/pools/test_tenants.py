@@ -42,6 +42,37 @@ def test_quota_refuses_and_taints_hold(gpupool: CommandLine, cluster: Any) -> No
     )
 
 
+def test_pools_and_quotas_grow_together(gpupool: CommandLine, cluster: Any) -> None:
+    """A preview is tried by the server, whose policies still judge by the pools of before."""
+    gpupool.up()
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "typed-by-hand", "namespace": "team-vision"},
+        "spec": {"hard": {"requests.nvidia.com/gpu": "5000"}},
+    }
+
+    def refused() -> bool:
+        path = "/api/v1/namespaces/team-vision/resourcequotas"
+        try:
+            cluster.api.request("POST", path, {"dryRun": "All"}, foreign)
+        except ApiError as error:
+            return "all pools together have" in str(error)
+        return False
+
+    cluster.wait("policies are in force", refused, 120)
+
+    def grow(data: dict[str, Any]) -> None:
+        pool = next(pool for pool in data["pools"] if pool["name"] == "training")
+        pool["nodes"]["max"] = 100
+        data["tenants"][0]["pools"]["training"] = {"gpus": 400}
+
+    gpupool.change(grow)
+    wanted = {("NodePool", "training"), ("ResourceQuota", "gpupool"), ("ConfigMap", "gpupool-pools")}
+    assert gpupool.touched(gpupool.json("preview")) == wanted
+    assert gpupool.touched(gpupool.up()) == wanted
+
+
 def used(kube: Any, namespace: str, resource: str) -> Any:
     """How much of a resource the namespace's quota counts as used; None as long as nothing is counted."""
     status = kube.get("v1", "ResourceQuota", "gpupool", namespace).get("status", {})
