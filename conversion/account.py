@@ -16,6 +16,7 @@ from typing import Any
 from conversion.documents import Document
 from conversion.implied import implied
 from conversion.leftovers import KINDS, Kind, Leftover, shown
+from conversion.values import as_text, as_whole, leaves, same, value_at, walk
 from gpupool.yaml_scalars import Unclear
 from gpupool.yaml_source import Loc, path_text
 
@@ -44,6 +45,8 @@ class _Page:
 
     document: Document
     marks: dict[Loc, _Mark | None] = field(default_factory=dict)
+    empty: set[Loc] = field(default_factory=set)
+    """Leaves that say nothing, and so keep no part from being listed as a whole."""
 
 
 class Account:
@@ -53,10 +56,13 @@ class Account:
         self._pages = [_Page(document) for document in documents]
         self._notes: list[Leftover] = []
         for page in self._pages:
-            page.marks = dict.fromkeys(_leaves(page.document.data, ()))
-            for leaf in page.marks:
-                if _is_empty(page, leaf):
-                    page.marks[leaf] = _CLUSTER  # to Kubernetes as good as a field that is not there
+            is_object = bool(page.document.kind)
+            for leaf, value in walk(page.document.data, ()):
+                # To Kubernetes as good as a field that is not there.
+                empty = value is None or (is_object and value in ({}, []))
+                page.marks[leaf] = _CLUSTER if empty else None
+                if empty:
+                    page.empty.add(leaf)
 
     @property
     def parts(self) -> list[Part]:
@@ -68,7 +74,7 @@ class Account:
     def mark(self, page: int, loc: Loc, mark: _Mark) -> None:
         """Mark all leaves at and below `loc`; the last mark holds."""
         marks = self._pages[page].marks
-        for leaf in _leaves(_value(self._pages[page].document.data, loc), loc):
+        for leaf in leaves(value_at(self._pages[page].document.data, loc), loc):
             marks[leaf] = mark
 
     def unmarked(self, part: Part) -> Iterator[tuple[tuple[str, ...], Part]]:
@@ -82,19 +88,19 @@ class Account:
     def leave(self, part: Part, why: str) -> None:
         """List what below `part` bears no mark yet, with one reason."""
         marks, entry = self._pages[part.page].marks, _Entry("left", why, "", part.loc)
-        for leaf in _leaves(part.value, part.loc):
+        for leaf in leaves(part.value, part.loc):
             if marks[leaf] is None:
                 marks[leaf] = entry
 
     def is_unmarked(self, part: Part) -> bool:
         """Whether no leaf of `part` bears a mark."""
         marks = self._pages[part.page].marks
-        return all(marks[leaf] is None for leaf in _leaves(part.value, part.loc))
+        return all(marks[leaf] is None for leaf in leaves(part.value, part.loc))
 
     def keep(self, part: Part) -> None:
         """Mark what below `part` bears no mark yet as the cluster's own."""
         marks = self._pages[part.page].marks
-        for leaf in _leaves(part.value, part.loc):
+        for leaf in leaves(part.value, part.loc):
             if marks[leaf] is None:
                 marks[leaf] = _CLUSTER
 
@@ -133,7 +139,7 @@ class Part:
 
     def at(self, *path: str | int) -> Part | None:
         """The part at `path` below this one; None where there is none. A null is no part."""
-        value = _value(self.value, path)
+        value = value_at(self.value, path)
         return (
             None if value is None else Part(self.account, self.page, self.document, (*self.loc, *path), value)
         )
@@ -245,60 +251,6 @@ class Part:
         return True
 
 
-def as_text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def as_whole(value: Any) -> int | None:
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 12:
-        return int(value)
-    ours = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12
-    return value if ours else None
-
-
-def is_clear(value: Any) -> bool:
-    """Whether all readers of YAML read the value alike."""
-    if isinstance(value, dict | list):
-        return all(map(is_clear, value.values() if isinstance(value, dict) else value))
-    return not isinstance(value, Unclear)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same to a reader of YAML; 1 is not true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
-
-
-def _leaves(value: Any, loc: Loc) -> Iterator[Loc]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, (*loc, key))
-    elif isinstance(value, list) and value:
-        for index, inner in enumerate(value):
-            yield from _leaves(inner, (*loc, index))
-    else:
-        yield loc
-
-
-def _value(data: Any, loc: Sequence[str | int]) -> Any:
-    for part in loc:
-        if isinstance(data, dict) and isinstance(part, str):
-            data = data.get(part)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            return None
-    return data
-
-
-def _is_empty(page: _Page, leaf: Loc) -> bool:
-    value = _value(page.document.data, leaf)
-    return value is None or bool(page.document.kind and value in ({}, []))
-
-
 def _reason(loc: Loc, value: Any) -> tuple[str, str]:
     """Why a field that nobody has read is left, and what to do: by its name, where that is known."""
     if isinstance(value, Unclear):
@@ -310,11 +262,9 @@ def _reason(loc: Loc, value: Any) -> tuple[str, str]:
 def _listed(page: _Page) -> Iterator[Leftover]:
     """One entry for each largest part whose leaves all have the same reason, or all have none."""
     marks = page.marks
-    # What says nothing keeps no part from being listed as a whole.
-    empty = {leaf for leaf, mark in marks.items() if mark == _CLUSTER and _is_empty(page, leaf)}
 
     def listed(value: Any, loc: Loc) -> Iterator[tuple[Loc, _Entry]]:
-        found = {marks[leaf] for leaf in _leaves(value, loc) if leaf not in empty}
+        found = {marks[leaf] for leaf in leaves(value, loc) if leaf not in page.empty}
         reason = found.pop() if len(found) == 1 else _USED
         if reason is None:
             why, advice = _reason(loc, value)
@@ -328,7 +278,7 @@ def _listed(page: _Page) -> Iterator[Leftover]:
 
     for loc, entry in listed(page.document.data, ()):
         line, column = page.document.place(loc)
-        value = shown(_value(page.document.data, loc)) if loc else ""
+        value = shown(value_at(page.document.data, loc)) if loc else ""
         yield Leftover(
             entry.kind,
             page.document.file,

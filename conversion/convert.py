@@ -85,11 +85,12 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         (index, loc, inner) for index, document in enumerate(documents) for loc, inner in embedded(document)
     ]
     account = Account([*documents, *(inner for _, _, inner in held)])
+    parts = account.parts
     for index, loc, _ in held:
-        if written := account.parts[index].at(*loc):
+        if written := parts[index].at(*loc):
             written.used()
     given = _Input()
-    for part in account.parts:
+    for part in parts:
         surroundings.account_for(part)
         _sort(part, given)
     for part in given.policies:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from conversion.account import Part, is_clear
+from conversion.account import Part
 from conversion.draft import Draft
 from conversion.spec_words import fits
+from conversion.values import is_clear
 
 _NAMES: tuple[tuple[str, ...], ...] = (("settings", "clusterName"), ("settings", "aws", "clusterName"))
 _QUEUES: tuple[tuple[str, ...], ...] = (

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from conversion.account import Part, as_text, as_whole
+from conversion.account import Part
 from conversion.karpenter_fields import OLD_LABELS
+from conversion.values import as_text, as_whole
 from gpupool.catalog import GpuModel, InstanceType, load_catalog
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from conversion.account import Part, is_clear
+from conversion.account import Part
 from conversion.device_plugin import PluginConfig
 from conversion.draft import Draft
 from conversion.implied import implied
@@ -19,6 +19,7 @@ from conversion.mig_parted import MigConfig
 from conversion.node_labels import toleration_of
 from conversion.sharing import Sharings
 from conversion.spec_words import fits
+from conversion.values import is_clear
 from gpupool.catalog import load_catalog
 from gpupool.operator_releases import load_operator_releases
 from gpupool.plan import POOL_LABEL

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conversion import node_labels
-from conversion.account import Part, as_whole
+from conversion.account import Part
 from conversion.cluster_objects import ClusterObjects
 from conversion.draft import Draft, DraftPool
 from conversion.node_labels import MIG_LABEL, PLUGIN_LABEL
 from conversion.sharing import Sharings
+from conversion.values import as_whole
 from gpupool.catalog import GpuModel, load_catalog
 from gpupool.plan import POOL_LABEL
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conversion import sharing as sharings
-from conversion.account import Part, as_whole
+from conversion.account import Part
 from conversion.cluster_objects import TENANT_LABEL, ClusterObjects, ours
 from conversion.draft import Draft, DraftPool
 from conversion.quantities import quantity
 from conversion.spec_words import fits
+from conversion.values import as_whole
 from gpupool.catalog import load_catalog
 from gpupool.checks.names import RESERVED
 from gpupool.checks.priorities import LEVELS

@@ -141,11 +141,16 @@ def _wanted(thing: Object, named: set[str]) -> bool:
 
 
 def _trimmed(thing: Object) -> Object:
-    """The object without the server's record of who set what, but for nodes whose labels are ours."""
-    metadata = thing["metadata"]
-    if thing["kind"] == "Node" and _OWN_TAINTS in (metadata.get("annotations") or {}):
-        return thing
-    return {**thing, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+    """The object without the server's record of who set what, but for nodes whose labels are ours, and a node
+    without its long status."""
+    metadata = dict(thing["metadata"])
+    if thing["kind"] != "Node":
+        metadata.pop("managedFields", None)
+        return {**thing, "metadata": metadata}
+    if _OWN_TAINTS not in (metadata.get("annotations") or {}):
+        metadata.pop("managedFields", None)
+    status = {"capacity": (thing.get("status") or {}).get("capacity") or {}}
+    return {**thing, "metadata": metadata, "status": status}
 
 
 def _name(thing: Mapping[str, Any]) -> str:
