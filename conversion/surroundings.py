@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from conversion.account import Account, Part
-from conversion.cluster_objects import ClusterObjects
+from conversion.cluster_objects import ClusterObjects, ours
 from conversion.draft import Choices, Draft
 from conversion.karpenter_pools import Fleet
 from conversion.leftovers import Leftover
@@ -104,14 +104,25 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
         role = draft.karpenter["nodeRole"]
         why = f"no input names the nodes' IAM role: {role} was written, as Karpenter's guide has it"
         say("assumed", "karpenter.nodeRole", why, "correct it")
+    _controller(draft, fleets, say)
+
+
+def _controller(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
+    """Who runs Karpenter itself: no object tells, but pools of somebody else's in a cluster do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
-        say(
-            "assumed",
-            "karpenter.install",
-            why,
-            "remove the old release and its objects when the pools have moved",
-        )
+        advice = "remove the old release and its objects when the pools have moved"
+    elif any(ours(fleet.part) for fleet in fleets):
+        why, advice = "who installs Karpenter is in no object", "write install: false where others do"
+    elif any(fleet.part.document.source is None for fleet in fleets):
+        draft.karpenter["install"] = False
+        why = "its pools are not gpupool's, so somebody else runs Karpenter: false was written"
+        advice = "switch its feature gate NodeOverlay on"
+    else:
+        why = "gpupool installs Karpenter 1.14"
+        advice = "write install: false where it runs already, and switch its feature gate NodeOverlay on"
+    if fleets:
+        say("assumed", "karpenter.install", why, advice)
 
 
 class _Say:
