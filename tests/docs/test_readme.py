@@ -40,11 +40,14 @@ def matches(expected: str, printed: str) -> bool:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the files that the commands name, and a control plane folder of its own."""
+    """A repository with the files that the commands name, and a control plane folder of its own."""
     folder = tmp_path_factory.mktemp("readme")
     shutil.copytree(ROOT / "environments", folder / "environments")
     wrong = Path("tests/golden/wrong_environments")
     shutil.copytree(ROOT / wrong, folder / wrong)
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test@example.org"]
+    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "before"]):
+        subprocess.run([*git, *step], cwd=folder, check=True)
     yield folder
     ControlPlane(folder / "local").down()
 
