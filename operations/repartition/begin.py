@@ -53,6 +53,11 @@ def journal_for(
         target=target(bundle, pool),
         hold=hold,
         old=old,
+        new={node.name: wanted(pool, node.machine) for node in nodes},
+        after={
+            "plugin": new.plugin[pool.name],
+            "layouts": {pool.mig_config: (new.layouts or {})[pool.mig_config]} if pool.mig_config else None,
+        },
         before=before,
     )
 
@@ -71,7 +76,7 @@ def task_for(journal: Journal, pool: Pool, nodes: Sequence[Node], order: Sequenc
     unknown = Shape(plugin, mig, {})
     names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
     return Task(
-        new={node.name: wanted(pool, node.machine) for node in nodes},
+        new={node.name: journal.new.get(node.name, wanted(pool, node.machine)) for node in nodes},
         old={node.name: journal.old.get(node.name, unknown) for node in nodes},
         order=names,
         backwards=journal.backwards,

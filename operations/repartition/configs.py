@@ -123,6 +123,11 @@ def _layouts(data: Mapping[str, str]) -> dict[str, Any]:
     return dict(value.get("mig-configs") or {})
 
 
+def of_new(after: Mapping[str, Any], pool: str) -> Configs:
+    """What the labels of a journal's new shape mean, and nothing else."""
+    return Configs({pool: after["plugin"]}, after["layouts"])
+
+
 def of_journal(before: Mapping[str, Any]) -> Configs:
     """What the operands were given when the change began."""
     mig = before["mig"]

@@ -59,6 +59,10 @@ class Journal:
     """The plugin's settings change under one key, so nodes are held back under a key of their own."""
     old: Mapping[str, Shape]
     """Node -> what it was."""
+    new: Mapping[str, Shape]
+    """Node -> what it is to become. Kept, because the file may say something else by now."""
+    after: Mapping[str, Any] = field(default_factory=dict)
+    """What the new shape's labels mean: `plugin` (settings, as text), `layouts` (name -> layout, or None)."""
     before: Mapping[str, Any] = field(default_factory=dict)
     """Settings as they were: `plugin` and `mig` (name and data of a ConfigMap), `karpenter`."""
     backwards: bool = False
@@ -67,15 +71,20 @@ class Journal:
 
     def as_text(self) -> str:
         value = {name: getattr(self, name) for name in _PLAIN}
-        return json.dumps({**value, "old": {name: shape.as_dict() for name, shape in self.old.items()}})
+        shapes = {name: getattr(self, name) for name in _SHAPES}
+        return json.dumps(
+            value | {key: {name: shape.as_dict() for name, shape in of.items()} for key, of in shapes.items()}
+        )
 
     @classmethod
     def from_text(cls, text: str) -> Journal:
         """The inverse of `as_text`. Raises GpupoolError for a journal that somebody has damaged."""
         try:
             value = json.loads(text)
-            old = {name: Shape.from_dict(shape) for name, shape in value["old"].items()}
-            return cls(**{name: value[name] for name in _PLAIN}, old=old)
+            old, new = (
+                {name: Shape.from_dict(shape) for name, shape in value[key].items()} for key in _SHAPES
+            )
+            return cls(**{name: value[name] for name in _PLAIN}, old=old, new=new)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GpupoolError(
                 f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so nobody knows what the "
@@ -83,7 +92,8 @@ class Journal:
             ) from error
 
 
-_PLAIN = ("environment", "pool", "started", "target", "hold", "before", "backwards", "phase")
+_PLAIN = ("environment", "pool", "started", "target", "hold", "after", "before", "backwards", "phase")
+_SHAPES = ("old", "new")
 
 
 def read(api: KubeApi) -> Journal | None:

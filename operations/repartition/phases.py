@@ -31,7 +31,8 @@ def prepare(api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, nodes: P
             if was is not None and node.plugin == pool.name and was.plugin != pool.name:
                 nodes.relabel(node.name, Shape(was.plugin, node.mig, {}))
     tell("telling the operator the new shape beside the old one")
-    both = live.both(configs.of_bundle(bundle), pool.name, journal.hold)
+    # By the journal and not by the file: that may say something else by now, and nodes wear these labels.
+    both = live.both(configs.of_new(journal.after, pool.name), pool.name, journal.hold)
     configs.point(api, bundle, both, temporary=True)
     if pool.capacities:
         tell("holding Karpenter off")

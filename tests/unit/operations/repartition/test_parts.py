@@ -189,9 +189,7 @@ def test_whose_lock_is_taken_over(holder: str, age: int, dead: bool) -> None:
 
 
 def test_a_journal_comes_back_and_a_damaged_one_does_not() -> None:
-    journal = Journal(
-        "prod", "a", "now", "digest", True, {"n0": SHAPE}, {"plugin": {"name": "x", "data": {}}}
-    )
+    journal = Journal("prod", "a", "now", "digest", True, {"n0": SHAPE}, {"n0": SHAPE}, {"plugin": "x"})
     assert Journal.from_text(journal.as_text()) == journal
     with pytest.raises(GpupoolError, match=r"is damaged .* gpupool assert"):
         Journal.from_text('{"pool": "a"}')
