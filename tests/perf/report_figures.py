@@ -1,5 +1,4 @@
-"""Figures of `gpupool report`: the whole command over five environments of 200 objects each, in a repository.
-"""
+"""Figures of `gpupool report`: the whole command over five environments of 200 objects each, under Git."""
 
 from __future__ import annotations
 
