@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from generators import generate
 from generators.manifest import Bundle
-from gpupool.findings import GpupoolError
+from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan import Plan, Pool
 from infra.kube_api import KubeApi
 from operations.repartition import begin, journal, order, phases, windows
@@ -101,12 +101,12 @@ def begun(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
 
 
 def pool_of(plan: Plan, name: str) -> Pool:
-    """The pool of that name. Raises GpupoolError naming those that there are."""
+    """The pool of that name. Raises UsageError naming those that there are."""
     for pool in plan.pools:
         if pool.name == name:
             return pool
     there = ", ".join(pool.name for pool in plan.pools) or "none"
-    raise GpupoolError(f"{plan.environment} has no pool {name!r}; there are: {there}")
+    raise UsageError(f"{plan.environment} has no pool {name!r}; there are: {there}")
 
 
 class _Run:

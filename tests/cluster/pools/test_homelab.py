@@ -83,7 +83,7 @@ def test_what_repartition_has_changed_is_given_back_all_the_same(homelab: Comman
     def offers(count: str) -> bool:
         return bool(cluster.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == count)
 
-    cluster.wait("four slices", lambda: offers("4"), 30)
+    cluster.wait("four slices", lambda: offers("4"))
     homelab.change(lambda data: data["pools"][0]["sharing"].update(replicas=2))
     homelab.change(lambda data: data["tenants"][0]["pools"].update(desk={"slices": 2}))
     underway = {"environment": "homelab", "pool": "desk"}

@@ -24,6 +24,7 @@ from operations.repartition.result import Result
 from operations.repartition.run import Options, Pace, repartition
 from operations.repartition.shapes import MARK, MIG_LABEL, PLUGIN_LABEL
 from tests.cluster.conftest import pod
+from tests.cluster.kube import PATIENCE_SECONDS
 from tests.cluster.operator_policy import hand_made_policy
 
 Object = dict[str, Any]
@@ -171,9 +172,9 @@ class Lab:
         )
         thread.start()
         try:
-            self.kube.wait(f"it says {said}", heard.is_set, 60)
+            self.kube.wait(f"it says {said}", heard.is_set)
             yield api, results
-            thread.join(60)
+            thread.join(PATIENCE_SECONDS)
             assert results, "it does not come to an end"
         finally:
             api.dies_after = 0
@@ -208,7 +209,7 @@ class Lab:
             "terminationGracePeriodSeconds": 60,
         }
         self.kube.api.create(body)
-        self.kube.wait(f"{name} runs", lambda: name in self.running(), 30)
+        self.kube.wait(f"{name} runs", lambda: name in self.running())
 
     def running(self) -> list[str]:
         return [one["metadata"]["name"] for one in self.kube.running()]
@@ -226,7 +227,7 @@ class Lab:
         """Wait until the operator has done all that it can be seen to have to do."""
         for pool in self.plan.pools:
             wanted = {name: count for name, count in pool.slices_per_node.items() if count}
-            self.kube.wait(f"the slices of {pool.name}", lambda p=pool, w=wanted: self._offers(p.name, w), 60)
+            self.kube.wait(f"the slices of {pool.name}", lambda p=pool, w=wanted: self._offers(p.name, w))
 
     def _offers(self, pool: str, wanted: dict[str, int]) -> bool:
         found = {name: row[2] for name, row in self.shapes(pool).items()}

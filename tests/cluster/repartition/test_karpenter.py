@@ -49,8 +49,8 @@ def two_nodes(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iter
     pool = commands.plan.pool("parted")
     with cluster.at_once():
         make_pods(cluster, pool, ["nvidia.com/mig-3g.40gb"] * 9)
-    cluster.wait("nine pods on two nodes", lambda: running_on(cluster, pool, 9), 120)
-    cluster.wait("two nodes", lambda: offered(cluster) == [MIXED, MIXED], 60)
+    cluster.wait("nine pods on two nodes", lambda: running_on(cluster, pool, 9))
+    cluster.wait("two nodes", lambda: offered(cluster) == [MIXED, MIXED])
     last_good.record(cluster.api, commands.plan, commands.file.read_text(), datetime.now(UTC))
     yield commands
     commands.run("destroy", "--yes")

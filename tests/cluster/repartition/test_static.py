@@ -83,7 +83,7 @@ def test_modes_come_and_go_cleanly(lab: Lab) -> None:
             ]
             return not [key for key in stale if key.endswith(".count")]
 
-        lab.kube.wait("labels that fit", told, 30)
+        lab.kube.wait("labels that fit", told)
         plugin, mig, slices, cordoned, mark = lab.shapes(name)["other"]
         assert (plugin, slices, cordoned, mark) == (name, offered, False, None)
         # Without a layout of ours the operator may name its own default.

@@ -1,0 +1,54 @@
+"""What `repartition` and `rollback` refuse before they look at any cluster, and how they print."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.app import app
+from cli.repartition import _show
+from gpupool.findings import UsageError
+from operations.repartition.order import Estimate, NodeEstimate
+from operations.repartition.result import NodeRow, Result, Status
+
+run = CliRunner()
+
+
+@pytest.mark.parametrize("time", ["ten", "0m", "10", "-5m", "1h30m"])
+def test_a_time_that_is_none(time: str) -> None:
+    done = run.invoke(app, ["repartition", "prod", "inference-h100", "--timeout", time])
+    assert isinstance(done.exception, UsageError)
+    assert f"--timeout {time}: a time such as 90s, 15m or 1h is expected" in str(done.exception)
+
+
+def test_a_pool_that_is_none() -> None:
+    done = run.invoke(app, ["repartition", "prod", "nobody"])
+    assert isinstance(done.exception, UsageError)
+    assert "prod has no pool 'nobody'; there are: " in str(done.exception)
+
+
+def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (NodeEstimate("a", 1, 0, 0.0, 300.0), NodeEstimate("b", 2, 3, None, 300.0))
+    estimate = Estimate(rows, 600.0, open_end=True)
+    _show(Result("prod", "pool", Status.planned, (), ("maintenance window: ...",), estimate))
+    assert capsys.readouterr().out.splitlines() == [
+        "BATCH  NODE  JOBS  WAIT         CHANGE",
+        "    1  a        0  0 s          5 min",
+        "    2  b        3  no deadline  5 min",
+        "",
+        "expected: at least 10 min (the operator's share is assumed)",
+        "prod pool: planned",
+        "note: maintenance window: ...",
+    ]
+
+
+def test_an_end_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (NodeRow("a", "2 mig-3g.40gb", "new"), NodeRow("b", "nothing", "old, cordoned; it offers nothing"))
+    _show(Result("prod", "pool", Status.stopped, rows, ("go on: ...",)))
+    assert capsys.readouterr().out.splitlines() == [
+        "NODE  OFFERS         STATE",
+        "a     2 mig-3g.40gb  new",
+        "b     nothing        old, cordoned; it offers nothing",
+        "prod pool: stopped",
+        "note: go on: ...",
+    ]
