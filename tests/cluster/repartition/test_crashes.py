@@ -7,9 +7,17 @@ and plugin settings. What may never happen is checked by the client before and a
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from typing import Any
 
+import pytest
+
 from infra import under_way
+from infra.local.control_plane import ControlPlane
 from operations.repartition.result import Status
 from tests.cluster.repartition.conftest import LARGE, Lab
 
@@ -59,3 +67,27 @@ def test_every_write_may_be_the_last(lab: Lab) -> None:
     assert len(met) > PLAIN_WRITES, met
     assert lab.shapes("desk") == other
     assert lab.running() == ["neighbour"], "jobs of other pools never notice"
+
+
+def test_a_process_that_is_killed_is_followed_by_another(
+    lab: Lab, control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real command, killed while a node waits for its job; the lock of the dead is not in the way."""
+    monkeypatch.setenv("KUBECONFIG", str(control_plane.kubeconfig))
+    for node in ("node-0", "node-1", "node-2"):
+        lab.job(f"on-{node}", node, "nvidia.com/mig-3g.40gb")
+    lab.share(0, **SHARED)
+    command = [sys.executable, "-m", "cli.main", "repartition", str(lab.file), "parted", "--format", "json"]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        lab.kube.wait("a node is begun", lambda: any(shape[4] for shape in lab.shapes().values()))
+    finally:
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+    assert [shape[3] for shape in lab.shapes().values()].count(True) == 1
+    assert len(lab.running()) == 3
+    again = subprocess.run([*command, "--evict"], capture_output=True, text=True, timeout=300, check=False)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["status"] == "done"
+    assert set(map(str, offers(lab).values())) == {"{'nvidia.com/gpu': 3}"}
+    assert lab.clean()
