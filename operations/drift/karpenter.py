@@ -55,7 +55,9 @@ def _accepted(sight: Sight) -> Iterator[Drift]:
             continue
         told = found.get("message") or found.get("reason") or "Karpenter has not looked at it yet"
         since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
-        late = sight.since(since) >= limits.CONTROLLER or (manifest.kind == "NodeOverlay" and bool(found))
+        late = sight.since(since) >= limits.CONTROLLER or (
+            manifest.kind == "NodeOverlay" and found.get("status") == "False"
+        )
         yield Drift(
             layer="karpenter",
             kind="not-accepted",

@@ -40,6 +40,9 @@ def check(sight: Sight) -> Iterator[Drift]:
     lost_namespaces = {
         m.name for m in wanted if m.kind == "Namespace" and not sight.snapshot.find("v1", "Namespace", m.name)
     }
+    if not any(sight.snapshot.find(m.api_version, m.kind, m.name, m.namespace) for m in wanted):
+        yield _nothing(sight, wanted)
+        return
     lost_kinds: dict[tuple[str, str], list[Manifest]] = {}
     for manifest in wanted:
         kind = (manifest.api_version, manifest.kind)
@@ -56,6 +59,16 @@ def check(sight: Sight) -> Iterator[Drift]:
     for kind, manifests in lost_kinds.items():
         yield _unknown_kind(sight, kind, manifests)
     yield from _extra(sight, wanted)
+
+
+def _nothing(sight: Sight, wanted: list[Manifest]) -> Drift:
+    return Drift(
+        layer="objects",
+        kind="missing",
+        object=f"environment {sight.plan.environment}",
+        reason=f"none of its {len(wanted)} objects is there: it was never applied, or all was deleted",
+        repair=sight.apply(),
+    )
 
 
 def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:

@@ -59,7 +59,11 @@ def _explained(sight: Sight, pool: str) -> set[str]:
         or (manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE)
         or (manifest.kind in ("NodePool", "NodeOverlay") and manifest.labels.get(POOL_LABEL) == pool)
     }
-    return nodes | settings
+    policies = {
+        f"ClusterPolicy {row['metadata']['name']}"
+        for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")
+    }
+    return nodes | settings | policies
 
 
 def _journal(sight: Sight) -> Object | None:

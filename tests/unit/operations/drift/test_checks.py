@@ -267,3 +267,12 @@ def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
     assert found["Node node-1"][1] == "settling"
     # The other pool's node is not at rest because of it.
     assert found["Node node-0"][1] == "drift"
+
+
+def test_an_environment_that_was_never_applied_is_one_row() -> None:
+    cluster = Cluster()
+    cluster.objects = {}
+    (first, *others) = [drift for drift in cluster.look() if drift.kind == "missing"]
+    assert others == []
+    assert first.object == "environment trial"
+    assert first.repair == "gpupool up trial"
