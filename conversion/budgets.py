@@ -27,9 +27,7 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
     allowed: list[int] = []
     closed: list[Part] = []
     for budget in budgets:
-        reasons = (
-            {item.value for item in reasons_part.each()} if (reasons_part := budget.at("reasons")) else None
-        )
+        reasons = _reasons(budget)
         nodes = budget.at("nodes")
         count = _count(nodes.value, nodes_max) if nodes else None
         if count is None:
@@ -44,6 +42,12 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
             allowed.append(count)
             _all_at_once(budget, nodes, count, nodes_max)
     return (min(allowed) if allowed and min(allowed) > 0 else None), _window(closed)
+
+
+def _reasons(budget: Part) -> set[str] | None:
+    """What the budget is for; None where it is for everything."""
+    reasons = budget.at("reasons")
+    return None if reasons is None else {str(item.value) for item in reasons.each()}
 
 
 def _empty(budget: Part, nodes: object) -> None:

@@ -86,11 +86,7 @@ def read(part: Part) -> Fleet | None:
 def _has_gpus(selection: Selection, labels: dict[str, Part], limits: list[str], taints: Part | None) -> bool:
     if selection.refuses_gpus:
         return False
-    keys = (
-        {taint.value.get("key") for taint in taints.each() if isinstance(taint.value, dict)}
-        if taints
-        else set()
-    )
+    keys = [key.value for taint in taints.each() if (key := taint.at("key"))] if taints else []
     hints = any(name in labels for name in _GPU_LABELS) or "nvidia.com/gpu" in keys
     return selection.asks_for_gpus or hints or any(key.startswith("nvidia.com/") for key in limits)
 

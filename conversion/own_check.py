@@ -18,14 +18,19 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     for part in cluster.all("CronJob"):
         container = part.at("spec", "jobTemplate", "spec", "template", "spec", "containers", 0)
         image = container.at("image") if container else None
-        if not ours(part) or part.document.name != _NAME or container is None or image is None:
+        if (
+            not ours(part)
+            or part.document.name != _NAME
+            or container is None
+            or not isinstance(image and image.value, str)
+        ):
             part.of_cluster() if part.document.source is None else part.left("a workload, not a pool")
             continue
-        wanted: dict[str, Any] = {"image": image.value}
+        wanted: dict[str, Any] = {"image": image.value if image else ""}
         schedule = part.at("spec", "schedule")
-        if schedule is not None and schedule.value != _SCHEDULE:
+        if schedule is not None and isinstance(schedule.value, str) and schedule.value != _SCHEDULE:
             wanted["schedule"] = schedule.value
-        words = [word.value for word in command.each()] if (command := container.at("command")) else []
+        words = [str(word.value) for word in command.each()] if (command := container.at("command")) else []
         if _PUSH in words[:-1]:
             wanted["pushgateway"] = words[words.index(_PUSH) + 1]
         draft.monitoring["assertion"] = wanted

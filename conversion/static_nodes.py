@@ -96,7 +96,7 @@ def _taint_values(node: Part) -> list[Any]:
     taints = node.at("spec", "taints")
     rows = [part.value for part in taints.each() if isinstance(part.value, dict)] if taints else []
     lasting = [row for row in rows if not str(row.get("key")).startswith(node_labels.LIFECYCLE)]
-    return sorted((row.get("key"), row.get("value"), row.get("effect")) for row in lasting)
+    return sorted(repr([row.get(field) for field in ("key", "value", "effect")]) for row in lasting)
 
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
@@ -153,8 +153,8 @@ def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
         for row in managed.each() if managed else ():
             data = row.value if isinstance(row.value, dict) else {}
             if data.get("manager") == "gpupool" and data.get("operation") == "Apply":
-                fields = data.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
-                applied |= {key.removeprefix("f:") for key in fields}
+                fields = row.at("fieldsV1", "f:metadata", "f:labels")
+                applied |= {key.removeprefix("f:") for key, _ in fields.items()} if fields else set()
         own = {
             key: value
             for key, value in _labels(node).items()

@@ -203,13 +203,13 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     for binding in cluster.in_namespace("RoleBinding", namespace):
         if ours(binding):
             subjects = binding.at("subjects")
-            rows = [row.value for row in subjects.each()] if subjects else []
+            rows = list(subjects.each()) if subjects else []
             if binding.document.name == "gpupool-tenant":
-                access["oidcGroups"] = [row["name"] for row in rows if row.get("kind") == "Group"]
+                access["oidcGroups"] = [_word(row, "name") for row in rows if _word(row, "kind") == "Group"]
                 access["serviceAccounts"] = [
-                    f"{row.get('namespace')}/{row['name']}"
+                    f"{_word(row, 'namespace')}/{_word(row, 'name')}"
                     for row in rows
-                    if row.get("kind") == "ServiceAccount"
+                    if _word(row, "kind") == "ServiceAccount"
                 ]
             binding.derived()
     for policy in cluster.in_namespace("NetworkPolicy", namespace):
@@ -229,6 +229,11 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
             policy.derived()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
+
+
+def _word(row: Part, field: str) -> str:
+    found = row.at(field)
+    return found.value if found and isinstance(found.value, str) else ""
 
 
 def warm(cluster: ClusterObjects, draft: Draft) -> None:

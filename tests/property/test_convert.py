@@ -4,6 +4,7 @@ unsaid, and no input is a crash."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from generators.emit import yaml_text
 from gpupool.load import check_shape
 from gpupool.plan import Plan, Pool
 from gpupool.policy_files import policy_files, policy_names
-from gpupool.resolve import resolve
+from gpupool.resolve import read_plan, resolve
 from gpupool.yaml_source import parse_source, path_text
 from tests.environment_strategies import Data, environments, plan_of
 
@@ -204,6 +205,16 @@ def test_a_changed_value_is_listed_or_changes_the_file(case: str) -> None:
             )
 
 
+@cache
+def shipped(name: str) -> tuple[Document, ...]:
+    return tuple(parse_documents("input.yaml", generated(read_plan(name)).encode())[0])
+
+
+def objects_of(name: str) -> list[Document]:
+    """Everything that a shipped environment amounts to, as a cluster shows it."""
+    return [replace(document, source=None) for document in shipped(name)]
+
+
 words = st.sampled_from(
     ("v1", "", "all", "Never", "10m", "-1", "In", "1e400", "nvidia.com/gpu", "a" * 300, "p5.48xlarge")
 )
@@ -221,7 +232,8 @@ anything = st.recursive(
 @given(data=st.data())
 def test_no_value_anywhere_is_a_crash(data: st.DataObject) -> None:
     """Real inputs with up to four values replaced by anything: the answer is a file and a list."""
-    documents = read(data.draw(st.sampled_from(sorted(INPUTS))))
+    case = data.draw(st.sampled_from((*sorted(INPUTS), "local", "homelab", "prod")))
+    documents = read(case) if case in INPUTS else objects_of(case)
     for _ in range(data.draw(st.integers(1, 4))):
         index = data.draw(st.integers(0, len(documents) - 1))
         found = places(documents[index].data)
