@@ -62,11 +62,15 @@ def _pods(world: World, names: list[str]) -> None:
 
 
 def test_scaling_up_and_down_is_no_drift(world: World) -> None:
+    names = ["one", "two"]
     with looking(world) as told:
-        _pods(world, ["one", "two"])
-        world.kube.wait("two nodes serve", lambda: len(world.kube.running()) == 2, 90)
-        for name in ("one", "two"):
-            world.api.delete("v1", "Pod", name, "default", grace=0)
+        try:
+            with world.kube.at_once():
+                _pods(world, names)
+            world.kube.wait("two nodes serve", lambda: len(world.kube.running()) == 2, 90)
+        finally:
+            for name in names:
+                world.api.delete("v1", "Pod", name, "default", grace=0)
         world.kube.wait(
             "the nodes have gone", lambda: not world.kube.nodes("karpenter.sh/nodepool=batch"), 120
         )
