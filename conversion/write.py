@@ -171,7 +171,7 @@ def flow(value: Any) -> str:
 def scalar(value: Any) -> str:
     """A scalar that every reader of YAML reads alike."""
     if isinstance(value, str):
-        if _PLAIN.fullmatch(value) and plain_value(value) == value and isinstance(plain_value(value), str):
+        if _PLAIN.fullmatch(value) and isinstance(plain_value(value), str):
             return value
         quoted = json.dumps(value, ensure_ascii=True)
         return _joined(quoted)

@@ -96,3 +96,7 @@ def test_a_quota_is_spread_whole_and_to_everybody(room: list[int], data: st.Data
     shares = _spread(total, takers, 1)
     assert sum(shares.values()) == total
     assert all(1 <= share <= takers[name] for name, share in shares.items())
+
+
+def test_the_strictest_of_several_budgets_holds() -> None:
+    assert read([{"nodes": "3"}, {"nodes": "1"}, {"nodes": "2"}]) == (1, None)

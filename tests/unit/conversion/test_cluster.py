@@ -120,3 +120,14 @@ def test_priorities_keep_their_order_and_their_levels_fall() -> None:
     assert [(row["name"], row["value"]) for row in data["priorities"]] == [("top", 50), ("low", 5)]
     assert data["priorities"][1] == {"name": "low", "value": 5, "level": "low"}
     assert any(entry.object == "PriorityClass same" for entry in result.leftovers)
+
+
+def test_the_operator_says_which_config_map_is_meant() -> None:
+    def shared(name: str, replicas: int) -> dict[str, Any]:
+        resources = [{"name": "nvidia.com/gpu", "replicas": replicas}]
+        text = yaml.safe_dump({"version": "v1", "sharing": {"timeSlicing": {"resources": resources}}})
+        return thing("ConfigMap", name, namespace="gpu-operator", data={"any": text})
+
+    pointed = policy(devicePlugin={"config": {"name": "first", "default": "any"}})
+    data, _ = imported(shared("first", 2), shared("second", 3), pointed, node("a", "NVIDIA-L4"))
+    assert data["pools"][0]["sharing"] == {"mode": "time-slicing", "replicas": 2}
