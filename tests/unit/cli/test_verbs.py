@@ -48,7 +48,11 @@ def test_a_typing_error_is_wrong_use_with_a_suggestion() -> None:
 @pytest.mark.parametrize("verb", ["mig --help", "policy check --help", "render --help"])
 def test_a_verb_imports_nothing_of_the_others(verb: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LISTING, *verb.split()], capture_output=True, text=True, timeout=300, check=True
+        [sys.executable, "-c", LISTING, *verb.split()],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
     )
     loaded = set(done.stdout.splitlines()[-1].split())
     assert VERBS[verb.split()[0]] in loaded
