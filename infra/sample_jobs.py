@@ -24,7 +24,7 @@ _RUNS = "24h"
 """How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
 _DEADLINE_S = 25 * 3600
 """When one ends on a cluster whose pods do not end by themselves."""
-_TIMEOUT_S = 120.0
+_TIMEOUT_S = 300.0
 _POLL_S = 0.5
 
 
@@ -54,7 +54,7 @@ class PoolState:
 
 
 def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolState]:
-    """Apply one job per pool, wait until each pod runs or two minutes have passed, and say what is there.
+    """Apply one job per pool, wait until each pod runs or five minutes have passed, and say what is there.
 
     Raises GpupoolError where the environment was not applied to the cluster.
     """

@@ -55,7 +55,7 @@ def test_no_answer_is_a_failure_with_advice(world: World, tmp_path: Path) -> Non
         env={**os.environ, "GPUPOOL_LOCAL_DIR": str(tmp_path / "nothing")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 1
@@ -85,7 +85,7 @@ def test_watching_tells_what_changes_until_it_is_stopped(world: World, command: 
         finally:
             world.label(world.node("notebooks"), "workload-type", "notebooks")
             watching.send_signal(signal.SIGINT)
-            code = watching.wait(timeout=60)
+            code = watching.wait(timeout=300)
             reader.join()
         assert code == 130
         assert watching.stderr is not None

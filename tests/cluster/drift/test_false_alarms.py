@@ -33,7 +33,7 @@ def looking(world: World) -> Iterator[list[Drift]]:
     thread.start()
     try:
         yield told
-        assert looks.acquire(timeout=60)
+        assert looks.acquire(timeout=300)
     finally:
         stop.set()
         thread.join()

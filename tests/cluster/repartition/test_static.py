@@ -165,7 +165,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
 def test_a_node_that_comes_up_in_neither_shape_stays_out(lab: Lab) -> None:
     fail(lab, "node-0", "plugin")
     lab.share(0, mode="mig", layout=SMALL)
-    result = lab.repartition(timeout=2.0)
+    result = lab.repartition(timeout=8.0)
     assert result.status is Status.stopped
     assert lab.shapes()["node-0"][2:4] == ({}, True), "nobody may be sent there"
     assert "came up in neither shape and stay cordoned: node-0" in result.notes[0]

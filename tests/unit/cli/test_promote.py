@@ -69,7 +69,7 @@ class Project:
     def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [str(GPUPOOL), "promote", *arguments],
-            cwd=self.folder, capture_output=True, text=True, timeout=120, check=False,
+            cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
         assert "Traceback" not in done.stderr
         assert done.returncode == code, done.stdout + done.stderr
