@@ -118,7 +118,7 @@ def try_pools(
 ) -> None:
     """Run a job on one slice of every pool, and show what the pools then have.
 
-    Exits with 1 when a pod does not run within two minutes.
+    Exits with 1 when a pod does not run within five minutes.
 
     Example: gpupool local try
     """
