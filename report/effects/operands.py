@@ -17,6 +17,7 @@ from generators.mig_parted import config_map_name as mig_config
 from gpupool.operator_releases import load_operator_releases, version_key
 from gpupool.plan import GpuOperator, Plan, Pool
 from gpupool.sharing import Mps
+from report.effects import mps_daemons
 from report.effects.effect import effect, stay
 from report.model import NodeEffect, PodFate
 from report.side import Side
@@ -34,7 +35,9 @@ def effects(before: Side | None, after: Side | None, replaced: frozenset[str]) -
     old, new = before.plan, after.plan
     yield from _operator(old, new)
     yield from _configurations(old, new)
-    yield from _sharing(old, new, replaced)
+    reshared = list(_sharing(old, new, replaced))
+    yield from reshared
+    yield from mps_daemons.effects(old, new, frozenset(each.pool for each in reshared))
     yield from _karpenter(old, new)
 
 
@@ -72,8 +75,14 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     elif was.version != now.version:
         yield _everywhere(
             f"gpuOperator.version goes from {was.version} to {now.version}",
-            "the operator's pods restart on every GPU node, one node after the other; running pods stay, new "
-            "ones wait until the node's device plugin is back",
+            _daemonsets(old, new),
+            "kept",
+            old,
+        )
+    elif operand_tolerations(old) != operand_tolerations(new):
+        yield _everywhere(
+            "the pools' taints change what the operator's pods must tolerate",
+            _daemonsets(old, new),
             "kept",
             old,
         )
@@ -86,6 +95,13 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             old,
             certain=False,
         )
+
+
+def _daemonsets(old: Plan, new: Plan) -> str:
+    return (
+        "the operator's pods restart on every GPU node, one node after the other; running pods stay"
+        f"{mps_daemons.but_for_mps(old, new)}, new ones wait until the node's device plugin is back"
+    )
 
 
 def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
@@ -206,7 +222,8 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         yield _everywhere(
             "the device plugin's configuration changes",
             "the device plugin restarts on every GPU node, one after the other; running pods keep their "
-            "GPUs, a node takes no new ones for the seconds until it is back",
+            f"GPUs{mps_daemons.but_for_mps(old, new)}, a node takes no new ones for the seconds "
+            "until it is back",
             "kept",
             old,
         )
@@ -240,7 +257,7 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
     if fewer:
         what += "; pods beyond the new number run on, and the node takes none until so many have ended"
     if isinstance(old.sharing, Mps):
-        what += "; the MPS server restarts, and pods that compute through it fail with a CUDA error"
+        what += "; the MPS daemon may restart, and pods that compute through it may fail with a CUDA error"
     elif served:
         what += "; pods that run already share the GPU with MPS clients only when they start again"
     return effect(

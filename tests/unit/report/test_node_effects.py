@@ -34,6 +34,7 @@ def section(name: str, **changes: Any) -> Edit:
 
 
 PLUGIN = ("restarted", "", "kept")
+"""The device plugin, another of the operator's daemonsets, or all of them."""
 BOTH = [("replaced", "shared", "evicted")] * 2
 KARPENTER: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
     "replicas": (
@@ -50,7 +51,7 @@ KARPENTER: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
         [PLUGIN, ("replaced", "parted", "evicted")],
     ),
     "labels": (pool(0, labels={"a": "b"}), BOTH),
-    "taints": (pool(0, taints=[]), BOTH),
+    "taints": (pool(0, taints=[]), [PLUGIN, *BOTH]),
     "expireAfter": (nodes(0, expireAfter="720h"), BOTH),
     "consolidateAfter": (nodes(0, consolidateAfter="1h"), [("stay", "", "kept")]),
     "window": (pool(0, maintenance={"maxUnavailable": 2}), [("stay", "", "kept")]),
@@ -79,7 +80,7 @@ KARPENTER: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
             data["pools"][0].update(name="other"),
             data["tenants"][0].update(pools={"other": {"gpus": 8}}),
         ),
-        [PLUGIN, *[("deleted", "shared", "evicted")] * 2],
+        [PLUGIN, PLUGIN, *[("deleted", "shared", "evicted")] * 2],
     ),
 }
 STATIC_NODES: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
@@ -90,9 +91,12 @@ STATIC_NODES: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
     "labels": (pool(0, labels={"a": "b"}), [("relabelled", "one", "kept")]),
     "an evicting taint": (
         pool(0, taints=[{"key": "gpu", "effect": "NoExecute"}]),
-        [("relabelled", "one", "evicted")],
+        [("relabelled", "one", "evicted"), PLUGIN],
     ),
-    "a taint": (pool(0, taints=[{"key": "gpu", "effect": "NoSchedule"}]), [("relabelled", "one", "kept")]),
+    "a taint": (
+        pool(0, taints=[{"key": "gpu", "effect": "NoSchedule"}]),
+        [("relabelled", "one", "kept"), PLUGIN],
+    ),
     "into MIG": (
         pool(0, sharing={"mode": "mig", "layout": {"3g.40gb": 2}}),
         [("relabelled", "one", "evicted"), PLUGIN],
@@ -201,6 +205,43 @@ def test_fewer_replicas_and_mps() -> None:
     found = effects(mps, pool(0, sharing={"mode": "mps", "replicas": 2}))
     (resharing,) = [effect for effect in found if effect.pool]
     assert (resharing.pods, resharing.certain) == ("killed", False)
+
+
+MPS = edited(EKS, pool(0, sharing={"mode": "mps", "replicas": 4}))
+MPS_RISKS: dict[str, tuple[Edit, bool]] = {
+    "another pool's slices": (pool(1, sharing={"mode": "time-slicing", "replicas": 2}), True),
+    "another pool's layout": (pool(1, sharing={"mode": "mig", "layout": {"1g.10gb": 7}}), False),
+    "another pool's taints": (pool(1, taints=[{"key": "gpu", "effect": "NoSchedule"}]), True),
+    "the operator's version": (section("gpuOperator", version="v26.3.3"), True),
+    "another pool's labels": (pool(1, labels={"a": "b"}), False),
+}
+
+
+@pytest.mark.parametrize("name", MPS_RISKS)
+def test_a_restart_of_the_daemonsets_may_cost_what_computes_through_mps(name: str) -> None:
+    edit, hit = MPS_RISKS[name]
+    found = [effect for effect in effects(MPS, edit) if effect.pool == "shared" and effect.pods == "killed"]
+    assert [(each.kind, each.certain, "may fail with a CUDA error" in each.what) for each in found] == (
+        [("restarted", False, True)] if hit else []
+    )
+    everywhere = [effect for effect in effects(MPS, edit) if (effect.kind, effect.pool) == ("restarted", "")]
+    told = ["but perhaps in shared (MPS)" in effect.what for effect in everywhere]
+    assert any(told) == hit
+    assert not any("(MPS)" in effect.what for effect in effects(EKS, edit))
+
+
+def test_an_mps_pool_of_other_replicas_is_told_of_once() -> None:
+    found = effects(MPS, pool(0, sharing={"mode": "mps", "replicas": 2}))
+    assert len([effect for effect in found if effect.pool == "shared"]) == 1
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_other_taints_restart_the_daemonsets_with_and_without_a_driver(driver: bool) -> None:
+    base = edited(EKS, section("gpuOperator", driver={"enabled": driver}))
+    found = effects(base, pool(0, taints=[{"key": "other", "effect": "NoSchedule"}]))
+    (restart,) = [effect for effect in found if effect.kind == "restarted"]
+    assert restart.reason == "the pools' taints change what the operator's pods must tolerate"
+    assert (restart.pool, restart.pods) == ("", "kept")
 
 
 def test_a_new_environment_and_one_that_goes() -> None:
