@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _SHALLOW = "this clone is shallow; fetch all of it (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
 
 
+_PLURAL = ("priorities", "policies")
+"""Parts whose name is a plural."""
+
+
 def origins(folder: Path) -> dict[str, str | None]:
     """Every environment of `folder` with the one that its changes come from. What can't be read has none."""
     from gpupool.findings import SpecError
@@ -44,29 +48,35 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
         raise UsageError("no environments here; run this in a project that has some")
     with patient_progress("promotion"):
         sides = {path: _side(path) for path in paths}
-        chained = {path: side for path, side in sides.items() if side.environment.promotion}
-        found = {path: check_one(path, side.environment, base) for path, side in chained.items()}
-    fine = not any(checked.failing for checked in found.values())
+        found = [(side, one) for path, side in sides.items() for one in _judged(path, side.environment, base)]
+    fine = all(checked.fine for _, checked in found)
     if format is Format.json:
-        print_json({"fine": fine, "environments": [_as_dict(checked) for checked in found.values()]})
+        print_json({"fine": fine, "environments": [_as_dict(checked) for _, checked in found]})
         return fine
-    for path, checked in found.items():
-        _print(sides[path], checked)
-    for path, side in sides.items():
-        if path not in chained and (envs or not chained):
+    for side, checked in found:
+        _print(side, checked)
+    chained = [side for side, _ in found]
+    for side in sides.values():
+        if side not in chained and (envs or not chained):
             print(f"{side.name}: says nothing of promotion")
     return fine
 
 
 def check_one(path: Path, target: Environment, base: str | None) -> Checked:
     """Judge the environment at `path` by its source's file, now and in the history of HEAD, or of `base`."""
+    _origin(target)
+    return _judged(path, target, base)[-1]
+
+
+def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
+    """`target` by the rules that it had before the change under review, where that turns them, and by those
+    that it has. Empty where neither says that changes come from somewhere."""
     from datetime import date
 
     from cli.git_history import History, NoHistoryError
     from gpupool.findings import GpupoolError, UsageError
-    from promotion.check import check
+    from promotion.check import check, check_by_former_rules, lost_source
 
-    origin = path.parent / f"{_origin(target)}.yaml"
     try:
         history: History | None = History(path.parent)
     except NoHistoryError as error:
@@ -76,14 +86,23 @@ def check_one(path: Path, target: Environment, base: str | None) -> Checked:
     commit = history.commit(base or "HEAD") if history else ""
     content = history.content(history.fork(commit), path) if history and base else None
     before = _parsed(path.name, content)
-    # Nothing runs yet in an environment that is new, so it may come as its source is in the same change.
-    states = _states(history, commit, origin, with_file=content is None)
-    proposed = _side(origin).environment if base else None
-    checked = check(target, before, proposed, states, date.today())
-    if checked.failing and history and history.shallow:
-        named = ", ".join(one.part for one in checked.failing)
-        raise GpupoolError(f"{target.metadata.name}: {named} may be ahead, but {_SHALLOW}")
-    return checked
+    found: list[Checked] = []
+    former = lost_source(target, before)
+    if before is not None and former:
+        origin = path.parent / f"{former}.yaml"
+        proposed = _side(origin).environment if origin.is_file() else None
+        states = _states(history, commit, origin, with_file=False)
+        found.append(check_by_former_rules(target, before, proposed, states, date.today()))
+    if target.promotion and (target.promotion.from_ or not former):
+        origin = path.parent / f"{_origin(target)}.yaml"
+        # Nothing runs yet in an environment that is new, so it may come as its source is in the same change.
+        states = _states(history, commit, origin, with_file=content is None)
+        proposed = _side(origin).environment if base else None
+        found.append(check(target, before, proposed, states, date.today()))
+    failing = {one.part: None for checked in found for one in checked.failing}
+    if failing and history and history.shallow:
+        raise GpupoolError(f"{target.metadata.name}: {', '.join(failing)} may be ahead, but {_SHALLOW}")
+    return found
 
 
 def hold_source(path: Path, source: Environment) -> list[str]:
@@ -149,6 +168,12 @@ def _parsed(name: str, content: bytes | None) -> Environment | None:
 
 
 def _print(side: Side, checked: Checked) -> None:
+    if checked.gate:
+        hint = (
+            f"write promotion: {{from: {checked.origin}}} again; or remove it in a pull request of its own, "
+            "in which nothing else of this environment changes"
+        )
+        print_error(str(side.loaded.source.finding(("promotion",), checked.gate, hint)))
     for standing in checked.ahead:
         finding = _finding(side, checked, standing)
         if standing in checked.failing:
@@ -159,8 +184,11 @@ def _print(side: Side, checked: Checked) -> None:
         print(f"{checked.environment}: note: {notice}")
     behind = [one for one in checked.standings if one.status == "behind"]
     for one in behind:
-        print(f"{checked.environment}: {one.part} is behind {checked.origin}, as of {one.since or 'never'}")
-    if not checked.failing:
+        verb = "are" if one.part in _PLURAL else "is"
+        print(
+            f"{checked.environment}: {one.part} {verb} behind {checked.origin}, as of {one.since or 'never'}"
+        )
+    if checked.fine:
         rest = f"; {len(behind)} of {len(checked.standings)} parts to promote" if behind else ""
         print(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
 
@@ -173,9 +201,11 @@ def _finding(side: Side, checked: Checked, standing: Standing) -> Finding:
     shown = [str(one) for one in standing.differences[:4]]
     shown += [f"{len(standing.differences) - 4} more"] if len(standing.differences) > 4 else []
     origin, target = checked.origin, checked.environment
-    message = f"{standing.part} is ahead of {origin}, which never had this: {'; '.join(shown)}"
+    verb = "are" if standing.part in _PLURAL else "is"
+    message = f"{standing.part} {verb} ahead of {origin}, which never had this: {'; '.join(shown)}"
     if standing in checked.failing and standing.part in checked.together:
-        message = f"{standing.part} changes in {origin} and {target} at once: {'; '.join(shown)}"
+        change = "change" if standing.part in _PLURAL else "changes"
+        message = f"{standing.part} {change} in {origin} and {target} at once: {'; '.join(shown)}"
     hint = (
         f"bring it to {origin} first, merge that, then run: gpupool promote {origin} {target}; or say that "
         "it is meant to differ: promotion.keep, or promotion.exceptions for a while"
@@ -187,7 +217,8 @@ def _as_dict(checked: Checked) -> dict[str, Any]:
     return {
         "environment": checked.environment,
         "from": checked.origin,
-        "fine": not checked.failing,
+        "fine": checked.fine,
+        "gate": checked.gate,
         "parts": [
             {
                 "part": one.part,

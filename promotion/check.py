@@ -7,8 +7,9 @@ docs/promotion.md; how parts are compared, in `promotion.history`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 from gpupool.spec import Environment
 from promotion.history import Standing, State, Status, standings
@@ -29,6 +30,12 @@ class Checked:
     """Parts that the change under review brings to the source as well, so that neither has proved itself."""
     notices: tuple[str, ...]
     """What a reviewer should know besides."""
+    gate: str = ""
+    """What is wrong with how the change under review treats the rule itself; empty where nothing is."""
+
+    @property
+    def fine(self) -> bool:
+        return not self.failing and not self.gate
 
     @property
     def failing(self) -> tuple[Standing, ...]:
@@ -68,6 +75,41 @@ def check(
         together=frozenset(part for part in now if part in there and there[part] == now[part]),
         notices=(*_notices(target, before, today), *_removals(given.from_, then, now, there)),
     )
+
+
+def check_by_former_rules(
+    target: Environment,
+    before: Environment,
+    proposed: Environment | None,
+    states: Iterable[tuple[str, Environment]],
+    today: date,
+) -> Checked:
+    """Judge `target` by the `promotion` that the change under review takes away or turns elsewhere: a change
+    must not free itself of the rule that it would break. `states` and `proposed` are of the former source."""
+    former, now = before.promotion, target.promotion
+    assert former is not None
+    assert former.from_ is not None
+    held = target.model_copy(update={"promotion": former})
+    checked = check(held, before, proposed, states, today)
+    if now is not None and now.from_ is not None:
+        # Its own judgement, by the new source, tells of exceptions and of the new source.
+        return replace(checked, notices=())
+    name, origin = target.metadata.name, former.from_
+    if _but_for_promotion(target) == _but_for_promotion(before):
+        told = f"this change removes promotion.from: nothing holds {name} to {origin} from now on"
+        return replace(checked, notices=(*checked.notices, told))
+    return replace(checked, gate=f"this change removes promotion.from ({origin}) and changes {name} besides")
+
+
+def lost_source(target: Environment, before: Environment | None) -> str | None:
+    """The environment that changes came from before the change under review, where they no more do."""
+    former = before.promotion.from_ if before is not None and before.promotion else None
+    now = target.promotion.from_ if target.promotion else None
+    return former if former != now else None
+
+
+def _but_for_promotion(environment: Environment) -> dict[str, Any]:
+    return environment.model_dump(mode="json", exclude={"promotion"})
 
 
 def _states(states: Iterable[tuple[str, Environment]], rules: Rules) -> Iterator[State]:

@@ -342,6 +342,62 @@ def test_a_new_environment_may_come_as_its_source_is_in_the_same_change(reviewed
     reviewed.run("--check", "edge", "--base", "main", code=1)
 
 
+def without_promotion(project: Project, name: str) -> str:
+    text = project.path(name).read_text()
+    return text.partition("promotion:")[0]
+
+
+def test_a_change_can_not_take_its_own_gate_away(reviewed: Project) -> None:
+    reviewed.write("prod", 4)
+    reviewed.path("prod").write_text(without_promotion(reviewed, "prod"))
+    refused = reviewed.run("--check", "--base", "main", code=1)
+    assert "prod.yaml:1:1: promotion: this change removes promotion.from (staging)" in refused.stderr
+    assert "remove it in a pull request of its own" in refused.stderr
+    assert "pools.notebooks is ahead of staging" in refused.stderr
+    assert "prod: fine" not in refused.stdout
+    answer = json.loads(reviewed.run("--check", "prod", "--base", "main", "--format", "json", code=1).stdout)
+    assert answer["environments"][0]["gate"]
+    reviewed.path("prod").write_text(without_promotion(reviewed, "prod") + "promotion: {keep: [pools]}\n")
+    assert "removes promotion.from" in reviewed.run("--check", "--base", "main", code=1).stderr
+
+
+def test_what_staging_has_does_not_excuse_a_gate_that_goes(reviewed: Project) -> None:
+    reviewed.write("prod", 16)
+    reviewed.path("prod").write_text(without_promotion(reviewed, "prod"))
+    refused = reviewed.run("--check", "--base", "main", code=1)
+    assert "and changes prod besides" in refused.stderr
+    assert "is ahead" not in refused.stderr
+
+
+@pytest.mark.parametrize("source_too", [False, True])
+def test_a_gate_goes_by_a_change_of_its_own(reviewed: Project, source_too: bool) -> None:
+    reviewed.path("prod").write_text(without_promotion(reviewed, "prod") + "# on its own from now on\n")
+    if source_too:
+        reviewed.path("staging").unlink()
+    said = reviewed.run("--check", "--base", "main").stdout
+    assert "prod: note: this change removes promotion.from: nothing holds prod to staging" in said
+
+
+def test_another_source_does_not_free_a_change_of_the_one_it_had(reviewed: Project) -> None:
+    reviewed.write("prod", 4)
+    text = reviewed.path("prod").read_text()
+    reviewed.path("prod").write_text(text.replace("from: staging", "from: dev"))
+    assert "pools.notebooks is ahead of staging" in reviewed.run("--check", "--base", "main", code=1).stderr
+    reviewed.write("prod", 8)
+    text = reviewed.path("prod").read_text()
+    reviewed.path("prod").write_text(text.replace("from: staging", "from: dev"))
+    said = reviewed.run("--check", "--base", "main").stdout
+    assert "prod: note: this change lets promotions come from dev instead of staging" in said
+
+
+def test_priorities_are_behind(project: Project) -> None:
+    more = "priorities:\n  - {name: usual, value: 1000, level: low}\n"
+    project.write("dev", 8, more)
+    said = project.run("--check").stdout
+    assert "staging: priorities are behind dev" in said
+    assert "staging: policies" not in said
+
+
 def test_check_json(reviewed: Project) -> None:
     FAILING["skips"][0](reviewed)
     answer = json.loads(reviewed.run("--check", "--base", "main", "--format", "json", code=1).stdout)
