@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from gpupool.changes import wording
 from gpupool.plan import Plan
-from report import tenant_risks
+from report import delivery_risks, priority_risks, tenant_risks
 from report.model import EnvironmentReport, Risk, Severity
 from report.policy_risks import policy_risks
 from report.risk_context import Context
@@ -228,9 +228,13 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     _elsewhere,
     _renamed,
     _nodes,
+    delivery_risks.left_behind,
+    delivery_risks.engine,
+    delivery_risks.removal,
     tenant_risks.tenants,
     tenant_risks.over_quota,
     _above_maximum,
+    priority_risks.priorities,
     _policies,
     _cost,
     _ceiling,

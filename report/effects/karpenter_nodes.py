@@ -12,6 +12,7 @@ from typing import Any
 from gpupool.changes import wording
 from gpupool.changes.pools import renamed_pools
 from gpupool.plan import Capacity, Pool
+from gpupool.sharing import Mps
 from report.effects.drift import Drift, node_class_drifts, node_pool_drifts
 from report.effects.effect import effect, stay
 from report.model import NodeEffect
@@ -128,6 +129,12 @@ def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -
     delivery = before.plan.delivery
     if delivery.on_removal == "keep":
         left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
+        if after is not None and pool.name not in names:
+            until = " until its MPS daemon restarts" if isinstance(pool.sharing, Mps) else ""
+            left += (
+                f", while the configuration goes that its nodes name: running pods stay{until}, and new ones "
+                "get no GPU there once the device plugin has restarted"
+            )
         return stay(pool.name, reason, left, capacity.name)
     if delivery.on_removal == "confirm":
         what = f"not before the pruning is confirmed in Argo CD; {what}"
