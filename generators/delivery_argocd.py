@@ -1,8 +1,9 @@
 """Argo CD's side: AppProjects, Applications, and the annotations by which it orders and keeps objects.
 
-One Application for the environment's objects and one for each chart, applied once with `kubectl` or listed
-by an app of apps. No ApplicationSet: it would make all environments out of one template, while here each
-one's folder says itself what it needs; and what an ApplicationSet no longer generates, it deletes.
+One Application for the environment's objects, one for those that can't be changed, one for each chart,
+applied once with `kubectl` or listed by an app of apps. No ApplicationSet: it would make all environments out of one
+template, while here each one's folder says itself what it needs; and what an ApplicationSet no longer
+generates, it deletes.
 Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml, docs/user-guide.
 """
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generators import lasting
-from generators.layout import DELIVERY, INDEX, release_path
+from generators import lasting, replacing
+from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest
 from generators.metadata import MANAGED_BY
 from generators.waves import wave_of
@@ -28,6 +29,9 @@ _KEEP = "Prune=false,Delete=false"
 _ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "keep": _KEEP, "delete": ""}
 """Prune: the file is gone. Delete: the Application is. Confirmation: Argo CD 2.14 or newer."""
 
+_RECREATE = "Force=true,Replace=true"
+"""Deleted and made anew; Replace comes before ServerSideApply (docs/user-guide/sync-options.md)."""
+
 _SYNC_OPTIONS = [
     "ServerSideApply=true",  # owns fields, not objects; and CRDs are too large for an annotation
     "RespectIgnoreDifferences=true",
@@ -36,6 +40,9 @@ _SYNC_OPTIONS = [
     "SkipDryRunOnMissingResource=true",
     "PruneLast=true",  # an old configuration goes when its readers have been moved to the new one
 ]
+_RECREATING_OPTIONS = ["ApplyOutOfSyncOnly=true", "PruneLast=true"]
+"""Without the first every sync, whatever it is for, would delete and make anew what has not changed."""
+_SERVER_SIDE_DIFF = "argocd.argoproj.io/compare-options"
 _RETRY = {"limit": 30, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}}
 """About an hour: charts wait for namespaces, pools for the charts' kinds."""
 
@@ -78,6 +85,8 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
         options = _KEEP
     elif lasting.holds_work(manifest):
         options = _ON_REMOVAL[delivery.on_removal]
+    elif replacing.may_need_a_new_object(manifest):
+        options = _RECREATE
     return {_WAVE: str(wave_of(manifest).number)} | ({_OPTIONS: options} if options else {})
 
 
@@ -86,6 +95,8 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     argocd = bundle.delivery.argocd
     assert argocd is not None
     objects = [_project(bundle, argocd), _application(bundle, argocd)]
+    if recreated := _recreated(bundle):
+        objects.append(_recreating_application(bundle, argocd, recreated))
     if bundle.releases:
         objects.append(_chart_project(bundle, argocd))
         objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
@@ -138,12 +149,8 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     delivery = bundle.delivery
     # Files that are no objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
     left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
-    source = {
-        "repoURL": delivery.repo,
-        "targetRevision": delivery.revision,
-        "path": delivery.path,
-        "directory": {"recurse": True, "exclude": f"{{{','.join(left_out)}}}"},
-    }
+    left_out += _recreated(bundle)
+    source = _folder(delivery, exclude=f"{{{','.join(left_out)}}}")
     kinds = {m.kind for m in bundle.manifests}
     ignored = [
         {"group": group, "kind": kind, "jsonPointers": [_annotation(name) for name in names]}
@@ -153,12 +160,46 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "project": argocd.project,
         "source": source,
-        # Every object names its namespace; this one is for Argo CD's check of what the project permits.
-        "destination": {**_cluster(argocd), "namespace": SYSTEM_NAMESPACE},
+        "destination": _destination(argocd),
         "syncPolicy": _sync_policy(argocd),
         **({"ignoreDifferences": ignored} if ignored else {}),
     }
     return _with_diff(_named(bundle, argocd, "Application", f"gpupool-{bundle.environment}", 0), spec)
+
+
+def _recreated(bundle: Bundle) -> list[str]:
+    """Globs of the files whose objects are deleted and made anew when an immutable field changes."""
+    kinds = {manifest_path(m).removesuffix(f"-{m.name}.yaml") for m in _replaced(bundle)}
+    return [f"{kind}-*" for kind in sorted(kinds)]
+
+
+def _replaced(bundle: Bundle) -> list[Manifest]:
+    return [m for m in bundle.manifests if replacing.may_need_a_new_object(m)]
+
+
+def _recreating_application(bundle: Bundle, argocd: ArgoCd, globs: list[str]) -> dict[str, Any]:
+    """Apart, because the server's own comparison fails on a change that it refuses, and an Application that
+    can't be compared is not synced at all (argoproj/argo-cd issue 29348)."""
+    include = globs[0] if len(globs) == 1 else f"{{{','.join(globs)}}}"
+    named = _named(bundle, argocd, "Application", f"gpupool-{bundle.environment}-priorities", 0)
+    named["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
+    spec = {
+        "project": argocd.project,
+        "source": _folder(bundle.delivery, include=include),
+        "destination": _destination(argocd),
+        "syncPolicy": {**_sync_policy(argocd), "syncOptions": list(_RECREATING_OPTIONS)},
+    }
+    return {**named, "spec": spec}
+
+
+def _folder(delivery: Delivery, **files: str) -> dict[str, Any]:
+    """The rendering, but for or only the files that a glob names."""
+    return {
+        "repoURL": delivery.repo,
+        "targetRevision": delivery.revision,
+        "path": delivery.path,
+        "directory": {"recurse": True, **files},
+    }
 
 
 def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> dict[str, Any]:
@@ -180,7 +221,7 @@ def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> 
 
 def _with_diff(named: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
     """Without the finalizer by which deleting an Application deletes everything that it has applied."""
-    compare = {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"}
+    compare = {_SERVER_SIDE_DIFF: "ServerSideDiff=true"}
     metadata = {**named["metadata"], "annotations": {**named["metadata"]["annotations"], **compare}}
     return {**named, "metadata": metadata, "spec": dict(spec)}
 
@@ -192,6 +233,11 @@ def _sync_policy(argocd: ArgoCd) -> dict[str, Any]:
 
 def _cluster(argocd: ArgoCd) -> dict[str, str]:
     return {"name": argocd.cluster} if argocd.cluster else {"server": argocd.server or ""}
+
+
+def _destination(argocd: ArgoCd) -> dict[str, str]:
+    """Every object names its namespace; this one is for Argo CD's check of what the project permits."""
+    return {**_cluster(argocd), "namespace": SYSTEM_NAMESPACE}
 
 
 def _destinations(argocd: ArgoCd, namespaces: Iterable[str]) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators import lasting
+from generators import lasting, replacing
 from generators.layout import DELIVERY, manifest_path
 from generators.manifest import Bundle, HelmRelease, Manifest
 from generators.metadata import MANAGED_BY
@@ -25,6 +25,7 @@ _WAVES = f"{DELIVERY}/waves"
 _SOURCE_API = "source.toolkit.fluxcd.io/v1"
 _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _APPLY = "kustomize.toolkit.fluxcd.io/ssa"
+_RECREATE = "kustomize.toolkit.fluxcd.io/force"
 
 _TIMEOUTS: Mapping[str, str] = {"operators": "20m", "machines": "10m", "pools": "10m"}
 """How long a wave may take to be ready; 5 minutes for the rest."""
@@ -58,6 +59,9 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     if lasting.is_foreign(manifest):
         # Merge: labels that somebody has set with kubectl stay.
         return {_PRUNE: "disabled", _APPLY: "Merge"}
+    if replacing.may_need_a_new_object(manifest):
+        # Only where the server refuses the change as invalid (kustomize-controller, spec v1).
+        return {_RECREATE: "enabled"}
     kept = lasting.holds_work(manifest) and delivery.on_removal != "delete"
     return {_PRUNE: "disabled"} if kept else {}
 

@@ -14,6 +14,7 @@ from typing import Any
 import pulumi
 
 from generators.manifest import HelmRelease, Manifest
+from generators.replacing import REPLACED_BY
 
 FIELD_MANAGER = "gpupool"
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
@@ -38,13 +39,6 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 }
 """Kind -> the kinds it must follow. Deletion runs the other way: NodePools go first and take their nodes
 with them while Karpenter and the operator still run. A namespace comes before everything in it."""
-
-REPLACED_BY: Mapping[str, tuple[str, ...]] = {
-    "PriorityClass": ("value", "preemptionPolicy"),
-    "RoleBinding": ("roleRef",),
-    "ClusterRoleBinding": ("roleRef",),
-}
-"""Fields that the API server calls immutable and that pulumi-kubernetes may not know as such."""
 
 NOT_AWAITED = frozenset({"Deployment"})
 """Kinds that `up` does not wait for: our Deployments keep nodes warm, and whether a cloud has such a machine
@@ -159,6 +153,7 @@ def _resource(
         provider=provider,
         depends_on=waits,
         protect=manifest.protect or None,
+        # pulumi-kubernetes may not know all of them as immutable.
         replace_on_changes=list(REPLACED_BY.get(manifest.kind, ())) or None,
         delete_before_replace=True if manifest.kind in REPLACED_BY else None,
         custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,

@@ -20,7 +20,7 @@ from gpupool.resolve import read_plan
 HERE = Path(__file__).parent / "delivery"
 NAMES = sorted(path.stem for path in HERE.glob("*.yaml"))
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))
-_NOTED = ("Prune=", "fluxcd.io/")
+_NOTED = ("Prune=", "Force=", "fluxcd.io/")
 
 
 def told(name: str) -> dict[str, str]:

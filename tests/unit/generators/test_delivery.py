@@ -14,6 +14,7 @@ from generators import delivery, generate
 from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
+from generators.replacing import REPLACED_BY
 from policies.engine.cel import CelError, Environment, Scope
 from tests.environment_strategies import plan_of
 
@@ -165,6 +166,31 @@ def test_flux_leaves_what_holds_work(removal: str | None, kept: bool) -> None:
         assert not notes(bundle, kind, name), (kind, name)
 
 
+def test_a_priority_whose_value_changes_is_made_anew() -> None:
+    """The API server refuses a new value; Pulumi replaces the object, and so must the others."""
+    for kind in REPLACED_BY:
+        for how in (ARGOCD, FLUX):
+            bundle = made(CLOUD, how)
+            for one in [m for m in bundle if m.kind == kind]:
+                added = json.dumps(notes_of(bundle, one) or {})
+                told = "Force=true,Replace=true" in added or '"kustomize.toolkit.fluxcd.io/force"' in added
+                assert told is (kind == "PriorityClass"), (how, one)
+    assert [m.name for m in made(CLOUD, ARGOCD) if m.kind == "PriorityClass"]
+
+
+def test_argo_does_not_ask_the_server_about_what_the_server_refuses() -> None:
+    """Server-Side Diff of a changed PriorityClass is an error, and then nothing of its Application syncs."""
+    applications = wrappers(made(CLOUD, ARGOCD), "Application")
+    note = "argocd.argoproj.io/compare-options"
+    apart = applications.pop("gpupool-random-priorities")
+    assert apart["metadata"]["annotations"][note] == "ServerSideDiff=false"
+    assert "ApplyOutOfSyncOnly=true" in apart["spec"]["syncPolicy"]["syncOptions"]
+    assert {one["metadata"]["annotations"][note] for one in applications.values()} == {"ServerSideDiff=true"}
+    plain = {**LOCAL, "priorities": [], "tenants": []}
+    plain["pools"] = [{**pool, "nodes": {**pool["nodes"], "warm": 0}} for pool in LOCAL["pools"]]
+    assert "gpupool-random-priorities" not in wrappers(made(plain, ARGOCD), "Application")
+
+
 def test_a_namespace_that_stays_keeps_its_bounds() -> None:
     bundle = made(CLOUD, FLUX)
     of_tenant = [
@@ -207,9 +233,13 @@ def test_argo_reads_every_object_and_nothing_else_whatever_tenants_are_called() 
     spaces = ("delivery", "releases", "argocd")
     tenants = [tenant | {"namespace": space} for tenant, space in zip(CLOUD["tenants"], spaces, strict=True)]
     bundle = made({**CLOUD, "tenants": tenants}, ARGOCD)
-    pattern = wrappers(bundle, "Application")["gpupool-random"]["spec"]["source"]["directory"]["exclude"]
-    read = {path for path in files(bundle) if not excluded(pattern, path)}
-    assert read == {manifest_path(m) for m in bundle}
+    folders = wrappers(bundle, "Application")
+    pattern = folders["gpupool-random"]["spec"]["source"]["directory"]["exclude"]
+    read = [path for path in files(bundle) if not excluded(pattern, path)]
+    pattern = folders["gpupool-random-priorities"]["spec"]["source"]["directory"]["include"]
+    apart = [path for path in files(bundle) if excluded(pattern, path)]
+    assert sorted(read + apart) == sorted(manifest_path(m) for m in bundle)
+    assert set(apart) == {manifest_path(m) for m in bundle if m.kind == "PriorityClass"}
     assert "delivery/resourcequota-gpupool.yaml" in read
 
 
