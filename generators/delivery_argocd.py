@@ -1,8 +1,8 @@
 """Argo CD's side: AppProjects, Applications, and the annotations by which it orders and keeps objects.
 
 One Application for the environment's objects, one for those that can't be changed, one for each chart,
-applied once with `kubectl` or listed by an app of apps. No ApplicationSet: it would make all environments out of one
-template, while here each one's folder says itself what it needs; and what an ApplicationSet no longer
+applied once with `kubectl` or listed by an app of apps. No ApplicationSet: it would make all environments out
+of one template, while here each one's folder says itself what it needs; and what an ApplicationSet no longer
 generates, it deletes.
 Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml, docs/user-guide.
 """
