@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from gpupool.changes import wording
 from gpupool.plan import Plan
-from report import delivery_risks, priority_risks, tenant_risks
+from report import capacity_risks, delivery_risks, priority_risks, tenant_risks
 from report.model import EnvironmentReport, Risk, Severity
 from report.policy_risks import policy_risks
 from report.risk_context import Context
@@ -234,7 +234,11 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     tenant_risks.tenants,
     tenant_risks.over_quota,
     _above_maximum,
+    capacity_risks.overgranted,
+    capacity_risks.isolation,
+    capacity_risks.downgrades,
     priority_risks.priorities,
+    tenant_risks.highest_priority,
     _policies,
     _cost,
     _ceiling,

@@ -72,13 +72,49 @@ def budgets(context: Context) -> Iterator[Risk]:
             )
 
 
+_CUT = {
+    "access.ingressFrom": "pods in {gone} reach {tenant} no more, those that call it today included",
+    "access.serviceAccounts": "{gone} may act for {tenant} no more: pipelines that submit with it fail",
+    "access.oidcGroups": "people of {gone} reach {tenant} no more",
+}
+"""What is cut off where an entry goes from a setting; `gone` are the entries."""
+
+
 def access(context: Context) -> Iterator[Risk]:
+    """Who may do more, and who is cut off."""
     for tenant in context.report.tenants:
         if tenant.change not in ("changed", "renamed"):
             continue
         for field in tenant.fields:
-            wider = set((field.after or "").split(", ")) - set((field.before or "").split(", ")) - {""}
-            if field.name.startswith("access.") and wider:
-                yield Risk(
-                    "caution", "access", f"{', '.join(sorted(wider))} may reach or act for {tenant.name}"
-                )
+            if field.name not in _CUT:
+                continue
+            before, after = _entries(field.before), _entries(field.after)
+            if after - before:
+                wider = ", ".join(sorted(after - before))
+                yield Risk("caution", "access", f"{wider} may reach or act for {tenant.name}")
+            if before - after:
+                gone = ", ".join(sorted(before - after))
+                yield Risk("caution", "access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
+
+
+def _entries(listed: str | None) -> set[str]:
+    return set((listed or "").split(", ")) - {""}
+
+
+def highest_priority(context: Context) -> Iterator[Risk]:
+    """Tenants that may use higher classes than before, or no longer the ones that they did."""
+    if context.before is None or context.after is None:
+        return
+    values = {each.name: each.value for plan in (context.before, context.after) for each in plan.priorities}
+    old = {tenant.name: tenant.max_priority for tenant in context.before.tenants}
+    for tenant in context.after.tenants:
+        was, now = old.get(tenant.name), tenant.max_priority
+        if was is None or now is None or was not in values or now not in values or was == now:
+            continue
+        if values[now] > values[was]:
+            text = f"may use priorities up to {now} instead of {was}: its pods go before more of the others'"
+        elif values[now] < values[was]:
+            text = f"may use priorities up to {now} instead of {was}: new pods above are rejected"
+        else:
+            continue
+        yield Risk("caution", "priority", f"{tenant.name} {text}")

@@ -80,6 +80,91 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
 }
 
 
+OPEN = {"ingressFrom": ["web", "jobs"], "serviceAccounts": ["ci/runner"], "oidcGroups": ["ml"]}
+CLASSES = [
+    {"name": "train", "value": 500, "level": "high"},
+    {"name": "batch", "value": 300, "level": "medium"},
+]
+TWO_TENANTS = [
+    {"name": name, "namespace": f"team-{name}", "pools": {"shared": {"gpus": 16}}} for name in ("a", "b")
+]
+LATER_RISKS: dict[str, tuple[Edit, Edit, tuple[str, str] | None]] = {
+    "reached less": (
+        tenant(access=OPEN),
+        tenant(access={**OPEN, "ingressFrom": ["jobs"]}),
+        ("access", "pods in web reach a no more"),
+    ),
+    "acted for less": (
+        tenant(access=OPEN),
+        tenant(access={**OPEN, "serviceAccounts": []}),
+        ("access", "ci/runner may act for a no more"),
+    ),
+    "people cut off": (
+        tenant(access=OPEN),
+        tenant(access={**OPEN, "oidcGroups": []}),
+        ("access", "people of ml reach a no more"),
+    ),
+    "a higher priority": (
+        lambda d: (d.update(priorities=CLASSES), d["tenants"][0].update(maxPriority="batch")),
+        tenant(maxPriority="train"),
+        ("priority", "a may use priorities up to train instead of batch: its pods go before"),
+    ),
+    "a lower priority": (
+        lambda d: (d.update(priorities=CLASSES), d["tenants"][0].update(maxPriority="train")),
+        tenant(maxPriority="batch"),
+        ("priority", "a may use priorities up to batch instead of train: new pods above"),
+    ),
+    "more granted than there is": (
+        lambda d: d.update(tenants=TWO_TENANTS),
+        nodes(max=3),
+        ("capacity", "pool shared: tenants are granted 128 of 96 gpu (128 of 128 before)"),
+    ),
+    "granted all there is": (
+        lambda d: d.update(tenants=TWO_TENANTS),
+        pool(description="x"),
+        None,
+    ),
+    "from MPS": (
+        pool(sharing={"mode": "mps", "replicas": 4}),
+        pool(sharing={"mode": "time-slicing", "replicas": 4}),
+        ("isolation", "pool shared goes from mps to time-slicing: a job may take the memory"),
+    ),
+    "to MPS": (
+        pool(sharing={"mode": "time-slicing", "replicas": 4}),
+        pool(sharing={"mode": "mps", "replicas": 4}),
+        None,
+    ),
+    "an older operator": (
+        section("gpuOperator", version="v26.7.0"),
+        section("gpuOperator", version="v26.3.3"),
+        ("downgrade", "gpuOperator.version goes back from v26.7.0 to v26.3.3"),
+    ),
+    "a newer operator": (
+        section("gpuOperator", version="v26.3.3"),
+        section("gpuOperator", version="v26.7.0"),
+        None,
+    ),
+    "an older Karpenter": (
+        section("karpenter", version="1.14.1"),
+        section("karpenter", version="1.9.2"),
+        ("downgrade", "karpenter.version goes back from 1.14.1 to 1.9.2"),
+    ),
+}
+"""Base, change, and kind and words of the caution; None: none of these kinds."""
+
+
+@pytest.mark.parametrize("name", LATER_RISKS)
+def test_what_hurts_later(name: str, tmp_path: Path) -> None:
+    base, edit, expected = LATER_RISKS[name]
+    environment = change(tmp_path, edited(EKS, base), edit)
+    assert not environment.invalid.before
+    assert not environment.invalid.after
+    kinds = {each[2][0] for each in LATER_RISKS.values() if each[2]}
+    found = [risk for risk in environment.risks if risk.kind in kinds]
+    assert [risk.kind for risk in found] == ([expected[0]] if expected else [])
+    assert not expected or (expected[1] in found[0].text and found[0].severity == "caution")
+
+
 @pytest.mark.parametrize("name", RISKS)
 def test_risk(name: str, tmp_path: Path) -> None:
     edit, (severity, kind, text) = RISKS[name]
