@@ -17,6 +17,8 @@ _NUMBERS = (
     ("budget_after_seconds", "policies.limits.budgetAfter", "s"),
 )
 """Limits of which more is laxer."""
+_NAMED = 4
+"""So many policies are named that go the same way; more of them do so by a default, which is told too."""
 
 
 def policy_risks(before: Plan | None, after: Plan | None) -> Iterator[Risk]:
@@ -27,12 +29,28 @@ def policy_risks(before: Plan | None, after: Plan | None) -> Iterator[Risk]:
     removed = sorted(policy_names(old.files) - policy_names(new.files))
     for name in removed:
         yield _risk(f"policy {name} is removed")
-    for name in sorted(policy_names(new.files) & policy_names(old.files)):
-        was, now = _action(old, name), _action(new, name)
-        if _STRICT[now] < _STRICT[was]:
-            yield _risk(f"policy {name} goes from {was} to {now}")
+    yield from _weakened(old, new)
     yield from _edited(old, new)
     yield from _limits(old.limits, new.limits)
+
+
+def _weakened(old: Policies, new: Policies) -> Iterator[Risk]:
+    """One risk for all policies that go the same way: a changed default must not bury what else there is."""
+    ways: dict[tuple[Action, Action], list[str]] = {}
+    names = sorted(policy_names(new.files) & policy_names(old.files))
+    for name in names:
+        was, now = _action(old, name), _action(new, name)
+        if _STRICT[now] < _STRICT[was]:
+            ways.setdefault((was, now), []).append(name)
+    for (was, now), found in ways.items():
+        if len(found) == 1:
+            yield _risk(f"policy {found[0]} goes from {was} to {now}")
+        elif len(found) == len(names):
+            yield _risk(f"all {len(found)} policies go from {was} to {now}")
+        else:
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            named = ", ".join(found[:_NAMED])
+            yield _risk(f"{len(found)} policies go from {was} to {now}: {named}{more}")
 
 
 def _action(policies: Policies, name: str) -> Action:

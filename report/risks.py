@@ -239,7 +239,6 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     capacity_risks.downgrades,
     priority_risks.priorities,
     tenant_risks.highest_priority,
-    _policies,
     _cost,
     _ceiling,
     tenant_risks.budgets,
@@ -248,4 +247,5 @@ RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     _pool_protection,
     _interruptions,
     _waivers,
+    _policies,
 )

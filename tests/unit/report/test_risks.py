@@ -62,7 +62,11 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "policy off": (
         section("policies", default="warn"),
-        ("caution", "policy", "policy pin-images goes from deny to warn"),
+        ("caution", "policy", "weaker: all 22 policies go from deny to warn"),
+    ),
+    "most policies off": (
+        section("policies", default="warn", overrides={"pin-images": "deny"}),
+        ("caution", "policy", "21 policies go from deny to warn: "),
     ),
     "one policy off": (
         section("policies", overrides={"pin-images": "audit"}),
@@ -172,6 +176,15 @@ def test_risk(name: str, tmp_path: Path) -> None:
     assert any((risk.severity, risk.kind) == (severity, kind) and text in risk.text for risk in found), found
     severities = [risk.severity for risk in found]
     assert severities == sorted(severities, reverse=True), "dangers first"
+
+
+def test_a_changed_default_is_one_risk_after_the_others(tmp_path: Path) -> None:
+    def edit(data: Data) -> None:
+        data["policies"] = {"default": "warn"}
+        data["pools"][0]["nodes"]["expireAfter"] = "720h"
+
+    cautions = [risk for risk in change(tmp_path, EKS, edit).risks if risk.severity == "caution"]
+    assert [risk.kind for risk in cautions] == ["expire", "policy"]
 
 
 HARMLESS: dict[str, Edit] = {
