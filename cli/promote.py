@@ -86,7 +86,7 @@ def _promote(
     from datetime import date
 
     from cli.promote_check import hold_source, origins
-    from gpupool.findings import SpecError
+    from gpupool.findings import SpecError, UsageError
     from gpupool.load import find_environment
     from gpupool.yaml_source import display_path
     from promotion.chain import Chain
@@ -94,6 +94,8 @@ def _promote(
     from promotion.rules import rules_of
 
     paths = [find_environment(env) for env in (source_env, target_env)]
+    if paths[0].resolve() == paths[1].resolve():
+        raise UsageError(f"name two different environments; {source_env} and {target_env} are one file")
     source, target = (_read(path) for path in paths)
     if not skip:
         Chain(origins(paths[1].parent)).hold(source.name, target.name)

@@ -31,6 +31,9 @@ _TAGS = {
     yaml.MappingStartEvent: "tag:yaml.org,2002:map",
 }
 
+_CONFLICT = re.compile(r"^(<<<<<<<|>>>>>>>)(?= )|^=======(?=\r?$)", re.MULTILINE)
+"""A line by which Git parts the two sides of a conflict (git-merge(1), how conflicts are presented)."""
+
 Loc = tuple[str | int, ...]
 
 
@@ -129,6 +132,11 @@ def parse_source(name: str, raw: bytes) -> Source:
     try:
         root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
     except yaml.MarkedYAMLError as error:
+        if conflict := _CONFLICT.search(text):
+            raise refuse(
+                _position(text, conflict.start())[0], 1, f"{conflict[0]}: a merge conflict is not resolved",
+                "keep what is right of both sides, and remove the lines with <<<<<<<, ======= and >>>>>>>",
+            ) from error  # fmt: skip
         mark = error.problem_mark
         if mark is None or mark.index >= len(text):
             # Something is never closed: where it opens helps more than the end of the file.

@@ -198,8 +198,15 @@ class Text:
             self._replace(end, end, f"{self.newline}{indent}{written}")
         else:
             first = parent.pairs[0].key.start
-            rest = ", " if parent.flow else self.newline + " " * self.column(first)
-            self._replace(first, first, written + rest)
+            indent = " " * self.column(first)
+            rest = ", " if parent.flow else self.newline + indent
+            start = self.line_start(first)
+            if not parent.flow and not self.text[start:first].strip():
+                # What is said above the first key is said of that key.
+                start = self._with_comments(start)
+                self._replace(start, start, f"{indent}{written}{self.newline}")
+            else:
+                self._replace(first, first, written + rest)
 
     def _cut(self, ranges: list[tuple[int, int]], at: int) -> None:
         """Take one of the things that commas part away, with its comma."""
@@ -212,14 +219,17 @@ class Text:
     def _delete_lines(self, start: int, last: int) -> None:
         end = self.line_end(last)
         end += len(self.newline) if self.text.startswith(self.newline, end) else 0
+        self._replace(self._with_comments(start), end, "")
+
+    def _with_comments(self, start: int) -> int:
+        """Where the comment begins that stands above the line at `start`, as far in as that line."""
         indent = re.match(r"[ \t]*", self.text[start:])
         while start and indent:
             above = self.line_start(start - 1)
-            line = self.text[above:start]
-            if not line.startswith(f"{indent[0]}#"):
+            if not self.text.startswith(f"{indent[0]}#", above):
                 break
             start = above
-        self._replace(start, end, "")
+        return start
 
     def _replace(self, start: int, end: int, text: str) -> None:
         self.text = self.text[:start] + text + self.text[end:]

@@ -55,6 +55,28 @@ def test_tabs_as_indentation_are_refused_in_their_place() -> None:
     assert (finding.line, "not YAML") == (2, finding.message[:8])
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "marker"),
+    [
+        ("<<<<<<< HEAD\na: 1\n=======\na: 2\n>>>>>>> other\n", 1, "<<<<<<<"),
+        ("a: 1\nb:\n<<<<<<< HEAD\n  c: 1\n=======\n  c: 2\n>>>>>>> other\n", 3, "<<<<<<<"),
+        ("a: 1\r\n=======\r\nb: 2\r\n>>>>>>> other\r\n", 2, "======="),
+        ("a: 1\nb: 2\n>>>>>>> other\n", 3, ">>>>>>>"),
+    ],
+)
+def test_a_conflict_that_nobody_resolved_is_called_so(text: str, line: int, marker: str) -> None:
+    finding = only(text)
+    assert (finding.line, finding.column) == (line, 1)
+    assert finding.message == f"{marker}: a merge conflict is not resolved"
+    assert "keep what is right of both sides" in finding.hint
+
+
+def test_what_only_looks_like_a_conflict_is_text() -> None:
+    assert parse_source("x.yaml", b"a: |\n  <<<<<<< HEAD\n  =======\n").data == {
+        "a": "<<<<<<< HEAD\n=======\n"
+    }
+
+
 def test_anchors_aliases_and_merge_keys() -> None:
     text = "base: &base {x: 1, z: 2}\none:\n  <<: *base\n  z: 3\ntwo:\n  <<: [*base, {q: 4}]\nthree: *base\n"
     source = parse_source("x.yaml", text.encode())

@@ -189,7 +189,8 @@ def test_only_some_and_new_sizes(project: Project) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("dev",), ("dev", "nowhere"), ("dev", "staging", "--base", "main"), ("--check", "--write"),
+    [(), ("dev",), ("dev", "nowhere"), ("dev", "dev"), ("dev", "environments/dev.yaml"),
+     ("dev", "staging", "--base", "main"), ("--check", "--write"),
      ("--check", "--base", "nowhere"), ("--check", "--base=--output=x"), ("dev", "staging", "--max=0")],
 )  # fmt: skip
 def test_wrong_use(project: Project, arguments: tuple[str, ...]) -> None:

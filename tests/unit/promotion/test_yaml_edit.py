@@ -48,6 +48,24 @@ def test_set(loc: tuple[str | int, ...], value: str, before: str, after: str) ->
     assert before in BLOCK
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_new_first_key_leaves_a_comment_with_its_line(newline: str) -> None:
+    before = "layout:\n  # for notebooks,\n  # seven of them\n  1g.10gb: 7\n  # for training\n  3g.40gb: 1\n"
+    text = Text(before.replace("\n", newline))
+    text.set(("layout", "2g.20gb"), "2", lambda key: False)
+    after = before.replace("layout:\n", "layout:\n  2g.20gb: 2\n")
+    assert text.text == after.replace("\n", newline)
+    text.set(("layout", "4g.40gb"), "3", lambda key: key == "1g.10gb")
+    after = after.replace("1g.10gb: 7\n", "1g.10gb: 7\n  4g.40gb: 3\n")
+    assert text.text == after.replace("\n", newline)
+
+
+def test_a_new_first_key_of_an_item_stands_behind_its_dash() -> None:
+    text = Text("a:\n  # one\n  - x: 1\n    y: 2\n")
+    text.set(("a", 0, "w"), "0", lambda key: False)
+    assert text.text == "a:\n  # one\n  - w: 0\n    x: 1\n    y: 2\n"
+
+
 @pytest.mark.parametrize(
     ("loc", "gone"),
     [
