@@ -60,7 +60,7 @@ def _partitioned(config: mig_parted.MigConfig, choices: Choices, draft: Draft) -
         _missing(config.part, config.name, f"the layout fits several GPUs: {fit}", draft)
         return
     if not models:
-        _wrong(config.part, config.name, _why_nowhere(config), draft)
+        _nowhere(config, draft)
         return
     sharing, problem = mig_parted.layout(config, models[0], None)
     if problem:
@@ -70,15 +70,22 @@ def _partitioned(config: mig_parted.MigConfig, choices: Choices, draft: Draft) -
         _add(draft, DraftPool(config.name, models[0].key, sharing, origin=[origin]), config.part, choices)
 
 
-def _why_nowhere(config: mig_parted.MigConfig) -> str:
-    """Why the layout is none of any GPU: the reason of the one that has its profiles, if there is one."""
-    reasons = []
+def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
+    """Leave out a layout of no GPU. Which GPU was meant is asked where several have its profiles: what has to
+    be corrected depends on that."""
+    reasons: dict[str, str] = {}
     for gpu in load_catalog().models.values():
-        if gpu.mig is not None:
+        if mig_parted.has_profiles(config, gpu):
             problem = mig_parted.layout(config, gpu, None, mark=False)[1]
-            if problem and "no MIG profile" not in problem:
-                reasons.append(f"on the {gpu.title}: {problem}")
-    return reasons[0] if reasons else "it fits no GPU of the catalog"
+            reasons[gpu.key] = problem.replace(f"the {gpu.title}", "one GPU")
+    if len(set(reasons.values())) > 1:
+        why = f"the layout fits none of the GPUs that have its profiles: {', '.join(reasons)}"
+        _missing(config.part, config.name, why, draft)
+        return
+    why = next(iter(reasons.values()), "no GPU of the catalog has all of its profiles")
+    if len(reasons) == 1:
+        why = f"on the {load_catalog()[next(iter(reasons))].title}: {why}"
+    _wrong(config.part, config.name, why, draft)
 
 
 def _chosen(name: str, choices: Choices) -> GpuModel | None:

@@ -86,6 +86,18 @@ def _entry(
     return {"mode": "mig", "layout": dict(counts)}, "", ()
 
 
+def has_profiles(config: MigConfig, gpu: GpuModel) -> bool:
+    """Whether the GPU can be the one that is meant: some entry is for it, by its device filter, and it has
+    every profile that those entries name."""
+    entries = [entry for entry in config.part.each() if _concerns(entry, gpu)]
+    wanted = [entry.at("mig-devices") for entry in entries]
+    names = {name for one in wanted if one and isinstance(one.value, dict) for name in one.value}
+    try:
+        return gpu.mig is not None and bool(entries) and all(gpu.mig.profile(name) for name in names)
+    except CatalogError:
+        return False
+
+
 def _concerns(entry: Part, gpu: GpuModel) -> bool:
     """Whether the entry's device filter lets the GPU through; without one every GPU."""
     filters = entry.at("device-filter")

@@ -77,7 +77,9 @@ def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
         return False
     if fleet.capacity_types != ("spot",) or base.capacity_types != ("on-demand",):
         return False
-    return _signature(fleet) == _signature(base)
+    budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
+    # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
+    return _signature(fleet) == _signature(base) and (budgets_of[0] == budgets_of[1] or [] in budgets_of)
 
 
 def _signature(fleet: Fleet) -> tuple[object, ...]:
@@ -93,7 +95,7 @@ def _signature(fleet: Fleet) -> tuple[object, ...]:
             fleet.consolidate_after,
             fleet.expire_after,
         ),
-        *(fleet.class_name, [budget.value for budget in fleet.budgets]),
+        fleet.class_name,
     )
 
 
@@ -123,8 +125,7 @@ def _pool(
     pool.zones = fleet.zones
     pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
     pool.labels, pool.taints = dict(fleet.labels), fleet.taints
-    for other in reversed(group):
-        pool.max_unavailable, pool.window = budgets.read(other.budgets, pool.max or 1)
+    _maintenance(pool, group)
     pool.origin = [*(_origin(other) for other in group), *origin]
     if split:
         why = f"its machines have several GPUs; {name} is the part with the {gpu.title}, bounded as it was"
@@ -135,6 +136,20 @@ def _pool(
         fleet.part.note("assumed", why, "leave out what is not meant")
     _renamed(fleet, name, split)
     return pool
+
+
+def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
+    """What the fleets' budgets say, which is the same or said by one of them alone."""
+    for fleet in reversed(group):
+        said = budgets.read(fleet.budgets, pool.max or 1)
+        if fleet.budgets:
+            pool.max_unavailable, pool.window = said
+    for fleet in group:
+        if not fleet.budgets and any(other.budgets for other in group):
+            why = (
+                f"it has no disruption budgets, and those of the other half hold for all of pool {pool.name}"
+            )
+            fleet.part.note("assumed", why, "correct pools[].maintenance")
 
 
 def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:

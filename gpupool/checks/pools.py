@@ -79,7 +79,9 @@ def instance_types(context: Context) -> Iterator[Problem]:
 
 
 def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iterator[Problem]:
-    carried = ", ".join(candidate.name for candidate in gpu.instance_types) or "none in the catalog"
+    eks = context.environment.cluster.platform == "eks"
+    usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
+    carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
     hint = f"instance types with the {gpu.title}: {carried}"
     try:
         found = gpu.instance_type(name)
@@ -92,7 +94,7 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
         else:
             yield Problem(loc, f"{name} is not in the catalog", hint)
         return
-    if context.environment.cluster.platform == "eks" and not found.karpenter:
+    if eks and not found.karpenter:
         yield Problem(
             loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint
         )
