@@ -28,7 +28,7 @@ from gpupool.resolve import resolve
 from gpupool.spec import Environment
 from gpupool.yaml_source import parse_source
 from report.effects.order import node_effects
-from report.effects.sentences import NOTES, told
+from report.effects.sentences import explained, told
 from report.git_states import Snapshot
 from report.judgement import NONE, Judge
 from report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
@@ -191,7 +191,7 @@ def _environment(
         waivers=waiver_notes(*plans, today),
         risks=(),
         live=live,
-        notes=(*(NOTES[kind] for kind in NOTES if any(effect.kind == kind for effect in effects)), *trouble),
+        notes=(*explained(effects, _partitioned(*plans)), *trouble),
     )
     return dataclasses.replace(report, risks=risks(report, *plans, cost_threshold))
 
@@ -226,6 +226,10 @@ def _seen(
     except GpupoolError as error:
         return effects, None, [f"The cluster could not be asked what runs there: {error}"]
     return live.with_cluster(effects, sight, *sides), live.live_state(sight, *sides), []
+
+
+def _partitioned(*plans: Plan | None) -> bool:
+    return any(pool.mig_config for plan in plans if plan for pool in plan.pools)
 
 
 def _platform(read: _Read) -> str | None:

@@ -63,6 +63,7 @@ def snapshots(
         base_commit = git.commit(base)
         if merge_base and head_commit is not None:
             base_commit = git.merge_base(base_commit, head_commit)
+            base = f"merge base with {base}"
         old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
         if head is None:
             state = State(WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/"]))

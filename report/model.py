@@ -41,7 +41,7 @@ class State:
     """One of the two states of the repository."""
 
     name: str
-    """As it was asked for: `origin/main`, or `working tree`."""
+    """As it was asked for: `origin/main`, `merge base with origin/main`, or `working tree`."""
     commit: str | None
     """Full hash; of the working tree, the commit that it is based on. None where there is none yet."""
     dirty: bool

@@ -67,7 +67,8 @@ def figures(environment: EnvironmentReport) -> Iterator[Row]:
         for each in environment.resources
     ]
     yield from (row for row in rows if row[1] != row[2])
-    yield "cost a month", _cost(environment.cost.before), _cost(environment.cost.after)
+    before, after = _cost(environment.cost.before), _cost(environment.cost.after)
+    yield "cost a month", before, "the same" if after == before != "-" else after
 
 
 def _cost(cost: Cost | None) -> str:

@@ -37,19 +37,23 @@ def _elsewhere(context: Context) -> Iterator[Risk]:
     old, new = context.before, context.after
     if old is None or new is None:
         return
-    for name, was, now in (
+    found = [
+        f"{name} changes from {was or 'the default'} to {now or 'the default'}"
+        for name, was, now in _identity(old, new)
+        if was != now
+    ]
+    if found:
+        yield Risk("danger", "cluster", f"{', '.join(found)}: nodes and jobs are not moved there")
+
+
+def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None], ...]:
+    """What says which cluster is meant: setting, before, after."""
+    return (
         ("cluster.platform", old.cluster.platform, new.cluster.platform),
         ("cluster.kubeContext", old.cluster.kube_context, new.cluster.kube_context),
         ("cluster.name", old.cluster.name, new.cluster.name),
         ("cluster.region", old.cluster.region, new.cluster.region),
-    ):
-        if was != now:
-            yield Risk(
-                "danger",
-                "cluster",
-                f"{name} changes from {was or 'the default'} to {now or 'the default'}: nodes and jobs are "
-                "not moved there",
-            )
+    )
 
 
 def _environment_removed(context: Context) -> Iterator[Risk]:
@@ -64,8 +68,11 @@ def _environment_removed(context: Context) -> Iterator[Risk]:
 
 def _nodes(context: Context) -> Iterator[Risk]:
     words = {"replaced": "drain", "deleted": "delete", "relabelled": "relabel", "restarted": "restart"}
+    old, new = context.before, context.after
+    moved = bool(old and new and any(was != now for _, was, now in _identity(old, new)))
     for effect in context.report.effects:
-        if not effect.disruptive:
+        # Of another cluster no node is known, so what only may be is nothing to hold beside that.
+        if not effect.disruptive or (moved and not effect.certain):
             continue
         where = f"pool {effect.pool}" if effect.pool else "every pool"
         if effect.node_pool and effect.node_pool != effect.pool:
@@ -207,7 +214,8 @@ def _policies(context: Context) -> Iterator[Risk]:
     denied = [note for note in context.report.findings.new if note.level == "deny"]
     if denied:
         rules = ", ".join(sorted({note.rule for note in denied}))
-        yield Risk("danger", "policy", f"policy refuses it: {len(denied)} new denials ({rules})")
+        noun = "denial" if len(denied) == 1 else "denials"
+        yield Risk("danger", "policy", f"policy refuses it: {len(denied)} new {noun} ({rules})")
 
 
 def _waivers(context: Context) -> Iterator[Risk]:

@@ -24,17 +24,50 @@ def setting_changes(before: Environment | None, after: Environment | None) -> tu
     """Settings that differ, by their path in the file; nothing where one of the states is not there."""
     if before is None or after is None:
         return ()
-    return differing(dict(_flat(before)), dict(_flat(after)))
+    old, new = dict(_flat(before)), dict(_flat(after))
+    found = differing(
+        {name: _text(value) for name, value in old.items()}, {n: _text(v) for n, v in new.items()}
+    )
+    return tuple(
+        change
+        for field in found
+        for change in (
+            _items(field.name, old.get(field.name, []), new.get(field.name, [])) or [_short(field)]
+        )
+    )
 
 
-def _flat(environment: Environment) -> Iterator[tuple[str, str]]:
+def _items(name: str, before: Any, after: Any) -> list[FieldChange]:
+    """What came to a list and what went, item by item; nothing where only the order differs, or no list."""
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return []
+    old, new = list(map(_text, before)), list(map(_text, after))
+    return [
+        *(_short(FieldChange(name, item, None)) for item in old if item not in new),
+        *(_short(FieldChange(name, None, item)) for item in new if item not in old),
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(field: FieldChange) -> FieldChange:
+    def cut(text: str | None) -> str | None:
+        return text if text is None or len(text) <= _LONG else text[: _LONG - 3] + "..."
+
+    return FieldChange(field.name, cut(field.before), cut(field.after))
+
+
+def _flat(environment: Environment) -> Iterator[tuple[str, Any]]:
+    """Path -> value, which is a list or a scalar."""
     for section, value in environment.model_dump(by_alias=True, mode="json").items():
         if section not in _ELSEWHERE:
             yield from _leaves(section, value)
 
 
-def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    if value is None or value in ([], {}) or path == _APART:
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if value is None or value in ([], {}, "") or path == _APART:
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -44,5 +77,4 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, str]]:
             rest = {key: each for key, each in item.items() if key != "name"}
             yield from _leaves(f"{path}[{item['name']}]", rest)
     else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield path, text if len(text) <= _LONG else text[: _LONG - 3] + "..."
+        yield path, value

@@ -61,7 +61,8 @@ def budgets(context: Context) -> Iterator[Risk]:
             yield Risk(
                 "caution",
                 "budget",
-                f"budget of {tenant.name} ({wording.budget(was)}) is removed: nothing bounds what it spends",
+                f"budget of {tenant.name}, {wording.budget(was)}, is removed: nothing says any more "
+                "what it may spend",
             )
         elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
             yield Risk(

@@ -128,7 +128,7 @@ class TenantChange:
     quota: tuple[QuotaChange, ...]
     """Every resource that the tenant has in one of the states, the unchanged ones too."""
     budget: BeforeAfter[str | None]
-    """In words, as `$20,000 a month, then wait`; None without one."""
+    """In words, as `$20,000 a month (onExhausted: wait)`; None without one."""
     fields: tuple[FieldChange, ...]
     """What else differs, where the tenant is in both states."""
 

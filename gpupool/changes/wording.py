@@ -59,11 +59,10 @@ def _clock(minute: int) -> str:
 
 
 def budget(given: Budget | None) -> str | None:
-    """`$20,000 a month, then jobs wait`."""
+    """`$20,000 a month (onExhausted: wait)`: what the file says, since no queue acts on it yet."""
     if given is None:
         return None
-    then = {"wait": "jobs wait", "reject": "jobs are rejected", "preempt": "jobs are preempted"}
-    return f"{usd(given.usd)} a {given.period}, then {then[given.on_exhausted]}"
+    return f"{usd(given.usd)} a {given.period} (onExhausted: {given.on_exhausted})"
 
 
 def cost_range(floor: float, ceiling: float) -> str:

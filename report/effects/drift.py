@@ -106,13 +106,15 @@ def node_class_drifts(before: Body, after: Body) -> list[Drift]:
     selected = {field: what for field, what in _BY_SELECTION.items() if old.get(field) != new.get(field)}
     if "amiSelectorTerms" in selected:
         was, now = _terms(old["amiSelectorTerms"]), _terms(new["amiSelectorTerms"])
-        drifts.append(Drift(f"image changes from {was} to {now}", "unknown", "whose image it does not find"))
+        drifts.append(
+            Drift(f"image changes from {was} to {now}", "unknown", "whose image Karpenter does not find")
+        )
     elsewhere = [what for field, what in selected.items() if field != "amiSelectorTerms"]
     if elsewhere:
         what = " and ".join(elsewhere)
         was, now = _terms(old["subnetSelectorTerms"]), _terms(new["subnetSelectorTerms"])
         reason = f"{what} are found by {now} instead of {was}"
-        drifts.append(Drift(reason, "unknown", f"whose {what} it does not find"))
+        drifts.append(Drift(reason, "unknown", f"whose {what} Karpenter does not find"))
     return drifts
 
 

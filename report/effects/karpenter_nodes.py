@@ -186,14 +186,14 @@ def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
             yield effect(
                 "started",
                 pool.name,
-                f"{pool.warm} nodes are kept ready instead of {old.get(pool.name, 0)}",
-                "they cost money from then on, used or not",
+                f"nodes.warm goes from {old.get(pool.name, 0)} to {pool.warm}",
+                f"{'it costs' if more == 1 else 'they cost'} money from then on, used or not",
                 nodes_max=more,
             )
         elif more < 0:
             yield stay(
                 pool.name,
-                f"{pool.warm} nodes are kept ready instead of {old[pool.name]}",
+                f"nodes.warm goes from {old[pool.name]} to {pool.warm}",
                 f"nodes that are empty go {pool.consolidate_after} after their last pod"
                 if pool.consolidate_after != "Never"
                 else "consolidateAfter is Never, so empty nodes stay all the same",

@@ -6,12 +6,13 @@ The only place that words effects, so that every format says the same with and w
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from report.model import NodeEffect
 
 _PODS = {
-    "evicted": "their pods are evicted, and those that a Job or another controller owns start again",
-    "killed": "pods that use their GPUs fail",
+    "evicted": "{their} pods are evicted, and those that a Job or another controller owns start again",
+    "killed": "pods that use {their} GPUs fail",
     "kept": "running pods stay",
 }
 _VERBS = {
@@ -21,7 +22,7 @@ _VERBS = {
     "started": "started",
 }
 
-NOTES = {
+_NOTES = {
     "replaced": "Replaced: Karpenter marks the nodes as drifted, starts a successor where pods need one (a "
     "pool at its maximum goes one node above it for that time), then drains. A pod annotated "
     "karpenter.sh/do-not-disrupt, or held by a PodDisruptionBudget, keeps its node until it ends. Where "
@@ -29,11 +30,21 @@ NOTES = {
     "deleted": "Deleted: the nodes of a NodePool that goes are drained all at once, and no successor is "
     "started; neither maxUnavailable nor the maintenance window holds then. A PodDisruptionBudget and "
     "karpenter.sh/do-not-disrupt do.",
-    "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them. The MIG "
-    "manager does not drain: while a pod uses a GPU it fails and leaves the node without what was free. "
-    "Drain such nodes first; gpupool repartition does it node by node.",
+    "relabelled": "Relabelled: labels and taints of existing nodes change at once, on all of them.{mig}",
 }
-"""What a kind of effect means, for those who see it for the first time."""
+_MIG_MANAGER = (
+    " The MIG manager does not drain: while a pod uses a GPU it fails and leaves the node without what was "
+    "free. Drain such nodes first; gpupool repartition does it node by node."
+)
+
+
+def explained(effects: Sequence[NodeEffect], mig: bool) -> tuple[str, ...]:
+    """What the kinds of these effects mean, for those who see them for the first time. `mig`: whether a pool
+    is partitioned before or after."""
+    kinds = {effect.kind for effect in effects}
+    return tuple(
+        text.format(mig=_MIG_MANAGER if mig else "") for kind, text in _NOTES.items() if kind in kinds
+    )
 
 
 def told(effect: NodeEffect) -> NodeEffect:
@@ -46,7 +57,7 @@ def _sentence(effect: NodeEffect) -> str:
         return effect.what
     clauses = [f"{_count(effect)} {_auxiliary(effect)} {_VERBS[effect.kind]}{_pace(effect)}"]
     if effect.kind in ("replaced", "deleted"):
-        clauses.append(_PODS[effect.pods])
+        clauses.append(_PODS[effect.pods].format(their="its" if _single(effect) else "their"))
     if effect.what.startswith("only "):  # which nodes is part of the first clause
         clauses[0] += f", {effect.what}"
     elif effect.what:
@@ -57,8 +68,13 @@ def _sentence(effect: NodeEffect) -> str:
 def _auxiliary(effect: NodeEffect) -> str:
     if not effect.certain:
         return "may be"
+    return "is" if _single(effect) else "are"
+
+
+def _single(effect: NodeEffect) -> bool:
+    """Whether the sentence is about one node."""
     count = effect.nodes_max if effect.nodes_now is None else effect.nodes_now
-    return "is" if (len(effect.nodes) if effect.nodes else count) == 1 else "are"
+    return (len(effect.nodes) if effect.nodes else count) == 1
 
 
 def _count(effect: NodeEffect) -> str:

@@ -165,7 +165,7 @@ def test_policies_beside_the_environments_are_those_of_each_state(tmp_path: Path
     (environment,) = forth.environments
     assert environment.change == "changed"
     assert {note.rule for note in environment.findings.new} >= {"own"}
-    assert any("new denials" in risk.text for risk in environment.risks)
+    assert any("new denial" in risk.text for risk in environment.risks)
     (environment,) = back.environments
     assert environment.findings.fixed == forth.environments[0].findings.new
     assert any("policy own is removed" in risk.text for risk in environment.risks)

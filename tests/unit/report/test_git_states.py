@@ -149,7 +149,7 @@ def test_where_a_branch_left_another(project: Path) -> None:
     fork, _ = both(project, "main", merge_base=True)
     assert tip.environments["prod"] == b"prod 2"
     assert fork.environments["prod"] == b"prod 1"
-    assert (fork.state.name, fork.state.commit) == ("main", first)
+    assert (fork.state.name, fork.state.commit) == ("merge base with main", first)
 
 
 @pytest.mark.parametrize("ref", ["nowhere", "-rf", "--help", "main:environments", "HEAD~99", ""])

@@ -39,7 +39,10 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
         lambda d: (d["pools"][0]["nodes"].update(warm=1), d["tenants"][0].pop("budget")),
         ("caution", "cost", "a month costs at least "),
     ),
-    "no budget": (tenant(budget=None), ("caution", "budget", "$1,000 a month, then jobs wait) is removed")),
+    "no budget": (
+        tenant(budget=None),
+        ("caution", "budget", "$1,000 a month (onExhausted: wait), is removed"),
+    ),
     "budget": (tenant(budget={"usd": 2000}), ("caution", "budget", "from $1,000 to $2,000 a month")),
     "quota": (tenant(pools={"shared": {"gpus": 4}}), ("caution", "quota", "gpu from 32 to 16")),
     "no tenant": (lambda d: d.update(tenants=[]), ("danger", "tenant", "its namespace team-a goes")),
@@ -79,7 +82,7 @@ RISKS: dict[str, tuple[Edit, tuple[str, str, str]]] = {
     ),
     "a new denial": (
         nodes(expireAfter="Never", consolidateAfter="Never"),
-        ("danger", "policy", "new denials (node-pools-are-bounded)"),
+        ("danger", "policy", "2 new denials (node-pools-are-bounded)"),
     ),
 }
 
@@ -185,6 +188,17 @@ def test_a_changed_default_is_one_risk_after_the_others(tmp_path: Path) -> None:
 
     cautions = [risk for risk in change(tmp_path, EKS, edit).risks if risk.severity == "caution"]
     assert [risk.kind for risk in cautions] == ["expire", "policy"]
+
+
+def test_of_another_cluster_nothing_is_said_that_only_may_be(tmp_path: Path) -> None:
+    def edit(data: Data) -> None:
+        data["cluster"].update(name="other", kubeContext="other")
+
+    environment = change(tmp_path, EKS, edit)
+    assert any(not effect.certain for effect in environment.effects)
+    (risk,) = environment.risks
+    assert (risk.severity, risk.kind) == ("danger", "cluster")
+    assert "from the default to other, cluster.name changes from ml to other: nodes" in risk.text
 
 
 HARMLESS: dict[str, Edit] = {
