@@ -27,7 +27,7 @@ def mps_pools(old: Plan, new: Plan) -> tuple[str, ...]:
 def but_for_mps(old: Plan, new: Plan) -> str:
     """What to add to a sentence that says that running pods stay; empty where it holds for all of them."""
     pools = mps_pools(old, new)
-    return f", but perhaps in {', '.join(pools)} (MPS)" if pools else ""
+    return f" (perhaps not in {', '.join(pools)}: MPS)" if pools else ""
 
 
 def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffect]:

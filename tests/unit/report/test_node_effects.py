@@ -225,9 +225,13 @@ def test_a_restart_of_the_daemonsets_may_cost_what_computes_through_mps(name: st
         [("restarted", False, True)] if hit else []
     )
     everywhere = [effect for effect in effects(MPS, edit) if (effect.kind, effect.pool) == ("restarted", "")]
-    told = ["but perhaps in shared (MPS)" in effect.what for effect in everywhere]
+    told = [
+        "stay (perhaps not in shared: MPS)" in effect.what
+        or "GPUs (perhaps not in shared: MPS)" in effect.what
+        for effect in everywhere
+    ]
     assert any(told) == hit
-    assert not any("(MPS)" in effect.what for effect in effects(EKS, edit))
+    assert not any(": MPS)" in effect.what for effect in effects(EKS, edit))
 
 
 def test_an_mps_pool_of_other_replicas_is_told_of_once() -> None:
