@@ -25,6 +25,7 @@ from operations.drift.operator_view import (
     offered,
 )
 from operations.drift.pool_nodes import PoolNode
+from operations.drift.prepared import failed_repair
 from operations.drift.sight import Sight, duration
 from operations.snapshot import labels
 
@@ -63,7 +64,8 @@ def operator_at_work(case: Case) -> Cause | None:
         told = f"the MIG manager is at work ({MIG_STATE}={state} since {duration(lasting)})"
         if lasting < limits.MIG:
             return Cause("operator-applying", told, look, Level.settling)
-        return Cause("mig-stuck", f"{told} and does not end", repartitioned(case))
+        _, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+        return Cause("mig-stuck", f"{told} and does not end", mend)
     pod = case.view.at_work(case.row.name)
     if pod:
         return Cause(
@@ -77,7 +79,8 @@ def mig_failed(case: Case) -> Cause | None:
         return None
     told = case.view.complaint(case.row.node)
     why = f"the MIG manager failed ({MIG_STATE}=failed)" + (f": {told}" if told else "")
-    return Cause("mig-failed", f"{why}; it tries again only when the label changes", repartitioned(case))
+    lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+    return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", mend)
 
 
 def operands_off(case: Case) -> Cause | None:
@@ -188,7 +191,8 @@ def not_restarted(case: Case) -> Cause | None:
     """Everything says the planned count but the plugin: it still has an earlier configuration."""
     if case.row.pool.mig_config:
         why = "the GPUs are partitioned in another way than the label says"
-        return Cause("mig-not-applied", why, repartitioned(case))
+        lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+        return Cause("mig-not-applied", f"{why}; {lacking}" if lacking else why, mend)
     loaded = _per_gpu(case, case.found)
     told = f", {loaded} per GPU" if loaded else ""
     why = f"the device plugin was not restarted since its configuration changed: it has an earlier one{told}"

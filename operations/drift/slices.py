@@ -15,6 +15,7 @@ from operations.drift.drift import Drift
 from operations.drift.nodes import STEERING
 from operations.drift.operator_view import DRIVER, OperatorView, offered
 from operations.drift.pool_nodes import Phase, PoolNode
+from operations.drift.prepared import label_repair
 from operations.drift.reasons import Case, likeliest, mig_failed
 from operations.drift.sight import Sight
 from operations.snapshot import labels
@@ -25,7 +26,7 @@ def check(sight: Sight) -> Iterator[Drift]:
     view = OperatorView(sight)
     for row in sight.nodes:
         if row.phase is Phase.serving and row.machine is not None:
-            wrong = [*_steering(row), *_driver(sight, view, row)]
+            wrong = [*_steering(sight, view, row), *_driver(sight, view, row)]
             yield from wrong
             if not wrong:
                 yield from _slices(Case(sight, view, row, row.machine, offered(row.node)))
@@ -49,7 +50,7 @@ def _slices(case: Case) -> Iterator[Drift]:
         )
 
 
-def _steering(row: PoolNode) -> Iterator[Drift]:
+def _steering(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
     """The labels by which a node's device plugin and MIG manager choose their configuration."""
     have, owners = labels(row.node), Ownership(row.node)
     for key in STEERING:
@@ -70,7 +71,7 @@ def _steering(row: PoolNode) -> Iterator[Drift]:
             reason=f'{told}, the {what} is to use "{value}"'
             + (f"; set by {by}" if by else "")
             + f" (pool {row.pool.name})",
-            repair=repair.label(row.name, key, value),
+            repair=label_repair(sight, view, row, key),
         )
 
 
