@@ -22,7 +22,7 @@ from infra import under_way
 from infra.kube_api import KubeApi
 from operations import last_good
 from operations.last_good import LastGood
-from operations.repartition import run
+from operations.repartition import owner, run
 from operations.repartition.result import Result
 
 Tell = Callable[[str], None]
@@ -40,7 +40,9 @@ class Way:
 
 
 def look(api: KubeApi, file: Path, environment: str) -> Way:
-    """The way back for `file`. Raises GpupoolError where no good state of the environment is known."""
+    """The way back for `file`. Raises GpupoolError where no good state of the environment is known, and
+    where the cluster is another environment's."""
+    owner.require_own(api, environment)
     state = last_good.read(api)
     if state is None:
         raise GpupoolError(

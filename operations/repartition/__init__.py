@@ -3,6 +3,7 @@
     shapes     what a node has and should have; read from plain objects
     verify     whether a node offers what it should
     order      which nodes, in which order and batches, and how long that is expected to take
+    owner      whose cluster it is
     windows    when the maintenance window is open
     steps      what to do next, from what is seen: pure, and the only place that decides
     configs    the operator's configurations while old and new live side by side

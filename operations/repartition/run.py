@@ -15,7 +15,7 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan import Plan, Pool
 from infra.kube_api import KubeApi
-from operations.repartition import begin, journal, order, phases, windows
+from operations.repartition import begin, journal, order, owner, phases, windows
 from operations.repartition.cluster import PoolNodes
 from operations.repartition.journal import Journal, Lock
 from operations.repartition.result import Result, Status, rows
@@ -62,11 +62,13 @@ def repartition(
 ) -> Result:
     """Bring the running nodes of a pool into the shape that the plan says, or go on with what was begun.
 
-    Raises GpupoolError: for an unknown pool, another run at work, a repartition of another pool or to another
-    shape that has not ended, a window that is shut (unless told to wait), what can't be done in place.
+    Raises GpupoolError: for an unknown pool, another run at work, a cluster of another environment, a
+    repartition of another pool or to another shape that has not ended, a window that is shut (unless told to
+    wait), what can't be done in place.
     """
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
+    owner.require_own(api, bundle.environment)
     if journal.read(api) is None and not options.rollback and begun(api, bundle, pool) is not None:
         _await_window(pool, options, tell, pace)
     with journal.locked(api) as lock:
@@ -77,6 +79,7 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
     """The order and the expected duration; changes nothing. Raises as `repartition` does."""
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
+    owner.require_own(api, bundle.environment)
     nodes = PoolNodes(api, pool).look(all_jobs=True)
     noted = _matching(journal.read(api), bundle, pool, options)
     noted = noted or begin.journal_for(api, bundle, pool, nodes, datetime.now(UTC))

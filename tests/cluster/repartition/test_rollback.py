@@ -29,7 +29,7 @@ def test_states_are_kept_newest_first_and_not_for_ever(lab: Lab) -> None:
     newest = last_good.read(api)
     assert newest is not None
     assert (newest.environment, newest.found) == ("lab", NOW + timedelta(hours=1))
-    with pytest.raises(GpupoolError, match="is one of lab, not other"):
+    with pytest.raises(GpupoolError, match="belongs to environment lab, and other"):
         rollback.look(api, lab.file, "other")
 
 

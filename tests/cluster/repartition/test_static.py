@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from gpupool.findings import GpupoolError
 from infra import under_way
+from operations import rollback
 from operations.repartition import journal
+from operations.repartition.owner import OtherEnvironmentError
 from operations.repartition.result import Status
 from operations.repartition.run import Options, dry_run
 from tests.cluster.repartition.conftest import LEASE, SMALL, Lab
@@ -196,6 +199,24 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
     lab.tell = lambda step: None  # type: ignore[method-assign]
     assert lab.repartition().status is Status.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
+
+
+def test_a_cluster_of_another_environment_is_left_alone(lab: Lab) -> None:
+    """The pools of the file are there under the same names: nothing else would keep it from taking over."""
+    before = lab.shapes()
+    lab.spec["metadata"]["name"] = "mine"
+    lab.share(0, mode="mig", layout=SMALL)
+    api = lab.mortal()
+    ways: dict[str, Callable[[], object]] = {
+        "run": lambda: lab.repartition(api, evict=True, now=True),
+        "back": lambda: lab.repartition(api, rollback=True),
+        "dry run": lambda: dry_run(api, lab.plan, "parted"),
+        "rollback": lambda: rollback.look(api, lab.file, "mine"),
+    }
+    for way, go in ways.items():
+        with pytest.raises(OtherEnvironmentError, match="belongs to environment lab, and mine would"):
+            go()
+        assert (api.writes, lab.shapes()) == ([], before), way
 
 
 def test_who_may_not_begin(lab: Lab) -> None:
