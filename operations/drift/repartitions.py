@@ -15,7 +15,13 @@ from infra.under_way import JOURNAL, JOURNAL_KEY
 from operations.drift import limits, repair
 from operations.drift.drift import Drift, Level
 from operations.drift.sight import Sight, duration
-from operations.snapshot import Object
+from operations.snapshot import Object, notes
+
+WORKED_ON = "gpupool.dev/repartition"
+"""Annotation of a node that a repartition is at (operations.repartition.shapes)."""
+_BESIDE = frozenset({"label", "taint", "not-ready", "driver-too-old", "device-unhealthy"})
+"""Kinds that a repartition does not mend, though it may explain them."""
+_REFUSED = ("gpupool refresh ", "gpupool up ")
 
 
 def check(sight: Sight) -> Iterator[Drift]:
@@ -35,18 +41,43 @@ def check(sight: Sight) -> Iterator[Drift]:
 
 
 def softened(sight: Sight, drifts: Iterable[Drift]) -> Iterator[Drift]:
-    """`drifts`, those that a repartition under way explains as settling."""
+    """`drifts`, as settling where a repartition under way explains them, and with repairs that work meanwhile."""
     journal = _journal(sight)
-    explained: set[str] = set()
-    if journal is not None and sight.age(journal) < limits.WINDOW:
-        explained = _explained(sight, _pool(journal))
+    if journal is None:
+        yield from drifts
+        return
+    pool = _pool(journal)
+    explained = _explained(sight, pool) if sight.age(journal) < limits.WINDOW else set()
     for drift in drifts:
-        if drift.object in explained and drift.level is Level.drift:
-            yield replace(
-                drift, level=Level.settling, reason=f"{drift.reason}; the pool is being repartitioned"
-            )
+        if drift.object in explained and not _own_cordon(sight, drift):
+            yield _part_of_it(sight, pool, drift)
         else:
-            yield drift
+            yield replace(drift, repair=_after_it(sight, pool, drift.repair))
+
+
+def _part_of_it(sight: Sight, pool: str, drift: Drift) -> Drift:
+    """What the repartition has made so, and ends itself."""
+    reason = f"{drift.reason}; the pool is being repartitioned"
+    if drift.kind == "outdated":
+        # Its own words speak of Karpenter, which is held off meanwhile.
+        reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
+    go_on = repair.repartition(sight.env, pool)
+    mend = _after_it(sight, pool, drift.repair) if drift.kind in _BESIDE else go_on
+    return replace(drift, level=Level.settling, reason=reason, repair=mend)
+
+
+def _after_it(sight: Sight, pool: str, command: str) -> str:
+    """The repair, the repartition first where it needs `up` or `refresh`: those are refused until it ends."""
+    go_on = repair.repartition(sight.env, pool)
+    if command.startswith(_REFUSED):
+        return repair.all_of(go_on, command)
+    return f"{go_on}, then {command}" if any(name in command for name in _REFUSED) else command
+
+
+def _own_cordon(sight: Sight, drift: Drift) -> bool:
+    """Whether somebody, and not the repartition, has cordoned the node."""
+    node = sight.snapshot.nodes.get(drift.object.removeprefix("Node "))
+    return drift.kind == "cordoned" and node is not None and WORKED_ON not in notes(node)
 
 
 def _explained(sight: Sight, pool: str) -> set[str]:
