@@ -16,7 +16,15 @@ from report.effects.effect import effect
 from report.model import FieldChange, NodeEffect, PodFate
 from report.side import Side
 
-_GONE = "it gets its own labels and taints back"
+_GONE = (
+    "it gets its own labels and taints back; running pods stay, and the device plugin offers whole GPUs "
+    "there again"
+)
+_LEFT = (
+    "it keeps the pool's labels until somebody takes them off: GitOps takes nothing off nodes that it does "
+    "not own; running pods stay"
+)
+"""Argo CD and Flux prune no object that only has fields of ours (`generators.lasting`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,7 @@ class _Group:
 def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
     """Effects on named and selected nodes, without counts in words."""
     for group in _groups(before.plan if before else None, after.plan if after else None):
-        found = _effect(group, gone=after is None)
+        found = _effect(group, gone=after is None, gitops=bool(before and before.plan.delivery.gitops))
         if found is not None:
             yield found
 
@@ -63,14 +71,14 @@ def _selected(before: Plan | None, after: Plan | None) -> Iterator[_Group]:
             yield _Group(was, now, (), max(pool.nodes_max for pool in (was, now) if pool))
 
 
-def _effect(group: _Group, gone: bool) -> NodeEffect | None:
+def _effect(group: _Group, gone: bool, gitops: bool) -> NodeEffect | None:
     changes = _differences(group)
     if not changes:
         return None
     there = group.old or group.new
     assert there is not None
-    what, pods = _consequences(group)
-    if gone:
+    what, pods = (_LEFT, "kept") if gitops and group.new is None else _consequences(group)
+    if gone and not gitops:
         what += "; not before the environment is destroyed"
     return effect(
         "relabelled",
@@ -131,7 +139,7 @@ def _consequences(group: _Group) -> tuple[str, PodFate]:
         return f"pods that do not tolerate {keys} are evicted at once", "evicted"
     sharing = (old.sharing if old else None) != (new.sharing if new else None)
     if new is None:
-        return f"{_GONE}; running pods stay, and the device plugin offers whole GPUs there again", "kept"
+        return _GONE, "kept"
     plugin = "; the device plugin takes up the pool's sharing" if sharing else ""
     return f"running pods stay, new ones see the new labels and taints{plugin}", "kept"
 

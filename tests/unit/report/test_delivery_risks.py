@@ -69,6 +69,8 @@ def test_a_removal_that_deletes_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_nodes_of_others_keep_what_gitops_wrote_on_them(tmp_path: Path) -> None:
     (risk,) = found(tmp_path, NAMED, lambda data: data["pools"].pop(0), "left")
     assert risk.text.startswith("Flux takes nothing off nodes: n1, n2 keep the labels")
+    (effect,) = change(tmp_path, NAMED, lambda data: data["pools"][0]["nodes"].update(names=["n1"])).effects
+    assert "it keeps the pool's labels until somebody takes them off" in effect.what
     moved = found(
         tmp_path,
         NAMED,
