@@ -12,6 +12,7 @@ from infra.apply import FIELD_MANAGER
 from operations.drift import limits, repair
 from operations.drift.comparison import Ownership
 from operations.drift.drift import Drift, Level
+from operations.drift.foreign_taints import foreign_taints
 from operations.drift.pool_nodes import Phase, PoolNode, selects
 from operations.drift.sight import Sight, duration, going
 from operations.snapshot import NODEPOOL_LABEL, labels
@@ -33,6 +34,7 @@ def check(sight: Sight) -> Iterator[Drift]:
         else:
             yield from _labels(sight, row)
             yield from _taints(sight, row)
+            yield from foreign_taints(row)
             if (row.node.get("spec") or {}).get("unschedulable"):
                 told = "it is cordoned: it takes no new pods"
                 yield _drift(row, "cordoned", told, f"kubectl uncordon {row.name}", Level.warning)

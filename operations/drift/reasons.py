@@ -15,6 +15,7 @@ from gpupool.sharing import GPU_RESOURCE
 from operations.drift import limits, repair
 from operations.drift.drift import Level
 from operations.drift.operator_view import (
+    DEPLOY,
     MIG_CONFIG,
     MIG_STATE,
     OPT_OUT,
@@ -28,6 +29,9 @@ from operations.drift.pool_nodes import PoolNode
 from operations.drift.prepared import failed_repair
 from operations.drift.sight import Sight, duration
 from operations.snapshot import labels
+
+_CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu-feature-discovery"})
+"""Operands without which the device plugin has nothing to offer, or waits (gpu-operator v26.7.0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,21 @@ def mig_failed(case: Case) -> Cause | None:
     return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", mend)
 
 
+def operand_off(case: Case) -> Cause | None:
+    """A label keeps one operand off. Without the device plugin, or a partitioned node's MIG manager, what
+    the node offers does not last; of the others some are rightly off, as a driver that the machine brings."""
+    needed = {"device-plugin", *(("mig-manager",) if case.row.pool.mig_config else ())}
+    have, same = labels(case.row.node), case.found == dict(case.wanted)
+    for key, value in sorted(have.items()):
+        operand = key.removeprefix(DEPLOY)
+        if not key.startswith(DEPLOY) or value != "false" or key == OPT_OUT or key in case.row.pool.labels:
+            continue
+        if operand in needed or (operand in _CARRYING and not same):
+            why = f"the label {key}=false keeps the operator's {operand} off the node"
+            return Cause("operands-off", why, repair.label(case.row.name, key, None))
+    return None
+
+
 def operands_off(case: Case) -> Cause | None:
     if labels(case.row.node).get(OPT_OUT) == "false":
         why = f"the label {OPT_OUT}=false keeps the operator's operands off"
@@ -93,7 +112,7 @@ def operands_off(case: Case) -> Cause | None:
     why = f"the operator's daemonsets do not tolerate the taint {taint}, so no operand runs there"
     own = {f"{t.key}={t.value}:{t.effect}" for t in case.row.pool.taints}
     key, _, effect = taint.partition("=")[0], "", taint.rpartition(":")[2]
-    off = f"kubectl taint node {case.row.name} {key}:{effect}-"
+    off = repair.untaint(case.row.name, key, effect)
     return Cause("operands-off", why, case.sight.mend() if taint in own else off)
 
 
@@ -202,6 +221,7 @@ def not_restarted(case: Case) -> Cause | None:
 REASONS: tuple[Callable[[Case], Cause | None], ...] = (
     operator_at_work,
     mig_failed,
+    operand_off,
     operands_off,
     operator_settings,
     plugin_crashed,

@@ -91,6 +91,11 @@ def taint(node: str, key: str, value: str, effect: str) -> str:
     return f"kubectl taint node {node} {text} --overwrite"
 
 
+def untaint(node: str, key: str, effect: str) -> str:
+    """Take a taint off a node."""
+    return f"kubectl taint node {node} {key}:{effect}-"
+
+
 def repartition(env: str, pool: str) -> str:
     """Bring the pool's nodes to the file's layout or replicas, one after the other, jobs first."""
     return f"gpupool repartition {shlex.quote(env)} {pool}"

@@ -19,7 +19,7 @@ from operations.snapshot import Object, notes
 
 WORKED_ON = "gpupool.dev/repartition"
 """Annotation of a node that a repartition is at (operations.repartition.shapes)."""
-_BESIDE = frozenset({"label", "taint", "not-ready", "driver-too-old", "device-unhealthy"})
+_BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
 """Kinds that a repartition does not mend, though it may explain them."""
 _REFUSED = ("gpupool refresh ", "gpupool up ")
 
@@ -41,7 +41,7 @@ def check(sight: Sight) -> Iterator[Drift]:
 
 
 def softened(sight: Sight, drifts: Iterable[Drift]) -> Iterator[Drift]:
-    """`drifts`, as settling where a repartition under way explains them, and with repairs that work meanwhile."""
+    """`drifts`, settling where a repartition under way explains them, and repairs that work meanwhile."""
     journal = _journal(sight)
     if journal is None:
         yield from drifts

@@ -16,7 +16,7 @@ from operations.drift.nodes import STEERING
 from operations.drift.operator_view import DRIVER, OperatorView, offered
 from operations.drift.pool_nodes import Phase, PoolNode
 from operations.drift.prepared import label_repair
-from operations.drift.reasons import Case, likeliest, mig_failed
+from operations.drift.reasons import Case, likeliest, mig_failed, operand_off
 from operations.drift.sight import Sight
 from operations.snapshot import labels
 
@@ -34,7 +34,7 @@ def check(sight: Sight) -> Iterator[Drift]:
 
 def _slices(case: Case) -> Iterator[Drift]:
     same = case.found == dict(case.wanted)
-    cause = mig_failed(case) if same else likeliest(case)
+    cause = (mig_failed(case) or operand_off(case)) if same else likeliest(case)
     if cause is not None:
         told = f"it offers {counts(case.found)}, planned are {counts(case.wanted)}: " if not same else ""
         yield Drift(
