@@ -77,7 +77,7 @@ def _effect(group: _Group, gone: bool, gitops: bool) -> NodeEffect | None:
         return None
     there = group.old or group.new
     assert there is not None
-    what, pods = (_LEFT, "kept") if gitops and group.new is None else _consequences(group)
+    what, pods = _consequences(group, gitops)
     if gone and not gitops:
         what += "; not before the environment is destroyed"
     return effect(
@@ -122,9 +122,11 @@ def _taints(pool: Pool) -> str:
     return ", ".join(f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in pool.taints) or "none"
 
 
-def _consequences(group: _Group) -> tuple[str, PodFate]:
+def _consequences(group: _Group, gitops: bool) -> tuple[str, PodFate]:
     """What follows for what runs there."""
     old, new = group.old, group.new
+    if new is None and gitops:
+        return _LEFT, "kept"
     if (old.mig_config if old else None) != (new.mig_config if new else None):
         to = new.mig_config if new and new.mig_config else "no partitions"
         return (
