@@ -30,6 +30,7 @@ CASES = {
     "layout-changed": "another MIG layout: nodes are replaced within the budget",
     "pool-added": "a new pool with a warm node: money from the first day",
     "pool-removed": "a pool goes: its nodes all at once",
+    "pool-left-behind": "GitOps keeps a pool without what its nodes need; an MPS daemon may restart",
     "pool-renamed": "another name is another NodePool",
     "labels-and-taints": "what the nodes are born with changes",
     "machines-and-zones": "an instance type and a zone are allowed no more",
