@@ -23,7 +23,7 @@ from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.resolve import resolve
 from gpupool.yaml_source import parse_source
 from infra.kube_api import KubeApi
-from operations import last_good
+from operations import import_notes, last_good
 from operations.snapshot import Query, take
 
 Object = dict[str, Any]
@@ -88,6 +88,10 @@ def import_environment(
     if kept is not None:
         left = tuple(entry for entry in result.leftovers if entry.kind != "assumed")
         return Imported(replace(result, text=kept, leftovers=left), requests, len(objects), True)
+    told = import_notes.notes(
+        where, choices.name, import_notes.owners(objects), _newest(api, objects), result.text
+    )
+    result = replace(result, leftovers=(*result.leftovers, *told))
     return Imported(result, requests, len(objects), False)
 
 
@@ -173,6 +177,12 @@ def _recorded(api: KubeApi, objects: Sequence[Object], result: Conversion, name:
         if kept is not None and read is not None and _objects(kept) == _objects(read):
             return text
     return None
+
+
+def _newest(api: KubeApi, objects: Sequence[Object]) -> str | None:
+    """The file that the cluster keeps, of whatever environment; None where it keeps none."""
+    kept = last_good.read(api)
+    return kept.text if kept else next(filter(None, map(_applied, objects)), None)
 
 
 def _applied(thing: Object) -> str:

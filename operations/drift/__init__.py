@@ -16,6 +16,7 @@ from operations.drift import (
     nodes,
     objects,
     others,
+    owner,
     releases,
     repartitions,
     slices,
@@ -45,6 +46,9 @@ def examine(
     `env` is how commands name the environment; by its name unless told.
     """
     sight = Sight(plan, bundle, snapshot, now, env or plan.environment)
+    elsewhere = owner.of_another(sight)
+    if elsewhere is not None:
+        return (elsewhere,)
     found = list(repartitions.softened(sight, (drift for check in CHECKS for drift in check(sight))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
     levels = {level: number for number, level in enumerate(Level)}

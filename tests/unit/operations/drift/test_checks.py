@@ -276,3 +276,17 @@ def test_an_environment_that_was_never_applied_is_one_row() -> None:
     assert others == []
     assert first.object == "environment trial"
     assert first.repair == "gpupool up trial"
+
+
+def test_the_cluster_of_another_environment_is_one_row() -> None:
+    """Each of its objects would differ, and no repair of any may be run."""
+    cluster = Cluster()
+    for held in cluster.objects.values():
+        for row in held.values():
+            have = row["metadata"].get("labels") or {}
+            if "gpupool.dev/environment" in have:
+                have["gpupool.dev/environment"] = "local"
+    (only,) = cluster.look()
+    assert (only.kind, only.level.value) == ("other-environment", "drift")
+    assert "this cluster is of environment local" in only.reason
+    assert "gpupool assert local" in only.repair
