@@ -55,10 +55,13 @@ def repartition(
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
+    from gpupool.findings import UsageError
     from gpupool.resolve import read_plan
     from infra import program
     from operations.repartition import run
 
+    if dry_run and rollback:
+        raise UsageError("--dry-run shows what lies ahead, not the way back; say --rollback or --dry-run")
     plan = read_plan(env)
     run.pool_of(plan, pool)
     options = _options(evict, now, wait, rollback, timeout)
@@ -167,7 +170,7 @@ def _told(
         elif fine and not written and way.difference:
             print("the file still says otherwise, and the next `up` would apply it: --write mends that")
     if not fine:
-        raise typer.Exit(1)
+        raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
 
 
 def _fine(results: list[Result]) -> bool:
@@ -194,6 +197,10 @@ def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | 
     from gpupool.findings import UsageError
     from operations.repartition.run import Options
 
+    if now and wait:
+        raise UsageError(
+            "--now begins outside the maintenance window and --wait waits for it; say one of them"
+        )
     seconds = None
     if timeout is not None:
         found = re.fullmatch(r"([1-9][0-9]*)([smh])", timeout)

@@ -7,8 +7,10 @@ plugins load, change at once. Only looks; a few list calls, and the pods only wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+import yaml
 
 from generators.manifest import Bundle
 from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
@@ -16,12 +18,17 @@ from infra.kube_api import KubeApi
 
 _PLUGIN_PREFIX = "gpupool-device-plugin"
 _MIG_LABEL = "nvidia.com/mig.config"
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _OFF = ("", "all-disabled")
 _GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 
 
-def notes(api: KubeApi, plan: Plan, bundle: Bundle) -> tuple[str, ...]:
-    """A line for each pool whose running nodes would be changed or replaced under running GPU pods."""
+def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:
+    """A line for each pool whose running nodes would be changed or replaced under running GPU pods.
+
+    `unseen`: what the cluster has is unknown to the state, so `up` leaves it; then a line for each pool whose
+    running nodes are not as the file says.
+    """
     nodes = api.list("v1", "Node", selector=POOL_LABEL)
     if not nodes:
         return ()
@@ -29,6 +36,8 @@ def notes(api: KubeApi, plan: Plan, bundle: Bundle) -> tuple[str, ...]:
     changed = {pool.name: _affected(pool, nodes, settings, bundle) for pool in plan.pools}
     if not any(changed.values()):
         return ()
+    if unseen:
+        return tuple(_left_alone(plan, changed))
     busy: dict[str, int] = {}
     for pod in api.list("v1", "Pod"):
         if _holds_gpu(pod):
@@ -42,29 +51,70 @@ def _told(plan: Plan, changed: Mapping[str, list[str]], busy: Mapping[str, int])
         names = changed[pool.name]
         jobs = sum(busy.get(name, 0) for name in names)
         if jobs:
-            how = "are replaced by Karpenter" if pool.capacities and pool.mig_config else "change at once"
+            one = len(names) == 1
+            how = "change" + "s" * one + " at once"
+            if pool.capacities and pool.mig_config:
+                how = f"{'is' if one else 'are'} replaced by Karpenter"
             yield (
-                f"pool {pool.name}: {len(names)} node{'s' if len(names) != 1 else ''} {how} while {jobs} GPU "
-                f"pod{'s' if jobs != 1 else ''} run there; node by node, jobs waited for: "
+                f"pool {pool.name}: {_nodes(names)} {how} while {jobs} GPU "
+                f"{'pod runs' if jobs == 1 else 'pods run'} there; node by node, jobs waited for: "
                 f"gpupool repartition {plan.environment} {pool.name}"
             )
+
+
+def _left_alone(plan: Plan, changed: Mapping[str, list[str]]) -> Iterator[str]:
+    env = plan.environment
+    for pool in plan.pools:
+        names = changed[pool.name]
+        if names:
+            are = "is" if len(names) == 1 else "are"
+            yield (
+                f"pool {pool.name}: {_nodes(names)} {are} in another shape than the file says, of which the "
+                "state does not know (a repartition since the last `up`), so `up` leaves it at that; node by "
+                f"node: gpupool repartition {env} {pool.name}, or all at once: gpupool refresh {env} && "
+                f"gpupool up {env}"
+            )
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return f"{len(names)} node{'s' if len(names) != 1 else ''}"
 
 
 def _affected(
     pool: Pool, nodes: list[dict[str, Any]], settings: Mapping[str, str], bundle: Bundle
 ) -> list[str]:
-    """Nodes of the pool that get other settings or another layout."""
+    """Nodes of the pool whose slices change, or the way in which their GPUs are shared."""
     mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == pool.name]
     wanted = next(
         (m.body["data"].get(pool.name) for m in bundle if _is_plugin_map(m.name, m.namespace)), None
     )
-    if pool.name in settings and settings[pool.name] != wanted:
-        return [node["metadata"]["name"] for node in mine]
-    return [
-        node["metadata"]["name"]
-        for node in mine
-        if _layout(node["metadata"]["labels"].get(_MIG_LABEL, "")) != (pool.mig_config or "")
-    ]
+    other = pool.name in settings and settings[pool.name] != wanted
+    otherwise_shared = other and _kind(settings[pool.name]) != _kind(wanted or "")
+
+    def changes(node: Mapping[str, Any]) -> bool:
+        moved = _layout(node["metadata"]["labels"].get(_MIG_LABEL, "")) != (pool.mig_config or "")
+        return otherwise_shared or ((other or moved) and _offered(node) != _asked(pool, node))
+
+    return [node["metadata"]["name"] for node in mine if changes(node)]
+
+
+def _kind(settings: str) -> frozenset[str]:
+    """How the plugin shares GPUs: time-slicing and MPS make the same slices in ways that jobs notice."""
+    return frozenset((yaml.safe_load(settings) or {}).get("sharing") or ())
+
+
+def _offered(node: Mapping[str, Any]) -> dict[str, int]:
+    """The node's slices; the kubelet keeps removed ones at zero."""
+    counts = (node.get("status") or {}).get("allocatable") or {}
+    return {name: int(count) for name, count in counts.items() if _GPU.fullmatch(name) and int(count)}
+
+
+def _asked(pool: Pool, node: Mapping[str, Any]) -> dict[str, int]:
+    """The slices that the file asks for on a node of that instance type."""
+    machine = node["metadata"]["labels"].get(_INSTANCE_TYPE)
+    kinds = [kind.slices for kind in pool.machines if kind.instance_type == machine]
+    slices = kinds[0] if kinds else pool.slices_per_node
+    return {name: count for name, count in slices.items() if count}
 
 
 def _layout(label: str) -> str:

@@ -89,6 +89,10 @@ def up(
         for urn in lost.values():
             run.unprotect(urn)
         result = run.do(run.stack.up)
+    left = under_way.clear_left(program.connect(plan), bundle)
+    if left:
+        told = f"removed what a repartition had left: ConfigMap {', '.join(left)}"
+        result = dataclasses.replace(result, notes=(*result.notes, told))
     return _with_readiness(plan, bundle, result)
 
 
@@ -228,7 +232,8 @@ class _Run:
             return {}
         if self._operation == "up":
             under_way.require_none(api, self._plan.environment)
-        self._notes += sharing_changes.notes(api, self._plan, self._bundle)
+        unseen = under_way.unseen(api, self._bundle, self.deployment)
+        self._notes += sharing_changes.notes(api, self._plan, self._bundle, unseen)
         return {_UPSERT: "true"} if under_way.left_maps(api, self._bundle, self.deployment) else {}
 
     def _backend(self) -> str:

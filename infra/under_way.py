@@ -2,7 +2,8 @@
 
 While nodes of old and new shape live side by side the operator's configurations hold both. `up` would put
 the plain ones in their place, and nodes that have not been changed yet would lose their slices at once.
-Only looks; what a repartition is, is no business of this module.
+And what a repartition has left that neither file nor state know any more goes with the next `up`. What a
+repartition is, is no business of this module.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from generators.manifest import Bundle
+from generators.metadata import MANAGED_BY
 from gpupool.findings import GpupoolError
-from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 from infra.kube_api import KubeApi
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that is there from before the first to after the last change of a repartition."""
 JOURNAL_KEY = "journal.json"
+_MAP_PREFIXES = ("gpupool-device-plugin-", "gpupool-mig-")
+_OPERANDS = ("devicePlugin", "migManager")
 
 
 class UnderWayError(GpupoolError):
@@ -46,21 +50,58 @@ def find(api: KubeApi) -> UnderWay | None:
 def left_maps(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
     """Whether a configuration of `bundle` is in the cluster and not in the stack's state: a repartition has
     made it, and it is in use."""
-    hashed = [
-        manifest
-        for manifest in bundle
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
-    ]
-    known = {
-        ((row.get("inputs") or {}).get("metadata") or {}).get("name")
-        for row in deployment.get("resources") or ()
-    }
+    known = _known(deployment)
     # Nothing but an environment that was applied before can have been repartitioned.
     return bool(deployment.get("resources")) and any(
-        api.get("v1", "ConfigMap", manifest.name, manifest.namespace) is not None
-        for manifest in hashed
-        if manifest.name not in known
+        api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) is not None for name in _maps(bundle) - known
     )
+
+
+def unseen(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
+    """Whether the operator follows settings that the stack's state does not know, while state and file agree:
+    a repartition was not followed by `up`, and an `up` now sees nothing to change."""
+    known = _known(deployment)
+    return _maps(bundle) <= known and bool(in_force(api) - known)
+
+
+def clear_left(api: KubeApi, bundle: Bundle) -> tuple[str, ...]:
+    """Delete the environment's configurations that the file does not ask for and the operator does not
+    follow, after an `up` that has gone well, so that the state has no others either; their names."""
+    if find(api) is not None:
+        return ()
+    ours = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}={bundle.environment}"
+    live = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", OPERATOR_NAMESPACE, ours)}
+    left = sorted(name for name in live - _maps(bundle) if name.startswith(_MAP_PREFIXES))
+    if not left:
+        return ()
+    used = in_force(api)
+    gone = tuple(name for name in left if name not in used)
+    for name in gone:
+        api.delete("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
+    return gone
+
+
+def in_force(api: KubeApi) -> frozenset[str]:
+    """Names of our configurations that the operator's ClusterPolicy follows."""
+    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy") or {}
+    spec = policy.get("spec") or {}
+    names = (str(((spec.get(operand) or {}).get("config") or {}).get("name") or "") for operand in _OPERANDS)
+    return frozenset(name for name in names if name.startswith(_MAP_PREFIXES))
+
+
+def _maps(bundle: Bundle) -> set[str]:
+    """Names of the operator's configurations that the file asks for."""
+    return {
+        manifest.name
+        for manifest in bundle
+        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    }
+
+
+def _known(deployment: Mapping[str, Any]) -> set[str]:
+    """Names of all objects in the stack's state."""
+    rows = deployment.get("resources") or ()
+    return {str(((row.get("inputs") or {}).get("metadata") or {}).get("name")) for row in rows}
 
 
 def require_none(api: KubeApi, environment: str) -> None:

@@ -8,6 +8,7 @@ the rest is an ordinary `up`. Where Argo CD or Flux applies what Git says, nothi
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import tempfile
 from collections.abc import Callable, Iterator
@@ -80,13 +81,16 @@ def nodes_back(api: KubeApi, good: Plan, options: run.Options, tell: Tell) -> li
     machines differ in more than the sharing, are left to `up`.
     """
     results = []
+    bundle = generate(good)
+    options = dataclasses.replace(options, again=f"gpupool rollback {good.environment}")
     begun = under_way.find(api)
     if begun is not None:
-        back = run.Options(options.evict, options.now, options.wait, rollback=True, timeout=options.timeout)
-        results.append(run.repartition(api, good, begun.pool, back, tell))
+        # A rollback that was cut off is one as well, and goes on.
+        forward = run.towards(api, bundle, run.pool_of(good, begun.pool))
+        first = dataclasses.replace(options, rollback=not forward)
+        results.append(run.repartition(api, good, begun.pool, first, tell))
         if not results[-1].status.fine:
             return results
-    bundle = generate(good)
     for pool in good.pools:
         try:
             needed = run.begun(api, bundle, pool) is not None
@@ -113,6 +117,7 @@ def policies_folder(file: Path) -> Path:
 def _write(file: Path, state: LastGood) -> list[Path]:
     texts = {file: state.text}
     texts |= {policies_folder(file) / name: text for name, text in state.policies.items()}
+    texts = {path: text for path, text in texts.items() if _text(path) != text}
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@
     journal    what survives a crash; the lock against two runs at once
     karpenter  hold Karpenter off, and bring its records in line afterwards
     cluster    carries out one step
+    closing    what is said of it all
     run        the loop
 
 Every write is idempotent and is preceded by a note of the intention (the journal, the mark on the node), so

@@ -21,7 +21,6 @@ _KINDS = (
     ("v1", "ConfigMap", SYSTEM_NAMESPACE),
     ("karpenter.sh/v1", "NodePool", None),
 )
-_OPERANDS = ("devicePlugin", "migManager")
 
 
 class OtherEnvironmentError(GpupoolError):
@@ -50,7 +49,7 @@ def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
             yield f"{kind} {_where(live)}", live["metadata"]["labels"][ENVIRONMENT_LABEL]
     # Where others run the operator, its policy has no label, but the settings that it names have. Maps that
     # nothing names may be left of an environment that has gone.
-    for name in _named(api):
+    for name in sorted(under_way.in_force(api)):
         named = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
         owner = ((named or {}).get("metadata", {}).get("labels") or {}).get(ENVIRONMENT_LABEL)
         if named is not None and owner is not None:
@@ -58,14 +57,6 @@ def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
     begun = under_way.find(api)
     if begun is not None:
         yield f"the repartition of pool {begun.pool} that has begun", begun.environment
-
-
-def _named(api: KubeApi) -> set[str]:
-    """The operator's configurations that are in force."""
-    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy") or {}
-    spec = policy.get("spec") or {}
-    names = {str(((spec.get(operand) or {}).get("config") or {}).get("name") or "") for operand in _OPERANDS}
-    return {name for name in names if name.startswith("gpupool-")}
 
 
 def _where(live: Mapping[str, Any]) -> str:

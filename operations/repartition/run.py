@@ -5,8 +5,9 @@ Knows the order of phases, the clock and the lock; every decision about a node i
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,12 +16,12 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan import Plan, Pool
 from infra.kube_api import KubeApi
-from operations.repartition import begin, journal, order, owner, phases, windows
+from operations.repartition import begin, closing, journal, order, owner, phases, windows
 from operations.repartition.cluster import PoolNodes
 from operations.repartition.journal import Journal, Lock
 from operations.repartition.result import Result, Status, rows
 from operations.repartition.shapes import Node, wanted
-from operations.repartition.steps import Act, Action, Decision, Rules, Seen, Task, decide
+from operations.repartition.steps import Act, Rules, Seen, Task, decide
 from operations.repartition.watch import Watch
 
 TIMEOUT_SECONDS = 600.0
@@ -41,6 +42,8 @@ class Options:
     rollback: bool = False
     timeout: float | None = None
     """Seconds that the operator gets for one node; None for the default."""
+    again: str | None = None
+    """The command that goes on, where this is a part of another verb's work, which says what comes next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def repartition(
     if journal.read(api) is None and not options.rollback and begun(api, bundle, pool) is not None:
         _await_window(pool, options, tell, pace)
     with journal.locked(api) as lock:
-        return _Run(api, bundle, pool, options, tell, pace, lock).run()
+        return _Run(api, plan, bundle, pool, options, tell, pace, lock).run()
 
 
 def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options()) -> Result:
@@ -94,7 +97,12 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
     ]
     found = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
     return Result(
-        bundle.environment, pool.name, Status.planned, rows(nodes, task), _window_notes(pool, found), found
+        bundle.environment,
+        pool.name,
+        Status.planned,
+        rows(nodes, task),
+        closing.window_notes(pool, found),
+        found,
     )
 
 
@@ -116,9 +124,17 @@ class _Run:
     """One run under the lock."""
 
     def __init__(
-        self, api: KubeApi, bundle: Bundle, pool: Pool, options: Options, tell: Tell, pace: Pace, lock: Lock
+        self,
+        api: KubeApi,
+        plan: Plan,
+        bundle: Bundle,
+        pool: Pool,
+        options: Options,
+        tell: Tell,
+        pace: Pace,
+        lock: Lock,
     ) -> None:
-        self._api, self._bundle, self._pool = api, bundle, pool
+        self._api, self._plan, self._bundle, self._pool = api, plan, bundle, pool
         self._options, self._tell, self._pace, self._lock = options, tell, pace, lock
         self._nodes = PoolNodes(api, pool)
         self._order: list[str] = []
@@ -174,14 +190,14 @@ class _Run:
             seen = self._watch.look(nodes, task, time.monotonic())
             decision = decide(nodes, task, self._rules(), seen)
             for action in decision.actions:
-                self._tell(_told(action))
+                self._tell(closing.step(action))
                 self._nodes.do(action)
             quitting = self._interrupted and not decision.actions
             if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
                 return nodes, task, seen
             # An eviction that a disruption budget holds up is asked for again, but not without a pause.
             if all(action.act is Act.evict for action in decision.actions):
-                self._say(_waits(decision, self._nodes.blocked))
+                self._say(closing.waits(decision, self._nodes.blocked))
                 time.sleep(self._pace.poll)
 
     def _say(self, waits: str) -> None:
@@ -209,44 +225,51 @@ class _Run:
         )
 
     def _finished(self, noted: Journal, nodes: Sequence[Node], task: Task) -> Result:
-        api, environment = self._api, self._bundle.environment
+        api, bundle, pool = self._api, self._bundle, self._pool
         noted = journal.advance(api, noted, phase="finish")
+        in_line = False
         if noted.backwards:
-            phases.finish_back(api, self._bundle, self._pool, noted, self._nodes, nodes, self._tell)
-            note = (
-                f"the file still asks for the other shape: gpupool rollback {environment}, or change it back"
-            )
+            phases.finish_back(api, bundle, pool, noted, self._nodes, nodes, self._tell)
         else:
-            in_line = phases.finish(api, self._bundle, self._pool, noted, nodes, self._tell)
-            rest = "notes it in its state" if in_line else "applies what else the file changes"
-            note = f"`gpupool up {environment}` changes no node of it any more, and {rest}"
+            in_line = phases.finish(api, bundle, pool, noted, nodes, self._tell)
         journal.remove(api)
         nodes = self._nodes.look()
         status = Status.rolled_back if noted.backwards else Status.done
+        notes: tuple[str, ...] = ()
+        if self._options.again is None:
+            notes = closing.taken_back(bundle.environment)
+            if not noted.backwards:
+                others = remaining(api, bundle, [one for one in self._plan.pools if one.name != pool.name])
+                notes = closing.done(bundle.environment, pool.name, in_line, others)
         # Held nodes have their usual label again.
         shown = Task(task.new, {node.name: node.shape() for node in nodes}, task.order)
-        return Result(environment, self._pool.name, status, rows(nodes, shown), (note,))
+        return Result(bundle.environment, pool.name, status, rows(nodes, shown), notes)
 
     def _unfinished(self, nodes: Sequence[Node], task: Task, seen: Seen) -> Result:
         environment, pool = self._bundle.environment, self._pool.name
         status = Status.shut
-        notes = []
         if self._interrupted:
             status = Status.interrupted
         elif seen.failed or seen.lost or self._rules().may_begin:
             status = Status.stopped
-        if seen.lost:
-            notes.append(
-                f"came up in neither shape and stay cordoned: {', '.join(sorted(seen.lost))}; see the log "
-                "of the operator's nvidia-mig-manager and nvidia-device-plugin-daemonset pods there"
-            )
-        for node in nodes:
-            if not node.ready and not task.settled(node):
-                gone = f"bring it back, or take it out of the cluster: kubectl delete node {node.name}"
-                notes.append(f"{node.name} is not Ready; {gone}")
-        again = f"gpupool repartition {environment} {pool}"
-        notes += [f"go on: {again}", f"take it back: {again} --rollback"]
-        return Result(environment, pool, status, rows(nodes, task), tuple(notes))
+        notes = closing.unfinished(environment, pool, nodes, task, seen.lost, self._options.again)
+        return Result(environment, pool, status, rows(nodes, task), notes)
+
+
+def remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
+    """Which of `pools` could be repartitioned now; those that only `up` can change are left out."""
+    found = []
+    for pool in pools:
+        with contextlib.suppress(GpupoolError):
+            if begun(api, bundle, pool) is not None:
+                found.append(pool.name)
+    return found
+
+
+def towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
+    """Whether the repartition that has begun brings `pool` where `bundle` wants it."""
+    noted = journal.read(api)
+    return noted is not None and not noted.backwards and noted.target == begin.target(bundle, pool)
 
 
 def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Options) -> Journal | None:
@@ -256,7 +279,7 @@ def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Option
     how = f"gpupool repartition {bundle.environment} {noted.pool}"
     if noted.pool != pool.name:
         raise GpupoolError(
-            f"pool {noted.pool} is being repartitioned since {noted.started}; finish it first ({how}) or "
+            f"a repartition of pool {noted.pool} has begun at {noted.started}; finish it first ({how}) or "
             f"take it back ({how} --rollback)"
         )
     if not options.rollback and not noted.backwards and noted.target != begin.target(bundle, pool):
@@ -280,33 +303,7 @@ def _await_window(pool: Pool, options: Options, tell: Tell, pace: Pace) -> None:
         time.sleep(min(60.0, pace.poll * 10))
 
 
-def _window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:
-    window = pool.window
-    if window is None:
-        return ()
-    now = datetime.now(UTC)
-    ends = windows.closes(window, now)
-    when = f"open until {ends:%a %H:%M} UTC" if ends else f"opens {windows.opens(window, now):%a %H:%M} UTC"
-    fits = (
-        ""
-        if found.seconds <= window.minutes * 60
-        else "; all nodes don't fit into one, the rest follows in the next"
-    )
-    return (f"maintenance window: {when}, {window.minutes} min{fits}",)
-
-
 def _reboots(pool: Pool) -> bool:
     """Whether machines reboot to enter MIG mode: clouds give Ampere GPUs to virtual machines
     (gpu-operator issues 668, 1606)."""
     return bool(pool.capacities) and pool.gpu.architecture == "ampere"
-
-
-def _told(action: Action) -> str:
-    what = {Act.evict: f"evict {action.job} from", Act.relabel: f"change to {action.shape} on"}
-    return f"{what.get(action.act, action.act.value)} {action.node}"
-
-
-def _waits(decision: Decision, blocked: dict[str, str]) -> str:
-    rows = [f"{node}: {what}" for node, what in decision.waits.items()]
-    rows += [f"{job}: {why}" for job, why in blocked.items()]
-    return "waiting; " + "; ".join(rows) if rows else "waiting"

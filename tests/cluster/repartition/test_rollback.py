@@ -59,8 +59,30 @@ def test_nodes_go_back_even_from_the_middle_of_a_change(lab: Lab) -> None:
         ("parted", Status.rolled_back),
         ("desk", Status.done),
     ], told
+    assert [result.notes for result in results] == [(), ()], "the rollback itself says what comes next"
     assert {name: lab.shapes(name) for name in ("parted", "desk")} == before
     assert lab.clean()
-    assert rollback.write_back(way)[0] == way.file
+    assert rollback.write_back(way) == [way.file]
+    assert rollback.write_back(way) == [], "only what differs is written"
     assert way.file.read_text() == good_text
     assert rollback.look(api, way.file, "lab").difference == ()
+
+
+def test_a_rollback_that_is_interrupted_goes_on(lab: Lab) -> None:
+    """Ctrl-C names the verb that was under way, and that verb goes on where it was, not first back."""
+    last_good.record(lab.kube.api, lab.plan, lab.file.read_text(), NOW)
+    good, before = lab.plan, lab.shapes()
+    lab.share(0, mode="time-slicing", replicas=3)
+    assert lab.repartition().status is Status.done
+
+    def enough(step: str) -> None:
+        if step.startswith("change to"):
+            raise KeyboardInterrupt
+
+    (first,) = rollback.nodes_back(lab.mortal(), good, Options(), enough)
+    assert first.status is Status.interrupted
+    assert first.notes == ("go on: gpupool rollback lab",)
+    results = rollback.nodes_back(lab.mortal(), good, Options(), lab.tell)
+    assert [(result.pool, result.status) for result in results] == [("parted", Status.done)]
+    assert lab.shapes() == before
+    assert lab.clean()

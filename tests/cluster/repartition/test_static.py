@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from generators import generate
 from gpupool.findings import GpupoolError
-from infra import under_way
+from infra import sharing_changes, under_way
 from operations import rollback
 from operations.repartition import journal
 from operations.repartition.owner import OtherEnvironmentError
 from operations.repartition.result import Status
 from operations.repartition.run import Options, dry_run
-from tests.cluster.repartition.conftest import LEASE, SMALL, Lab
+from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
 NODES = ["node-0", "node-1", "node-2"]
 LARGE_SLICES = {"nvidia.com/mig-3g.40gb": 2}
@@ -201,6 +203,60 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
 
 
+def test_an_end_names_the_pools_that_remain(lab: Lab) -> None:
+    lab.share(0, mode="mig", layout=SMALL)
+    lab.share(1, mode="time-slicing", replicas=3)
+    first, back = lab.repartition(pool="desk").notes
+    assert first == (
+        "quotas and the policies' parameters follow once parted is done too; next: "
+        "gpupool repartition lab parted"
+    )
+    assert "gpupool refresh lab && gpupool up lab" in back
+    assert lab.repartition(pool="parted").notes[0] == (
+        "`gpupool up lab` changes no node of it any more, and notes it in its state"
+    )
+
+
+def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None:
+    """What a repartition made and neither file nor state know is told, and goes once nothing follows it."""
+    api, before = lab.kube.api, generate(lab.plan)
+    maps = {m.name for m in before if m.kind == "ConfigMap" and m.namespace == "gpu-operator"}
+    state = {"resources": [{"inputs": {"metadata": {"name": name}}} for name in maps]}
+    assert not under_way.unseen(api, before, state)
+    lab.share(0, mode="mig", layout=SMALL)
+    assert lab.repartition().status is Status.done
+    assert not under_way.unseen(api, generate(lab.plan), state), "`up` has something to note"
+    made = under_way.in_force(api) - maps
+    assert len(made) == 1
+    lab.share(0, mode="mig", layout=LARGE)
+    assert under_way.unseen(api, before, state)
+    (note,) = sharing_changes.notes(api, lab.plan, before, unseen=True)
+    assert note.startswith("pool parted: 3 nodes are in another shape than the file says, of which the state")
+    assert "gpupool repartition lab parted" in note
+    assert under_way.clear_left(api, before) == (), "the operator follows it"
+    lab.apply()
+    assert under_way.clear_left(api, dataclasses.replace(before, environment="other")) == ()
+    assert under_way.clear_left(api, before) == tuple(made)
+    left = {row["metadata"]["name"] for row in api.list("v1", "ConfigMap", "gpu-operator")}
+    assert left & (maps | made) == maps
+
+
+def test_up_warns_of_nodes_only_where_slices_change(lab: Lab) -> None:
+    lab.job("busy", "other", "nvidia.com/gpu")
+    lab.share(1, mode="time-slicing", replicas=3)
+    told = sharing_changes.notes(lab.kube.api, lab.plan, generate(lab.plan))
+    assert [note.partition("; node")[0] for note in told] == [
+        "pool desk: 1 node changes at once while 1 GPU pod runs there"
+    ]
+    lab.share(1, mode="time-slicing", replicas=2)
+    same = generate(lab.plan)
+    other = lab.kube.api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
+    name = other["spec"]["devicePlugin"]["config"]["name"]
+    live = lab.kube.api.get("v1", "ConfigMap", name, "gpu-operator")["data"]["desk"]
+    lab.kube.api.patch("v1", "ConfigMap", name, {"data": {"desk": f"# by hand\n{live}"}}, "gpu-operator")
+    assert sharing_changes.notes(lab.kube.api, lab.plan, same) == ()
+
+
 def test_a_cluster_of_another_environment_is_left_alone(lab: Lab) -> None:
     """The pools of the file are there under the same names: nothing else would keep it from taking over."""
     before = lab.shapes()
@@ -233,7 +289,7 @@ def test_who_may_not_begin(lab: Lab) -> None:
     api = lab.mortal(dies_after=7)
     assert lab.dies(api, now=True)
     assert [write for write in api.writes if "/nodes/" in write] == ["PATCH /api/v1/nodes/node-0"] * 2
-    with pytest.raises(GpupoolError, match="pool parted is being repartitioned since"):
+    with pytest.raises(GpupoolError, match="a repartition of pool parted has begun at"):
         lab.repartition(pool="desk")
     lab.share(0, mode="mig", layout={"7g.80gb": 1})
     with pytest.raises(GpupoolError, match="another shape than the file now asks for"):

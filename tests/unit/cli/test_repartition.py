@@ -27,6 +27,19 @@ def test_a_pool_that_is_none() -> None:
     assert "prod has no pool 'nobody'; there are: " in str(done.exception)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--now", "--wait"), "--now begins outside the maintenance window and --wait waits for it"),
+        (("--rollback", "--dry-run"), "say --rollback or --dry-run"),
+    ],
+)
+def test_words_that_contradict_each_other(words: tuple[str, ...], said: str) -> None:
+    done = run.invoke(app, ["repartition", "prod", "inference-h100", *words])
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)
+
+
 def test_an_order_says_what_it_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
     rows = (NodeEstimate("a", 1, 0, 0.0, 300.0), NodeEstimate("b", 2, 3, None, 300.0))
     estimate = Estimate(rows, 600.0, open_end=True)
