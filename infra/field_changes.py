@@ -7,6 +7,7 @@ moved. For display only; what takes a new object is decided elsewhere.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -115,8 +116,19 @@ def _short(value: Any) -> str:
     if value is None:
         return "(none)"
     if isinstance(value, Mapping):
-        text, limit = ", ".join(f"{key}: {part}" for key, part in value.items()), _SHORTEN_ITEM
+        text, limit = ", ".join(f"{key}: {_flow(part)}" for key, part in value.items()), _SHORTEN_ITEM
     else:
-        text, limit = value if isinstance(value, str) else repr(value), _SHORTEN
+        text, limit = _flow(value), _SHORTEN
     text = text.replace("\n", "\\n")
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _flow(value: Any) -> str:
+    """A value as YAML writes it on one line; a text as it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return json.dumps(value, default=str)

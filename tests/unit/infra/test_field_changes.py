@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.field_changes import field_changes
+from infra.field_changes import FieldChange, field_changes
 
 
 def toleration(pool: str) -> dict[str, str]:
@@ -37,6 +37,13 @@ def test_items_with_names_of_their_own_are_compared_by_name() -> None:
 
 def test_plain_lists_are_compared_place_by_place() -> None:
     assert told(["a", "b"], ["a", "c"]) == ["spec[1]: b -> c"]
+
+
+def test_values_are_written_as_yaml_and_not_as_python() -> None:
+    assert str(FieldChange("actions", ["Deny"], ["Audit"])) == "actions: [Deny] -> [Audit]"
+    assert str(FieldChange("on", True, None)) == "on: true -> (none)"
+    budgets = [{"nodes": "0", "reasons": ["Drifted"]}]
+    assert str(FieldChange("budgets", None, budgets)) == "budgets: (none) -> [{nodes: 0, reasons: [Drifted]}]"
 
 
 leaves = st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2)
