@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from gpupool.resolve import read_plan
 from infra.local import binaries, pulumi_env
 from infra.stack import StackError
+from operations.repartition.run import Pace, repartition
 from tests.cluster.operator_policy import hand_made_policy
 
 OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}
@@ -66,6 +68,45 @@ def test_a_node_keeps_its_own_and_gets_it_back(homelab: Any) -> None:
     assert taken_as_it_was(node) == before
     assert not [key for key in node["metadata"].get("annotations", {}) if "gpupool.dev" in key]
     assert homelab.everything() == everything
+
+
+def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
+    """The state knows nothing of the repartition: `up` says so, and after a refresh leaves nothing of it."""
+    api = homelab.kube.api
+    homelab.kube.patch_node(
+        "k3s-gpu-0", {"metadata": {"annotations": {"simulated.gpupool.dev/gpu": "rtx-4070-ti-super"}}}
+    )
+
+    def offers(count: int) -> None:
+        def seen() -> bool:
+            return bool(
+                homelab.kube.node("k3s-gpu-0")["status"]["allocatable"].get("nvidia.com/gpu") == str(count)
+            )
+
+        homelab.kube.wait(f"{count} slices", seen)
+
+    def maps() -> set[str]:
+        rows = api.list("v1", "ConfigMap", "gpu-operator", "app.kubernetes.io/managed-by=gpupool")
+        return {row["metadata"]["name"] for row in rows}
+
+    homelab.up()
+    offers(4)
+    before = maps()
+    homelab.spec["pools"][0]["sharing"]["replicas"] = 2
+    done = repartition(api, read_plan(homelab.file), "homelab", pace=Pace(poll=0.05))
+    assert done.status == "done"
+    homelab.spec["pools"][0]["sharing"]["replicas"] = 4
+    idle = homelab.up()
+    assert idle.objects == []
+    (note,) = [note for note in idle.notes if "pool homelab" in note]
+    assert "1 node is in another shape than the file says" in note
+    assert "gpupool refresh trial-home && gpupool up trial-home" in note
+    offers(2)
+    homelab.refresh()
+    mended = homelab.up()
+    assert [note for note in mended.notes if note.startswith("removed what a repartition had left")]
+    offers(4)
+    assert maps() == before
 
 
 def test_taints_that_come_and_go_meanwhile_are_kept_so(homelab: Any) -> None:
