@@ -21,6 +21,7 @@ def text(outcome: Outcome, colour: bool) -> str:
 def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
     from operations.drift.drift import LAYERS
 
+    printed: set[str] = set()
     for layer, title in LAYERS.items():
         rows = [drift for drift in outcome.drifts if drift.layer == layer]
         if not rows:
@@ -28,18 +29,20 @@ def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
         yield f"{_BOLD}{layer}{_PLAIN}: {title}" if colour else f"{layer}: {title}"
         width = max(len(row.kind) for row in rows)
         for row in rows:
-            yield from _row(row, width, colour)
+            yield from _row(row, width, colour, row.repair in printed)
+            printed.add(row.repair)
         yield ""
     yield _summary(outcome)
 
 
-def _row(row: Drift, width: int, colour: bool) -> Iterator[str]:
+def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
+    """`again`: its repair is another row's too, and stands above; a second run may well fail."""
     level = f"{row.level:<8}"
     shown = f"{_COLOURS[row.level]}{level}{_PLAIN}" if colour else level
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"
     indent = " " * (width + 14)
     yield f"{indent}{_printable(row.reason)}"
-    yield f"{indent}$ {row.repair}"
+    yield f"{indent}(mended by the same command above)" if again else f"{indent}$ {row.repair}"
 
 
 def _printable(reason: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
-from gpupool.plan import ENVIRONMENT_LABEL
+from gpupool.plan import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from infra.apply import FIELD_MANAGER
 from infra.field_changes import FieldChange
 from infra.local.pulumi_diff import MISSING, format_path
@@ -27,6 +27,8 @@ _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
 _OWN_PARTS = f"{FIELD_MANAGER}-"
 """Field managers of what gpupool itself keeps in the cluster, as the last good states: not of the file."""
+_OPERANDS = ("devicePlugin", "migManager")
+"""Operands that a ClusterPolicy points at a ConfigMap."""
 _ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 """Kinds that a field more can switch off."""
 _CREATED_SECONDS = 60.0
@@ -90,7 +92,7 @@ def _unknown_kind(sight: Sight, kind: tuple[str, str], manifests: list[Manifest]
         kind="kind-unknown",
         object=f"{kind[1]} {names}",
         reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
-        repair=sight.mend(),
+        repair=repair.define(sight.plan, sight.env, sight.bundle, kind[0]),
     )
 
 
@@ -210,6 +212,10 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
         reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
+    elif applied and _unused(sight, manifest):
+        # One that a repartition has left is not in the engine's state, so `up` might not see it.
+        reason = "the file no longer has it, and no ClusterPolicy refers to it"
+        command, level = repair.delete(kind, name, namespace), Level.drift
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
         command, level = sight.apply(*options), Level.drift
@@ -225,6 +231,18 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         repair=command,
         level=level,
     )
+
+
+def _unused(sight: Sight, manifest: Manifest) -> bool:
+    """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
+    delivers, what they have applied is theirs to take away."""
+    if manifest.kind != "ConfigMap" or manifest.namespace != OPERATOR_NAMESPACE or sight.plan.delivery.gitops:
+        return False
+    specs = [row.get("spec") or {} for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
+    used = {
+        ((spec.get(operand) or {}).get("config") or {}).get("name") for spec in specs for operand in _OPERANDS
+    }
+    return manifest.name not in used
 
 
 def _because(what: str, why: str) -> str:

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from generators.manifest import Bundle
 from gpupool.plan import ENVIRONMENT_LABEL, Plan
 from infra.local.pulumi_diff import Step
 
@@ -50,6 +51,34 @@ def apply(plan: Plan, env: str, *options: str) -> str:
         render = f"gpupool render {shlex.quote(env)} -o {shlex.quote(plan.delivery.path)}"
         return f"{render}, commit it, then {mend(plan, env)}"
     return " ".join(["gpupool up", shlex.quote(env), *options])
+
+
+def define(plan: Plan, env: str, bundle: Bundle, api_version: str) -> str:
+    """Install the definition of a kind that the server has lost: neither `refresh` nor `up` brings one.
+
+    The embedded control plane serves all of them anew when it starts; a chart has its own (helm show crds,
+    Helm 3 documentation; Helm itself does not install them again on an upgrade).
+    """
+    if plan.cluster.platform == "local":
+        return all_of("gpupool local up", mend(plan, env))
+    group = api_version.partition("/")[0]
+    chart = next((name for end, name in _CHARTS.items() if group.endswith(end)), None)
+    release = next((release for release in bundle.releases if release.chart == chart), None)
+    if release is None:
+        return f"install the CRD of {api_version} again, then {mend(plan, env)}"
+    where = f"{chart} --repo {release.repository}"
+    if release.repository.startswith("oci://"):
+        where = f"{release.repository.rstrip('/')}/{chart}"
+    crds = f"helm show crds {where} --version {release.version}"
+    return all_of(f"{crds} | kubectl apply --server-side --force-conflicts -f -", mend(plan, env))
+
+
+_CHARTS: Mapping[str, str] = {
+    "karpenter.sh": "karpenter",
+    "karpenter.k8s.aws": "karpenter",
+    "nvidia.com": "gpu-operator",
+}
+"""API group -> the chart that has its CRDs."""
 
 
 def delete(kind: str, name: str, namespace: str | None = None) -> str:
