@@ -15,7 +15,10 @@ import typer
 from cli.output import Format, FormatOption, print_error, print_json, print_table, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpupool.plan import Plan
+    from operations.last_good import LastGood
     from operations.repartition.result import Result
     from operations.repartition.run import Options
 
@@ -87,6 +90,11 @@ def rollback(
     write: Annotated[
         bool, typer.Option("--write", help="Also put the good state's text back into the environment file.")
     ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="N|DIGEST", help="An earlier good state; default: 1, the newest."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show the good states that are kept.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
     evict: EvictOption = False,
     now: NowOption = False,
@@ -94,7 +102,7 @@ def rollback(
     timeout: TimeoutOption = None,
     format: FormatOption = Format.text,
 ) -> None:
-    """Return the cluster to the last state that `gpupool assert` found good.
+    """Return the cluster to the last state that `gpupool assert` found good, or to an earlier one.
 
     Shows what differs, then brings running nodes back pool by pool and applies the rest as `up` does. Where
     Argo CD or Flux delivers, only --write does anything: render and commit what it has written.
@@ -111,7 +119,10 @@ def rollback(
     plan = read_plan(env)
     program.require_cluster(plan)
     api = program.connect(plan)
-    way = back.look(api, file, plan.environment)
+    if list_:
+        _list(back.states(api, plan.environment), format)
+        return
+    way = back.look(api, file, plan.environment, to)
     with back.unpacked(way.state) as good_file:
         good = read_plan(str(good_file))
         _judge(env, good)
@@ -128,6 +139,20 @@ def rollback(
         results = [] if gitops else _apply(env, api, good, str(good_file), options)
     written = [str(path) for path in back.write_back(way)] if write and _fine(results) else []
     _told(env, way, results, written, gitops, format)
+
+
+def _list(states: Sequence[LastGood], format: Format) -> None:
+    """The kept states by number, as `--to` takes them."""
+    rows = [(number, f"{one.found:%Y-%m-%d %H:%M}", one.digest[:12]) for number, one in enumerate(states, 1)]
+    if format is Format.json:
+        print_json(
+            [
+                {"number": n, "found": one.found.isoformat(timespec="seconds"), "digest": one.digest}
+                for n, one in enumerate(states, 1)
+            ]
+        )
+    else:
+        print_table(("", "found good (UTC)", "digest"), rows)
 
 
 def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[Result]:

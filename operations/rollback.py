@@ -11,12 +11,12 @@ import contextlib
 import dataclasses
 import difflib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from generators import generate
-from gpupool.findings import GpupoolError
+from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan import Plan
 from gpupool.policy_files import SHIPPED
 from infra import under_way
@@ -27,6 +27,8 @@ from operations.repartition import owner, run
 from operations.repartition.result import Result
 
 Tell = Callable[[str], None]
+SHORT = 6
+"""Characters of a digest that are enough to name a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +42,13 @@ class Way:
     """Unified diff from the file and its project's policies to the good state; empty where all is alike."""
 
 
-def look(api: KubeApi, file: Path, environment: str) -> Way:
-    """The way back for `file`. Raises GpupoolError where no good state of the environment is known, and
-    where the cluster is another environment's."""
-    owner.require_own(api, environment)
-    state = last_good.read(api)
-    if state is None:
-        raise GpupoolError(
-            f"no state of {environment} has been found good yet; `gpupool assert {environment}` notes one "
-            "whenever it finds nothing to complain of"
-        )
-    if state.environment != environment:
-        raise GpupoolError(
-            f"the last good state of this cluster is one of {state.environment}, not {environment}; choose "
-            "the right cluster (cluster.kubeContext)"
-        )
+def look(api: KubeApi, file: Path, environment: str, to: str | None = None) -> Way:
+    """The way back for `file`, to the newest good state or the one that `to` names (`chosen`).
+
+    Raises GpupoolError where no good state of the environment is known, and where the cluster is another
+    environment's; UsageError for a `to` that names none.
+    """
+    state = chosen(states(api, environment), to)
     when = state.found.isoformat(timespec="minutes")
     lines = list(_diff(_text(file), state.text, file.name, when))
     for name, text in sorted(state.policies.items()):
@@ -62,6 +56,41 @@ def look(api: KubeApi, file: Path, environment: str) -> Way:
     for path in _newer_policies(file, state):
         lines += _diff(_text(path), "", f"policies/{path.name}", when)
     return Way(file, state, tuple(lines))
+
+
+def states(api: KubeApi, environment: str) -> list[LastGood]:
+    """The environment's good states, the newest first; at least one. Raises GpupoolError as `look` does."""
+    owner.require_own(api, environment)
+    kept = last_good.history(api)
+    if not kept:
+        raise GpupoolError(
+            f"no state of {environment} has been found good yet; `gpupool assert {environment}` notes one "
+            "whenever it finds nothing to complain of"
+        )
+    own = [state for state in kept if state.environment == environment]
+    if not own:
+        raise GpupoolError(
+            f"the last good state of this cluster is one of {kept[0].environment}, not {environment}; choose "
+            "the right cluster (cluster.kubeContext)"
+        )
+    return own
+
+
+def chosen(kept: Sequence[LastGood], to: str | None) -> LastGood:
+    """The state that `to` names: its number, 1 for the newest, or the beginning of its digest.
+
+    Raises UsageError listing the kept ones.
+    """
+    if to is None:
+        return kept[0]
+    if to.isdecimal() and len(to) < SHORT:
+        found = list(kept[int(to) - 1 : int(to)]) if int(to) else []
+    else:
+        found = [state for state in kept if len(to) >= SHORT and state.digest.startswith(to.lower())]
+    if len(found) == 1:
+        return found[0]
+    there = ", ".join(f"{number} ({state.digest[:12]})" for number, state in enumerate(kept, 1))
+    raise UsageError(f"--to {to}: no such state is kept; there are {there}; see gpupool rollback ENV --list")
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ def test_states_are_kept_newest_first_and_not_for_ever(lab: Lab) -> None:
     assert [state.text for state in last_good.history(api)] == [f"# {n}\n" for n in (6, 5, 4, 3, 2)]
     last_good.record(api, plan, "# 3\n", NOW + timedelta(hours=1))
     assert [state.text for state in last_good.history(api)] == [f"# {n}\n" for n in (3, 6, 5, 4, 2)]
+    assert rollback.look(api, lab.file, "lab").state.text == "# 3\n"
+    assert rollback.look(api, lab.file, "lab", to="2").state.text == "# 6\n"
     newest = last_good.read(api)
     assert newest is not None
     assert (newest.environment, newest.found) == ("lab", NOW + timedelta(hours=1))

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from cli.app import app
-from cli.repartition import _show
+from cli.output import Format
+from cli.repartition import _show, _told
 from gpupool.findings import UsageError
+from operations.last_good import LastGood
 from operations.repartition.order import Estimate, NodeEstimate
 from operations.repartition.result import NodeRow, Result, Status
+from operations.rollback import Way, chosen
 
 run = CliRunner()
 
@@ -65,3 +72,29 @@ def test_an_end_names_every_node(capsys: pytest.CaptureFixture[str]) -> None:
         "prod pool: stopped",
         "note: go on: ...",
     ]
+
+
+STATES = [
+    LastGood("prod", text, digest * 8, datetime(2026, 11, day, 9, tzinfo=UTC))
+    for text, digest, day in (("new", "1234abcd", 21), ("older", "0fedcba9", 20))
+]
+
+
+@pytest.mark.parametrize(
+    ("to", "text"), [(None, "new"), ("1", "new"), ("2", "older"), ("1234ab", "new"), ("0FEDCBA9", "older")]
+)
+def test_a_good_state_by_number_or_digest(to: str | None, text: str) -> None:
+    assert chosen(STATES, to).text == text
+
+
+@pytest.mark.parametrize("to", ["0", "3", "-1", "1234", "abcdef", "", "²"])
+def test_a_good_state_that_is_not_kept(to: str) -> None:
+    with pytest.raises(UsageError, match=r"there are 1 \(1234abcd1234\), 2 \(0fedcba90fed\)"):
+        chosen(STATES, to)
+
+
+def test_an_interrupted_rollback_ends_as_an_interrupted_repartition(tmp_path: Path) -> None:
+    way = Way(tmp_path / "prod.yaml", STATES[0], ())
+    with pytest.raises(typer.Exit) as left:
+        _told("prod", way, [Result("prod", "pool", Status.interrupted)], [], False, Format.text)
+    assert left.value.exit_code == 130
