@@ -202,7 +202,7 @@ CASES = (
         ),
         "policies",
         "changed",
-        r"\['Deny'\] -> \['Audit'\] .*set by kubectl-edit: weakened: violations are no longer refused",
+        r"\[Deny\] -> \[Audit\] .*set by kubectl-edit: weakened: violations are no longer refused",
         "kubectl patch",
     ),
     Case(
@@ -288,6 +288,14 @@ CASES = (
         "operands-off",
         "gpu.deploy.operands=false keeps",
         "kubectl label node {node}",
+    ),
+    Case(
+        "device plugin kept off by a label",
+        _label("notebooks", "nvidia.com/gpu.deploy.device-plugin", "false"),
+        "slices",
+        "operands-off",
+        "gpu.deploy.device-plugin=false keeps",
+        "kubectl label node {node} nvidia.com/gpu.deploy.device-plugin-",
     ),
     Case(
         "operands driven off by a taint",

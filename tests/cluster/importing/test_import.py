@@ -58,6 +58,14 @@ def test_a_cluster_with_karpenter(bring: Callable[[Plan], None], cluster: Any) -
     # A good state that was noted says more than any object: weights, prose, budgets.
     last_good.record(cluster.api, original, original.text, datetime.now(UTC))
     assert imported(cluster, "local", recorded=True) == original.text
+    # Under another name everything that is lost is listed, and whose cluster it is.
+    mine = import_environment(cluster.api, Choices(name="mine")).conversion
+    told = {entry.path: entry for entry in mine.leftovers if entry.object == "environment local"}
+    assert "belong to environment local" in told[""].why
+    assert {"pools[notebooks].description", "priorities[research].preemptible"} <= set(told)
+    assert {"pools[research-a100].fallbackTo", "tenants[vision].weight"} <= set(told)
+    (only,) = assert_environment(plan_from(mine.text, "mine"), cluster.api).drifts
+    assert only.kind == "other-environment"
     # But not once the cluster is something else.
     cluster.api.delete("karpenter.sh/v1", "NodePool", "training")
     changed = import_environment(cluster.api, Choices(name="local"))

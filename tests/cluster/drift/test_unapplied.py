@@ -1,0 +1,31 @@
+"""A file that was edited and not applied yet, and what somebody else put on a node: on a real cluster."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from operations.drift import Level
+from tests.cluster.drift.world import ENVIRONMENT, World
+
+TAINT = {"key": "example.com/mine", "value": "yes", "effect": "NoSchedule"}
+
+
+def test_no_repair_takes_a_layout_from_a_node_before_there_is_another(world: World) -> None:
+    """A bare label would name a layout that the cluster does not have, and the MIG manager would fail."""
+    edited = deepcopy(ENVIRONMENT)
+    edited["pools"][1]["sharing"]["layout"] = {"3g.40gb": 2}
+    world.commands.write(edited)
+    node = world.node("models")
+    rows = [drift for drift in world.drifts() if drift.object == f"Node {node}"]
+    assert [drift.kind for drift in rows] == ["wrong-config-key"]
+    assert rows[0].repair == f"gpupool repartition {world.commands.file} models"
+
+
+def test_a_taint_of_somebody_else_is_told_and_its_repair_takes_it_off(world: World) -> None:
+    node = world.node("notebooks")
+    taints = world.kube.node(node)["spec"].get("taints", [])
+    world.edit("v1", "Node", node, {"spec": {"taints": [*taints, TAINT]}})
+    (told,) = world.look().of(Level.warning)
+    assert (told.kind, told.object) == ("foreign-taint", f"Node {node}")
+    world.run(told.repair)
+    assert world.look().of(Level.warning) == ()
