@@ -30,10 +30,12 @@ _UNSEEN = "weight, projects, limits, budget and the split of quotas among pools 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Add the cluster's priorities and tenants to `draft`, whose pools are complete."""
     draft.priorities = _priorities(cluster)
+    first: Part | None = None
     for namespace in cluster.all("Namespace"):
         tenant = _tenant(namespace, cluster, draft)
         if tenant is not None:
             draft.tenants.append(tenant)
+            first = first or namespace
             for path in (("apiVersion",), ("kind",), ("metadata", "name")):
                 if inner := namespace.at(*path):
                     inner.used()
@@ -43,8 +45,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
             namespace.of_cluster()
         else:
             namespace.left("it has no quota of GPUs, so it is no tenant")
-    if draft.tenants:
-        first = cluster.all("Namespace")[0]
+    if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
 
 

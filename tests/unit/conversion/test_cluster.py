@@ -108,6 +108,15 @@ def test_a_quota_above_what_there_is_gives_what_there_is() -> None:
     assert any("5 more than the pools can have" in entry.why for entry in result.leftovers)
 
 
+def test_what_no_object_shows_of_tenants_is_told_at_a_tenant() -> None:
+    quota = thing("ResourceQuota", "gpus", namespace="team", spec={"hard": {"requests.nvidia.com/gpu": "1"}})
+    _, result = imported(
+        thing("Namespace", "default"), node("a", "NVIDIA-L4"), thing("Namespace", "team"), quota
+    )
+    told = [entry.object for entry in result.leftovers if "complete `tenants`" in entry.advice]
+    assert told == ["Namespace team"]
+
+
 def test_priorities_keep_their_order_and_their_levels_fall() -> None:
     api = "scheduling.k8s.io/v1"
     data, result = imported(
