@@ -137,9 +137,14 @@ class World:
         self.api.request("PATCH", path, {"fieldManager": by}, body, content)
 
     def node(self, pool: str) -> str:
-        """The name of the pool's one node."""
-        (found,) = self.kube.nodes(f"karpenter.sh/nodepool={pool}")
-        return str(found["metadata"]["name"])
+        """The name of the pool's one node, once those are gone that Karpenter has started too many."""
+
+        def only() -> str:
+            found = self.kube.nodes(f"karpenter.sh/nodepool={pool}")
+            assert len(found) == 1, [node["metadata"]["name"] for node in found]
+            return str(found[0]["metadata"]["name"])
+
+        return str(self.kube.wait(f"{pool} has one node", only))
 
     def label(self, node: str, key: str, value: str | None) -> None:
         self.edit("v1", "Node", node, {"metadata": {"labels": {key: value}}})
