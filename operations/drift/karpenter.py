@@ -22,9 +22,9 @@ _ACCEPTED: Mapping[str, tuple[str, str]] = {
 }
 """Kind -> its apiVersion and the condition that says that Karpenter takes it."""
 _STEPS = (
-    ("Launched", limits.LAUNCH, "no machine was started"),
+    ("Launched", limits.LAUNCH, "no machine has been started"),
     ("Registered", limits.REGISTRATION, "its machine has not joined the cluster"),
-    ("Initialized", limits.INITIALISATION, "its node does not become complete"),
+    ("Initialized", limits.INITIALISATION, "its node has not become complete"),
 )
 _OVERLAY_WEIGHT = 100
 """The weight of ours (generators.node_overlays)."""
@@ -191,7 +191,7 @@ def _claim(sight: Sight, claim: Object) -> Iterator[Drift]:
         lasting = sight.since(claim["metadata"]["deletionTimestamp"])
         if lasting >= limits.DRAIN:
             held = condition(claim, "Drained").get("message") or "its pods are waited for"
-            told = f"it is on its way out since {duration(lasting)}: {held}"
+            told = f"it has been on its way out for {duration(lasting)}: {held}"
             look = f"kubectl describe nodeclaim {name}"
             yield _stuck(name, pool, "claim-leaving", told, look, Level.warning)
         return
@@ -202,7 +202,7 @@ def _claim(sight: Sight, claim: Object) -> Iterator[Drift]:
         lasting = sight.age(claim)
         told = found.get("message") or found.get("reason") or "Karpenter says nothing"
         late = lasting >= allowed
-        reason = f"{meaning} since {duration(lasting)} ({kind}: {told})"
+        reason = f"{meaning} for {duration(lasting)} ({kind}: {told})"
         if late:
             yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Level.drift)
         elif kind != "Initialized":

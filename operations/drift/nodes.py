@@ -60,7 +60,7 @@ def _waits(sight: Sight, row: PoolNode) -> Drift:
     lasting = sight.since(changed) if changed else sight.age(row.node)
     level = Level.settling if lasting < allowed else Level.drift
     waits = " within its budget" + (" in the maintenance window" if row.pool.window else "")
-    told = f"{row.why}{waits}; waiting since {duration(lasting)}"
+    told = f"{row.why}{waits}; waiting for {duration(lasting)}"
     return _drift(row, "outdated", told, repair.repartition(sight.env, row.pool.name), level)
 
 

@@ -88,8 +88,8 @@ def _phase(sight: Sight, pool: Pool, node: Object, claim: Object | None) -> tupl
         lasting = sight.since(ready.get("lastTransitionTime")) if ready else sight.age(node)
         told = ready.get("message") or ready.get("reason") or "its kubelet has said nothing yet"
         if lasting < limits.NOT_READY:
-            return Phase.starting, f"it is not Ready since {duration(lasting)}: {told}"
-        return Phase.absent, f"it is not Ready since {duration(lasting)}: {told}"
+            return Phase.starting, f"it has not been Ready for {duration(lasting)}: {told}"
+        return Phase.absent, f"it has not been Ready for {duration(lasting)}: {told}"
     # A claim knows its node only once Karpenter has registered it; the node's label says it all along.
     if NODEPOOL_LABEL in labels(node) and labels(node).get(_INITIALISED) != "true":
         initialised = condition(claim, "Initialized") if claim else {}

@@ -65,7 +65,7 @@ def operator_at_work(case: Case) -> Cause | None:
     look = f"kubectl get node {case.row.name} --show-labels"
     if state in ("pending", "rebooting"):
         lasting = mig_state_since(case.sight, case.row.node)
-        told = f"the MIG manager is at work ({MIG_STATE}={state} since {duration(lasting)})"
+        told = f"the MIG manager is at work ({MIG_STATE}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
             return Cause("operator-applying", told, look, Level.settling)
         _, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))

@@ -34,7 +34,7 @@ def check(sight: Sight) -> Iterator[Drift]:
         layer="others",
         kind="repartition",
         object=f"pool {pool}",
-        reason=f"it is being repartitioned since {duration(lasting)}; where nobody is at it any more, go on",
+        reason=f"it has been in repartition for {duration(lasting)}; where nobody is at it any more, go on",
         repair=repair.repartition(sight.env, pool),
         level=Level.settling if lasting < limits.WINDOW else Level.drift,
     )

@@ -148,7 +148,7 @@ def _class(cluster: Cluster) -> None:
 CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "node not ready for a moment": (_not_ready(30), "starting", "settling", "kubelet stopped"),
     "node not ready for long": (_not_ready(limits.NOT_READY + 1), "not-ready", "drift", "kubelet stopped"),
-    "MIG manager at work": (_mig_state("pending", 60), "operator-applying", "settling", "pending since 60 s"),
+    "MIG manager at work": (_mig_state("pending", 60), "operator-applying", "settling", "pending for 60 s"),
     "MIG manager reboots": (_mig_state("rebooting", 300), "operator-applying", "settling", "rebooting"),
     "MIG manager stuck": (_mig_state("pending", limits.MIG + 1), "mig-stuck", "drift", "does not end"),
     "GPU unhealthy": (_unhealthy, "device-unhealthy", "drift", "1 nvidia.com/gpu as unhealthy"),
@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "resources of another strategy": (_strategy, "wrong-strategy", "drift", "another way of sharing"),
     "claim not launched for a moment": (_stopped(60), "claim-starting", "settling", "no capacity"),
     "claim not launched for long": (_stopped(limits.LAUNCH + 1), "claim-stuck", "drift", "no capacity"),
-    "claim that can't leave": (_leaving, "claim-leaving", "warning", "on its way out since 2 h"),
+    "claim that can't leave": (_leaving, "claim-leaving", "warning", "on its way out for 2 h"),
     "node of an earlier version": (_outdated(60), "outdated", "settling", "earlier version"),
     "node that is not replaced": (_outdated(limits.REPLACEMENT + 1), "outdated", "drift", "earlier version"),
     "full pool for a moment": (_waiting(10), "at-limit", "settling", "1 pods wait"),
