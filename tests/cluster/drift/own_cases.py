@@ -361,7 +361,7 @@ CASES = (
         _claim,
         "karpenter",
         "claim-stuck",
-        "does not become complete",
+        "has not become complete",
         "kubectl delete nodeclaim",
         later=LATE,
     ),
