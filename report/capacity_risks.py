@@ -50,10 +50,8 @@ def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
 
 def isolation(context: Context) -> Iterator[Risk]:
     """Pools whose jobs are held apart less than before."""
-    old = {pool.name: pool for pool in context.before.pools} if context.before else {}
-    for pool in context.after.pools if context.after else ():
-        was = old.get(pool.name)
-        if was is not None and _ISOLATION[pool.sharing.mode] < _ISOLATION[was.sharing.mode]:
+    for was, pool in context.kept_pools:
+        if _ISOLATION[pool.sharing.mode] < _ISOLATION[was.sharing.mode]:
             yield Risk(
                 "caution",
                 "isolation",

@@ -149,11 +149,7 @@ def _above_maximum(context: Context) -> Iterator[Risk]:
 
 def _pool_settings(context: Context) -> Iterator[Risk]:
     """Settings that do nothing today and hurt later."""
-    old = {pool.name: pool for pool in context.before.pools} if context.before else {}
-    for pool in context.after.pools if context.after else ():
-        was = old.get(pool.name)
-        if was is None:
-            continue
+    for was, pool in context.kept_pools:
         if was.expire_after == "Never" != pool.expire_after:
             yield Risk(
                 "caution",
@@ -172,11 +168,7 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
 
 def _pool_protection(context: Context) -> Iterator[Risk]:
     """What keeps running work from being disturbed, and is less after the change."""
-    old = {pool.name: pool for pool in context.before.pools} if context.before else {}
-    for pool in context.after.pools if context.after else ():
-        was = old.get(pool.name)
-        if was is None:
-            continue
+    for was, pool in context.kept_pools:
         if was.window is not None and pool.window is None:
             yield Risk(
                 "caution",
