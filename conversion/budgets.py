@@ -80,6 +80,7 @@ def _window(closed: Sequence[Part]) -> str | None:
     taken = [False] * _WEEK
     for budget in closed:
         stretches = _stretches(budget)
+        # Only budgets that say how many nodes are among `closed`.
         if stretches is None or budget.at("nodes").value not in ("0", 0, "0%"):  # type: ignore[union-attr]
             budget.left(
                 "gpupool has one maintenance window, daily or on some weekdays", "set pools[].maintenance"

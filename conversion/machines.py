@@ -95,6 +95,7 @@ def select(requirements: list[Part]) -> Selection:
         _judge(found, part, name, everything, test)
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
+            # `_test` has seen that there are values.
             named += [str(value.value) for value in part.at("values").each()]  # type: ignore[union-attr]
         elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
             found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
@@ -115,6 +116,7 @@ def _judge(
     found.refuses_gpus |= not some
     found.asks_for_gpus |= some and (name in _NEEDS_GPUS or (name in _NAMES_GPUS and _operator(part) == "In"))
     if name in _NAMES_GPUS and _operator(part) == "In" and some:
+        # `_test` has seen that there are values.
         for value in part.at("values").each():  # type: ignore[union-attr]
             if not any(_ATTRIBUTES[name](machine) == value.value for machine in everything):
                 reason = load_catalog().unusable.get(str(value.value))

@@ -51,6 +51,7 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
         taint = _taint(item)
         if taint is None:
             item.wrong("not a taint that Kubernetes takes", "write key, value and effect")
+        # There are items, so there is a part.
         elif taint == {"key": POOL_LABEL, "value": pool, "effect": "NoSchedule"} and len(part.value) == 1:  # type: ignore[union-attr]
             item.derives("key", "value", "effect")
             return None
