@@ -20,6 +20,8 @@ from infra.kube_api import KubeApi
 
 _MANAGER = "gpupool-sample"
 _LABEL = "gpupool.dev/sample"
+_JOB = "batch.kubernetes.io/job-name"
+"""Label by which the Job controller names a pod's Job (Kubernetes 1.27 and later)."""
 _RUNS = "24h"
 """How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
 _DEADLINE_S = 25 * 3600
@@ -143,10 +145,13 @@ def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[
     ours = [node for node in nodes if node["metadata"].get("labels", {}).get(POOL_LABEL) == pool.name]
     offered = [node.get("status", {}).get("allocatable", {}) for node in ours]
     slices = {name: sum(int(each.get(name, 0)) for each in offered) for name in pool.slices_per_node}
+    tenant = _tenant(plan, pool)
+    # The pod of an earlier shape runs on for a moment after its job is gone: it proves nothing.
+    wanted = _job(pool, tenant)["metadata"]["name"] if tenant else ""
     found = [
         pod
         for pod in pods
-        if pod["metadata"]["labels"][_LABEL] == pool.name and "deletionTimestamp" not in pod["metadata"]
+        if pod["metadata"]["labels"].get(_JOB) == wanted and "deletionTimestamp" not in pod["metadata"]
     ]
     alive = next((pod for pod in found if pod["status"].get("phase") == "Running"), None)
     if alive is not None:
@@ -154,7 +159,7 @@ def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[
     elif found:
         said = f"{found[0]['status'].get('phase', 'Pending')}: {_why(found[0])}"
     else:
-        said = "not created yet" if _tenant(plan, pool) else "no tenant may use the pool"
+        said = "not created yet" if tenant else "no tenant may use the pool"
     return PoolState(pool, len(ours), slices, _price(pool, ours), said, alive is not None)
 
 

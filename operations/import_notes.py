@@ -44,7 +44,8 @@ def notes(
     owner = owned_by[0] if name not in owned_by else name
     reads = f"`gpupool import {owner}` reads the file that the cluster keeps"
     if owner != name:
-        why = f"the cluster's objects belong to environment {owner}, and {name} may not take them over"
+        owners = " and ".join(owned_by)
+        why = f"the cluster's objects belong to environment {owners}, and {name} may not take them over"
         yield _note(where, f"environment {owner}", "", "", why, reads if kept else f"import it as {owner}")
     lost = list(_lost(kept, written)) if kept else []
     for path, value in lost:

@@ -27,6 +27,14 @@ _WIPED = (
     ("karpenter.sh/v1alpha1", "NodeOverlay"),
     ("nvidia.com/v1", "ClusterPolicy"),
 )
+_OURS = (
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("scheduling.k8s.io/v1", "PriorityClass"),
+)
+"""Kinds of which the server has objects of its own, so that only gpupool's are wiped."""
 _SYSTEM_NAMESPACES = {"default", "kube-system", "kube-public", "kube-node-lease"}
 
 
@@ -169,6 +177,8 @@ class Kube:
         self.wait("everything of the test is gone", gone)
 
     def _remove(self, keep: frozenset[str]) -> None:
+        for version, kind in _OURS:
+            self._delete_all(version, kind, selector="app.kubernetes.io/managed-by=gpupool")
         for version, kind in _WIPED:
             self._delete_all(version, kind)
         self._delete_all("v1", "Pod", grace=0)
@@ -192,9 +202,11 @@ class Kube:
         assert not left, f"namespaces still there: {sorted(left)}"
         return True
 
-    def _list(self, version: str, kind: str, namespace: str | None = None) -> list[Object]:
+    def _list(
+        self, version: str, kind: str, namespace: str | None = None, selector: str | None = None
+    ) -> list[Object]:
         try:
-            return self.api.list(version, kind, namespace)
+            return self.api.list(version, kind, namespace, selector)
         except ApiError:
             return []
 
@@ -205,9 +217,10 @@ class Kube:
         grace: int | None = None,
         unblock: bool = False,
         namespace: str | None = None,
+        selector: str | None = None,
     ) -> None:
         """Delete every object of a kind; `unblock` takes finalizers away that nobody shall act on."""
-        found = self._list(version, kind, namespace)
+        found = self._list(version, kind, namespace, selector)
         if found and kind == "Node":  # hundreds by one request
             self.api.request("DELETE", "/api/v1/nodes")
         for thing in found:

@@ -24,13 +24,6 @@ from infra.local.control_plane import ControlPlane
 from tests.programs import require
 
 Object = dict[str, Any]
-CLUSTER_WIDE = (
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("scheduling.k8s.io/v1", "PriorityClass"),
-)
-
 ENVIRONMENT: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",
     "kind": "Environment",
@@ -125,15 +118,7 @@ class Trial:
 @pytest.fixture
 def trial(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iterator[Trial]:
     yield Trial(tmp_path, control_plane)
-    clear(cluster.api)
     shutil.rmtree(tmp_path / "checkout", ignore_errors=True)
-
-
-def clear(api: KubeApi) -> None:
-    """Remove what `cluster` does not: objects of ours without a namespace."""
-    for version, kind in CLUSTER_WIDE:
-        for found in api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
-            api.delete(version, kind, found["metadata"]["name"])
 
 
 @pytest.fixture

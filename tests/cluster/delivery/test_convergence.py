@@ -12,7 +12,7 @@ import yaml
 
 from infra.kube_api import KubeApi
 from policies.engine.cel import CelError, Environment, Scope
-from tests.cluster.delivery.conftest import Trial, clear
+from tests.cluster.delivery.conftest import Trial
 
 Object = dict[str, Any]
 Key = tuple[str, str | None, str]
@@ -193,7 +193,6 @@ def test_three_ways_to_one_cluster(trial: Trial, cluster: Any) -> None:
             assert others - _HARMLESS == ignored(trial)
         made[way.__name__] = added(cluster.api, before)
         cluster.wipe()
-        clear(cluster.api)
     expected = made.pop("by_pulumi")
     ours = {(body.kind, body.namespace, body.name) for body in trial.bundle}
     assert ours <= set(expected)

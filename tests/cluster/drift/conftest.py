@@ -1,4 +1,7 @@
-"""One applied environment for all tests of this folder; each leaves it as the file says."""
+"""One applied environment for all tests of this folder; each leaves it as the file says.
+
+The first test of another folder wipes it away with everything else.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.cluster.drift.world import ENVIRONMENT, World
 from tests.cluster.pools.command_line import CommandLine
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def applied(
     kube: Any, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:

@@ -154,15 +154,6 @@ class World:
 
     def wipe(self) -> None:
         """Take everything away at once; `destroy` would wait for nodes to be drained."""
-        for version, kind in (
-            ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
-            ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-            ("scheduling.k8s.io/v1", "PriorityClass"),
-        ):
-            for item in self.api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
-                self.api.delete(version, kind, item["metadata"]["name"])
         self.kube.wipe()
         stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
         (stacks / f"Pulumi.{ENVIRONMENT['metadata']['name']}.yaml").unlink(missing_ok=True)

@@ -142,10 +142,6 @@ def world(
     stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
     for settings in stacks.glob(f"Pulumi.{made.spec['metadata']['name']}.yaml"):
         settings.unlink()
-    for kind in ("ClusterRole", "PriorityClass"):
-        version = "rbac.authorization.k8s.io/v1" if kind == "ClusterRole" else "scheduling.k8s.io/v1"
-        for item in cluster.api.list(version, kind, selector="app.kubernetes.io/managed-by=gpupool"):
-            cluster.api.delete(version, kind, item["metadata"]["name"])
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pulumi
 import pytest
 
 from infra import kube_api, stack
@@ -170,3 +172,27 @@ def test_a_half_written_sidecar_does_not_hide_the_state(world: Any) -> None:
     done = world.up()
     assert done.objects == []
     assert "half written" in done.notes[0]
+
+
+def test_an_engine_that_does_not_answer_at_first_is_asked_again(
+    world: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gRPC may call a server unavailable that has just started: no reason for a run to fail."""
+    sdk = importlib.import_module("pulumi.runtime.stack")
+    real = sdk._load_monitor_feature_support
+    asked = []
+
+    async def unavailable(times: int) -> None:
+        asked.append(times)
+        if len(asked) <= times:
+            raise pulumi.RunError("Resource monitor has terminated, shutting down")
+        await real()
+
+    monkeypatch.setattr(sdk, "_load_monitor_feature_support", lambda: unavailable(1))
+    assert world.up().outcome.counts["create"] > 20
+    assert len(asked) == 2
+    asked.clear()
+    monkeypatch.setattr(sdk, "_load_monitor_feature_support", lambda: unavailable(9))
+    with pytest.raises(StackError, match="Resource monitor has terminated"):
+        world.preview()
+    assert len(asked) == 2

@@ -135,13 +135,6 @@ def cluster(kube: Any) -> Iterator[Any]:
     kube.wipe(keep)
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _no_namespace_left(kube: Any) -> Iterator[None]:
-    """Other tests of the session get the cluster without the namespace."""
-    yield
-    kube.wipe()
-
-
 @pytest.fixture
 def unset_operator(cluster: Any) -> Operated:
     """The cluster before anybody gave the operator settings."""

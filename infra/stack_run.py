@@ -1,0 +1,215 @@
+"""One run of the engine on one stack: what must be in order before it, and what it amounts to.
+
+Which runs there are, and what is judged before them, is decided in `infra.stack`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pulumi import automation
+from pulumi.automation import errors as automation_errors
+
+from generators.manifest import Bundle
+from gpupool.findings import GpupoolError
+from gpupool.plan import Plan
+from infra import apply, program, recovery, sharing_changes, under_way
+from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
+from infra.kube_api import KubeApi, UnreachableError
+from infra.kubeconfig import KubeconfigError
+from infra.stack_events import Collector, ObjectChange
+from infra.stack_result import Result, StackError
+
+if TYPE_CHECKING:
+    from policies.engine.outcome import PolicyFinding
+
+Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
+"""Waits for what policy says: its warnings. Raises PolicyRefusalError."""
+_UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
+_CUT_OFF = "Resource monitor has terminated"
+"""What the SDK says where gRPC calls the engine unavailable (Pulumi 3.259). Rarely it does so of one that has
+just started; while the program was not reached nothing was registered, and the run may begin anew."""
+
+
+class Run:
+    """One engine run on one stack, from locks and leftovers to its result."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        bundle: Bundle,
+        operation: str,
+        report: Report,
+        verdict: Verdict = tuple,
+    ) -> None:
+        self._plan, self._bundle, self._operation, self._report = plan, bundle, operation, report
+        self._verdict = verdict
+        self._warnings: tuple[PolicyFinding, ...] = ()
+        self._notes: list[str] = []
+        self._program_error: list[GpupoolError] = []
+        self._begun = False
+        """Whether the program was reached: up to there nothing is registered, and nothing was changed."""
+        self._started = time.monotonic()
+        self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
+        self.stack: EngineStack
+        self.deployment: dict[str, Any] = {}
+        self.withheld: dict[str, ObjectChange] = {}
+        """By URN: what will be done and the engine must not be told."""
+
+    def _program(self, bundle: Bundle) -> None:
+        import pulumi
+
+        self._begun = True
+        try:
+            program.register(self._plan, bundle)
+        except GpupoolError as error:
+            self._program_error.append(error)
+            raise pulumi.RunError(str(error)) from None
+
+    def __enter__(self) -> Run:
+        if self._operation != "preview" or self._plan.cluster.platform == "local":
+            program.require_cluster(self._plan)
+        self.stack, self._command = self._opened.__enter__()
+        try:
+            self._prepare()
+        except BaseException as error:
+            self._opened.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._opened.__exit__(*error)
+
+    def _prepare(self) -> None:
+        name, variables, url = self._plan.environment, self.stack.variables, self._backend()
+        if recovery.clear_locks(url, PROJECT, name):
+            self._note("removed the lock of a run that was killed")
+        if recovery.clear_sidecars(url, PROJECT, name):
+            self._note("removed what a killed run had half written beside the state")
+        known = self._export()
+        # Nothing has been changed up to here, the leftovers of killed runs aside.
+        self._warnings = self._verdict()
+        self.deployment = self._created() if known is None else known
+        if self._operation != "refresh":
+            # An unreachable cluster is told by what comes next, in its own words.
+            with contextlib.suppress(UnreachableError, KubeconfigError):
+                recovery.require_same_cluster(self.deployment, program.connect(self._plan), name)
+                variables |= self._mind_nodes(program.connect(self._plan))
+        left = recovery.pending(self.deployment)
+        if left and self._operation != "preview":
+            self._note(f"going on after an interrupted run: {', '.join(left)}")
+            self.deployment = recovery.without_pending(self.deployment)
+            with self._in_our_words():
+                self.stack.import_stack(automation.Deployment(version=3, deployment=self.deployment))
+            # What the interrupted run made without noting it is ours: take it over.
+            variables[_UPSERT] = "true"
+
+    def _mind_nodes(self, api: KubeApi) -> dict[str, str]:
+        """Keep out of a repartition's way, and take over what one has made: the variables for that."""
+        if self._operation not in ("up", "preview"):
+            return {}
+        if self._operation == "up":
+            under_way.require_none(api, self._plan.environment)
+        unseen = under_way.unseen(api, self._bundle, self.deployment)
+        self._notes += sharing_changes.notes(api, self._plan, self._bundle, unseen)
+        return {_UPSERT: "true"} if under_way.left_maps(api, self._bundle, self.deployment) else {}
+
+    def _backend(self) -> str:
+        return self.stack.variables.get("PULUMI_BACKEND_URL") or os.environ.get("PULUMI_BACKEND_URL", "")
+
+    @contextlib.contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """What the engine says about a command on the state, as errors of ours."""
+        try:
+            yield
+        except automation_errors.ConcurrentUpdateError as error:
+            raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from error
+        except automation_errors.CommandError as error:
+            raise EngineError(_plain(error)) from error
+
+    def _export(self) -> dict[str, Any] | None:
+        """What the stack's state says; None where there is no such stack yet."""
+        with self._in_our_words():
+            try:
+                return dict(self.stack.export_stack().deployment or {})
+            except automation_errors.CommandError as error:
+                if "no stack named" not in str(error):
+                    raise
+            return None
+
+    def _created(self) -> dict[str, Any]:
+        with self._in_our_words(), contextlib.suppress(automation_errors.StackAlreadyExistsError):
+            self.stack.workspace.create_stack(self.stack.name)  # unless another run just did
+        return {}
+
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
+        self._report(text)
+
+    def losses(self, allowed: Iterable[str]) -> dict[str, str]:
+        """Name -> URN of the protected things that the run would delete.
+
+        Raises UsageError for a name in `allowed` that does not go.
+        """
+        kept = [apply.logical_name(manifest) for manifest in self._bundle]
+        lost = recovery.losses(self.deployment, kept)
+        recovery.require_going(allowed, self.deployment, kept)
+        return lost
+
+    def unprotect(self, what: str) -> None:
+        """Allow one URN, or `--all`, to be deleted."""
+        args = ["state", "unprotect", what, "--yes", "--stack", self.stack.name]
+        workspace = self.stack.workspace
+        with self._in_our_words():
+            workspace.pulumi_command.run(args, workspace.work_dir, workspace.env_vars)
+
+    def _attempt(self, operation: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
+        """What one run of the engine tells, what it raised, and whether it was interrupted."""
+        collector = Collector(self._report)
+        return collector, *interruptible(lambda: operation(on_event=collector), self._command, self._report)
+
+    def do(self, operation: Callable[..., Any]) -> Result:
+        """Run `operation` to its end. Raises StackError with what was done so far."""
+        collector, failure, interrupted = self._attempt(operation)
+        cut_off = not self._begun and any(_CUT_OFF in error for error in collector.outcome.errors)
+        if cut_off and not interrupted:
+            collector, failure, interrupted = self._attempt(operation)
+        collector.outcome.objects |= self.withheld
+        outputs = program.outputs(self._plan) if self._operation in ("up", "preview") else {}
+        seconds = time.monotonic() - self._started
+        result = Result(
+            self._plan.environment,
+            self._operation,
+            collector.outcome,
+            seconds,
+            outputs,
+            tuple(self._notes),
+            findings=self._warnings,
+        )
+        if self._program_error:
+            raise StackError(str(self._program_error[0]), result)
+        if interrupted and not collector.outcome.errors:
+            # The engine calls a run that was stopped in an orderly way a success.
+            again = f"gpupool {self._operation} {self._plan.environment}"
+            raise StackError(f"interrupted; what was under way is finished, go on with: {again}", result)
+        if failure is not None:
+            if not isinstance(failure, automation_errors.CommandError):
+                raise failure
+            if isinstance(failure, automation_errors.ConcurrentUpdateError):
+                raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from None
+            collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
+            raise StackError("\n".join(collector.outcome.errors), result)
+        return result
+
+
+def _plain(error: Exception) -> str:
+    """What the engine wrote to stderr, without the SDK's frame around it."""
+    text = str(error)
+    _, _, stderr = text.partition("stderr:")
+    lines = [line.strip() for line in (stderr or text).splitlines()]
+    told = [line.removeprefix("error: ") for line in lines if line and not line.startswith("code:")]
+    return "\n".join(told) or text
