@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from gpupool.changes import wording
 from gpupool.changes.model import BeforeAfter, Cost, PoolChange
+from gpupool.money import usd
 from report.drawings import Bar, bars, drawable, svg
 from report.drawings.gpu import drawing
 from report.model import EnvironmentReport
@@ -117,8 +118,8 @@ def _bars(title: str, lines: list[Bar], identity: str) -> Markup:
 def cost_range(cost: Cost) -> str:
     """Floor and ceiling: `$0 to $9,000`; one figure where they are the same."""
     if cost.floor == cost.ceiling:
-        return wording.usd(cost.ceiling)
-    return f"{wording.usd(cost.floor)} to {wording.usd(cost.ceiling)}"
+        return usd(cost.ceiling)
+    return f"{usd(cost.floor)} to {usd(cost.ceiling)}"
 
 
 def cost_change(before: Cost, after: Cost) -> str:
@@ -130,7 +131,7 @@ def cost_change(before: Cost, after: Cost) -> str:
 def _signed_usd(difference: float) -> str:
     if difference == 0:
         return "as before"
-    return f"{'+' if difference > 0 else '-'}{wording.usd(abs(difference))}"
+    return f"{'+' if difference > 0 else '-'}{usd(abs(difference))}"
 
 
 def signed(difference: int) -> str:

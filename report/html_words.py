@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from gpupool.changes import wording
 from gpupool.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
+from gpupool.money import usd
 from report import phrases
 from report.html_figures import cost_range
 from report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
@@ -163,10 +164,10 @@ def ceiling(environment: EnvironmentReport) -> tuple[str, str]:
     """What is spent at most after the change, and how that differs from before."""
     before, after = environment.cost.before, environment.cost.after
     if environment.change == "removed":
-        return "nothing", f"before at most {wording.usd(before.ceiling)}" if before else ""
+        return "nothing", f"before at most {usd(before.ceiling)}" if before else ""
     if after is None:
         return "unknown", ""
-    said = f"at most {wording.usd(after.ceiling)}"
+    said = f"at most {usd(after.ceiling)}"
     if before is None or environment.change == "added":
         return said, "new" if environment.change == "added" else "before unknown"
     return said, "as before" if before.ceiling == after.ceiling else percent(before.ceiling, after.ceiling)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gpupool.changes import wording
+from gpupool.money import usd
 from gpupool.plan import Plan
 from report import capacity_risks, delivery_risks, priority_risks, tenant_risks
 from report.model import EnvironmentReport, Risk, Severity
@@ -114,8 +115,7 @@ def _cost(context: Context) -> Iterator[Risk]:
             yield Risk(
                 "caution",
                 "cost",
-                f"a month costs {name} {wording.usd(now)} instead of {wording.usd(was)} ({grows}, more than "
-                f"{limit:g}%)",
+                f"a month costs {name} {usd(now)} instead of {usd(was)} ({grows}, more than {limit:g}%)",
             )
 
 
@@ -125,13 +125,9 @@ def _ceiling(context: Context) -> Iterator[Risk]:
     if was is None or context.after is None or now == was:
         return
     if now is None:
-        yield Risk(
-            "caution", "budget", f"cost.monthlyUsdMax of {wording.usd(was)} is removed: no ceiling is left"
-        )
+        yield Risk("caution", "budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
     elif now > was:
-        yield Risk(
-            "caution", "budget", f"cost.monthlyUsdMax goes from {wording.usd(was)} to {wording.usd(now)}"
-        )
+        yield Risk("caution", "budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
 
 
 def _above_maximum(context: Context) -> Iterator[Risk]:

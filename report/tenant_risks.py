@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.changes import wording
+from gpupool.money import usd
 from report.model import Risk
 from report.risk_context import Context
 
@@ -68,8 +69,7 @@ def budgets(context: Context) -> Iterator[Risk]:
             yield Risk(
                 "caution",
                 "budget",
-                f"budget of {tenant.name} goes from {wording.usd(was.usd)} to {wording.usd(now.usd)} a "
-                f"{now.period}",
+                f"budget of {tenant.name} goes from {usd(was.usd)} to {usd(now.usd)} a {now.period}",
             )
 
 

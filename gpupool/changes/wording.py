@@ -1,4 +1,4 @@
-"""How single values of a plan are written for people: money, counts, taints, windows.
+"""How single values of a plan are written for people: counts, taints, windows.
 
 One spelling for every format of a report. Says nothing about changes.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpupool.money import usd
 from gpupool.plan import Budget, Pool, Taint, Window
 from gpupool.sharing import MigSharing
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
-
-
-def usd(amount: float) -> str:
-    """US dollars without cents, where there are none to tell: `$1,234`, `$0.50`."""
-    return f"${amount:,.0f}" if amount == round(amount) or amount >= 100 else f"${amount:,.2f}"
 
 
 def resource_name(resource: str) -> str:

@@ -10,6 +10,7 @@ from gpupool.capacity import grant_slices
 from gpupool.catalog import CatalogError
 from gpupool.checks.context import Context, Problem, closest
 from gpupool.checks.names import RESERVED
+from gpupool.money import usd_exact
 from gpupool.plan import HOURS_PER_MONTH, Pool
 from gpupool.yaml_source import Loc
 
@@ -97,8 +98,8 @@ def budgets(context: Context) -> Iterator[Problem]:
                 owed += floors[name] * float(share / sum(totals[name].values()))
         owed *= _HOURS[tenant.budget.period] / HOURS_PER_MONTH
         if owed > tenant.budget.usd:
-            budget = f"{tenant.budget.usd:.2f} USD a {tenant.budget.period}"
-            message = f"{budget} is less than the tenant's share of warm nodes alone, {owed:.2f}"
+            budget = f"{usd_exact(tenant.budget.usd)} a {tenant.budget.period}"
+            message = f"{budget} is less than the tenant's share of warm nodes alone, {usd_exact(owed)}"
             yield Problem(
                 ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.money import usd_exact
 from gpupool.plan import HOURS_PER_MONTH, Budget
 from policies.bundle.bundle import Bundle
 from policies.bundle.rule import Found
@@ -19,7 +20,7 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
     unknown = [pool.name for pool in plan.pools if pool.monthly_usd() is None]
     if unknown:
         message = (
-            f"nobody knows whether pools stay within {most:.2f} USD a month: no price is known for "
+            f"nobody knows whether pools stay within {usd_exact(most)} a month: no price is known for "
             f"{', '.join(unknown)}"
         )
         yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})
@@ -28,8 +29,8 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
     if total > most:
         dearest = max(costs, key=lambda name: costs[name])
         message = (
-            f"all pools at their maximum cost {total:.2f} USD a month, the ceiling is {most:.2f}; "
-            f"the dearest is {dearest} with {costs[dearest]:.2f}"
+            f"all pools at their maximum cost {usd_exact(total)} a month, the ceiling is {usd_exact(most)}; "
+            f"the dearest is {dearest} with {usd_exact(costs[dearest])}"
         )
         yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 
@@ -41,7 +42,9 @@ def budgets(bundle: Bundle) -> Iterator[Found]:
     spend = {tenant.name: monthly(tenant.budget) for tenant in plan.tenants if tenant.budget}
     total = sum(spend.values())
     if total > plan.monthly_usd_max:
-        message = f"tenants may spend {total:.2f} USD a month, the ceiling is {plan.monthly_usd_max:.2f}"
+        message = (
+            f"tenants may spend {usd_exact(total)} a month, the ceiling is {usd_exact(plan.monthly_usd_max)}"
+        )
         values = {"ceiling": plan.monthly_usd_max, "budgets": spend}
         yield Found(message, path="cost.monthlyUsdMax", values=values)
 

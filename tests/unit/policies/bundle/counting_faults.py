@@ -196,7 +196,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: replan(d, monthly_usd_max=512168.07),
             "cost.monthlyUsdMax",
-            "cost 512168.08 USD a month",
+            "cost $512,168.08 a month",
         ),
         ("prod", unpriced, "cost.monthlyUsdMax", "no price is known for notebooks"),
     ],
@@ -205,7 +205,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: replan(d, monthly_usd_max=524999),
             "cost.monthlyUsdMax",
-            "may spend 525000.00 USD",
+            "may spend $525,000 a month",
         ),
     ],
 }
