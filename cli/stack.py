@@ -24,6 +24,9 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option("--allow-delete", metavar="KIND/NAME", help="A protected object that may be deleted."),
 ]
+DespiteOption = Annotated[
+    bool, typer.Option("--despite-gitops", help="Go on although Argo CD or Flux delivers the environment.")
+]
 
 _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
 _PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
@@ -45,9 +48,7 @@ def up(
     yes: YesOption = False,
     output: FormatOption = Format.text,
     allow_delete: AllowOption = None,
-    despite_gitops: Annotated[
-        bool, typer.Option("--despite-gitops", help="Apply what Argo CD or Flux delivers.")
-    ] = False,
+    despite_gitops: DespiteOption = False,
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
@@ -100,7 +101,12 @@ def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
     _show(_run(f"refresh {env}", lambda tell: stack.refresh(env, tell), output), output)
 
 
-def destroy(env: EnvArgument, yes: YesOption = False, output: FormatOption = Format.text) -> None:
+def destroy(
+    env: EnvArgument,
+    yes: YesOption = False,
+    output: FormatOption = Format.text,
+    despite_gitops: DespiteOption = False,
+) -> None:
     """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
 
     Example: gpupool destroy local --yes
@@ -114,7 +120,7 @@ def destroy(env: EnvArgument, yes: YesOption = False, output: FormatOption = For
         typer.confirm(
             f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
         )
-    _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell), output), output)
+    _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell, despite_gitops), output), output)
 
 
 def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:

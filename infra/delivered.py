@@ -1,4 +1,4 @@
-"""Who applies an environment: `up` keeps its hands off what Argo CD or Flux delivers.
+"""Who applies an environment: `up` and `destroy` keep their hands off what Argo CD or Flux delivers.
 
 Two that apply the same objects take the fields from each other for ever, and what one of them has made the
 other doesn't delete.
@@ -12,23 +12,34 @@ from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
-"""Set to anything, it makes plain `pulumi up` go on, as `--despite-gitops` does `gpupool up`."""
+"""Set to anything, it makes plain `pulumi up` go on, as `--despite-gitops` does `up` and `destroy`."""
 
 
 class DeliveredError(GpupoolError):
     """Somebody else applies this environment."""
 
 
-def require_ours(plan: Plan, despite: bool = False) -> None:
-    """Raise DeliveredError where Argo CD or Flux applies the environment, unless told `despite` it."""
+def require_ours(plan: Plan, despite: bool = False, command: str = "up") -> None:
+    """Raise DeliveredError where Argo CD or Flux applies the environment, unless told `despite` it.
+
+    `command` is what was asked for: `up` or `destroy`.
+    """
     delivery = plan.delivery
     if not delivery.gitops or despite or os.environ.get(VARIABLE):
         return
     who = {"argocd": "Argo CD", "flux": "Flux"}[delivery.engine]
     name = plan.environment
+    if command == "up":
+        reason = (
+            "which would set back what is applied from here; commit what "
+            f"`gpupool render {name} -o {delivery.path}` writes there instead. To apply it from here"
+        )
+    else:
+        reason = (
+            "which would make again what goes from here; take it out there first. To forget a stack from "
+            f"before {who} and keep everything: pulumi stack rm {name} --force. To destroy it from here"
+        )
     raise DeliveredError(
-        f"{name} is delivered by {who} from {delivery.repo} ({delivery.path}), which would set back what is "
-        f"applied from here; commit what `gpupool render {name} -o {delivery.path}` writes there instead. To "
-        f"apply it from here all the same, with {who} suspended: gpupool up {name} --despite-gitops "
-        f"(pulumi: {VARIABLE}=1)"
+        f"{name} is delivered by {who} from {delivery.repo} ({delivery.path}), {reason} all the same, with "
+        f"{who} suspended: gpupool {command} {name} --despite-gitops (pulumi: {VARIABLE}=1)"
     )

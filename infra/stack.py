@@ -92,15 +92,17 @@ def refresh(environment: str, report: Report = lambda _: None) -> Result:
         return run.do(run.stack.refresh)
 
 
-def destroy(environment: str, report: Report = lambda _: None) -> Result:
+def destroy(environment: str, report: Report = lambda _: None, despite_gitops: bool = False) -> Result:
     """Delete everything the stack made, protected things included, in the order in which it is safe.
 
-    The caller has asked for consent. Nodes that existed before get their labels and taints back.
+    The caller has asked for consent. Nodes that existed before get their labels and taints back. Raises
+    DeliveredError, unless `despite_gitops`, where Argo CD or Flux would make it all again.
     """
     try:
         plan, bundle = _read(environment)
     except GpupoolError as error:
         raise StackError(f"{error}\n{_WITHOUT_FILE}") from error
+    delivered.require_ours(plan, despite_gitops, "destroy")
     # Where the program runs for its hooks it must not protect anew what the consent covers.
     freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
     with Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:

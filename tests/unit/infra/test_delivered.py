@@ -1,4 +1,4 @@
-"""`up` leaves to Argo CD and Flux what they deliver, and says how to go on."""
+"""`up` and `destroy` leave to Argo CD and Flux what they deliver, and say how to go on."""
 
 from __future__ import annotations
 
@@ -30,12 +30,24 @@ def test_up_asks_before_it_previews() -> None:
     assert isinstance(done.exception, delivered.DeliveredError)
 
 
+def test_destroy_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack from before Argo CD still lists what Argo CD delivers now."""
+    monkeypatch.delenv(delivered.VARIABLE, raising=False)
+    done = CliRunner().invoke(app, ["destroy", str(EDGE), "--yes"])
+    assert isinstance(done.exception, delivered.DeliveredError)
+    assert "would make again what goes from here" in str(done.exception)
+    assert "pulumi stack rm edge-argocd --force" in str(done.exception)
+    assert "gpupool destroy edge-argocd --despite-gitops" in str(done.exception)
+
+
 def test_up_goes_on_where_it_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as the cluster, and there is none."""
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(tmp_path / "local"))
     with pytest.raises(KubeconfigError):
         stack.up(str(EDGE), despite_gitops=True)
+    with pytest.raises(KubeconfigError):
+        stack.destroy(str(EDGE), despite_gitops=True)
 
 
 def test_the_plain_command_line_has_a_variable_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
