@@ -73,13 +73,14 @@ def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
     that it has. Empty where neither says that changes come from somewhere."""
     from datetime import date
 
-    from cli.git_history import History, NoHistoryError
+    from cli.git_history import History
     from gpupool.findings import GpupoolError, UsageError
+    from infra.git import NoRepositoryError
     from promotion.check import check, check_by_former_rules, lost_source
 
     try:
         history: History | None = History(path.parent)
-    except NoHistoryError as error:
+    except NoRepositoryError as error:
         if base:
             raise UsageError(f"--base {base}: {error}") from error
         history = None
@@ -107,8 +108,9 @@ def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
 
 def hold_source(path: Path, source: Environment) -> list[str]:
     """Notes on a source that is to be promoted. Raises GpupoolError where it is ahead of its own source."""
-    from cli.git_history import History, NoHistoryError
+    from cli.git_history import History
     from gpupool.findings import GpupoolError
+    from infra.git import NoRepositoryError
 
     if source.promotion is None:
         return []
@@ -119,7 +121,7 @@ def hold_source(path: Path, source: Environment) -> list[str]:
     named = ", ".join(one.part for one in checked.ahead)
     try:
         History(path.parent)
-    except NoHistoryError:
+    except NoRepositoryError:
         return [f"{name} differs from {origin} in {named}; without Git nobody can tell which is ahead"]
     raise GpupoolError(
         f"{name} is ahead of {origin}, which never had its {named}; promote {origin} first, or say --ahead"

@@ -8,7 +8,6 @@ files is not looked at here.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,14 +16,12 @@ from tempfile import TemporaryDirectory
 
 from gpupool.findings import UsageError
 from gpupool.load import environments_folder
+from infra.git import FETCH, Repository
 from report.model import State
 
 WORKING_TREE = "working tree"
 _POLICIES, _CATALOG = "policies", "gpupool/catalog"
 _LINK, _FILES = "120000", ("100644", "100755")
-_FETCH = (
-    "fetch the history (git fetch --unshallow; fetch-depth: 0 in GitHub's checkout, GIT_DEPTH: 0 in GitLab)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +54,12 @@ def snapshots(
     With `merge_base` the base is where head's history left that of `base`, as pull requests count. Files that
     had to be written for the policy reader go when the context ends. Raises UsageError.
     """
-    git = _Git(folder.parent)
+    git = _States(folder.parent)
     with TemporaryDirectory(prefix="gpupool-report-") as scratch:
         head_commit = git.commit(head) if head is not None else git.commit_here()
         base_commit = git.commit(base)
         if merge_base and head_commit is not None:
-            base_commit = git.merge_base(base_commit, head_commit)
+            base_commit = git.fork(base_commit, head_commit)
             base = f"merge base with {base}"
         old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
         if head is None:
@@ -114,65 +111,20 @@ def _content(path: Path) -> bytes:
         raise UsageError(f"{path}: {error.strerror}; make it readable") from error
 
 
-class _Git:
-    """The git command in one project's folder."""
+class _States(Repository):
+    """The states that a project's folder is in, was in and is proposed to be in."""
 
-    def __init__(self, project: Path) -> None:
-        self._project = project
-        inside = self._run(["rev-parse", "--is-inside-work-tree"])
-        if inside.returncode or inside.stdout.strip() != b"true":
-            reason = inside.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
-            raise UsageError(
-                f"{project}: not the working tree of a Git repository ({reason or 'a bare one'}); a report "
-                "compares two states of one, so run it in a clone"
-            )
-
-    def _run(self, arguments: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        command = ["git", "--no-optional-locks", "-C", str(self._project), *arguments]
-        try:
-            return subprocess.run(command, input=given, capture_output=True, check=False)
-        except FileNotFoundError as error:
-            raise UsageError("there is no git on the PATH; install it") from error
-
-    def _ask(self, *arguments: str, given: bytes = b"") -> bytes:
-        done = self._run(arguments, given)
-        if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip().removeprefix("fatal: ")
-            shown = " ".join(arguments[:2])
-            raise UsageError(f"{self._project}: git {shown} failed: {reason}; repair the clone{self._hint()}")
-        return done.stdout
-
-    def _shallow(self) -> bool:
-        return self._run(["rev-parse", "--is-shallow-repository"]).stdout.strip() == b"true"
-
-    def _hint(self) -> str:
-        return f", or, since it is shallow, {_FETCH}" if self._shallow() else ""
-
-    def commit(self, ref: str) -> str:
-        """The full hash of the commit that `ref` means. Raises UsageError."""
-        done = self._run(["rev-parse", "--verify", "--quiet", "--end-of-options", ref + "^{commit}"])
-        if done.returncode == 0:
-            return done.stdout.decode().strip()
-        if self._shallow():
-            raise UsageError(f"{ref}: no such commit in this clone, which is shallow; {_FETCH}")
-        raise UsageError(f"{ref}: no commit, branch or tag of that name here; git branch -a lists them")
-
-    def commit_here(self) -> str | None:
-        """The commit that the working tree is based on; None before the first."""
-        done = self._run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-        return done.stdout.decode().strip() or None
-
-    def merge_base(self, base: str, head: str) -> str:
+    def fork(self, base: str, head: str) -> str:
         """The last commit that the two histories share. Raises UsageError."""
-        done = self._run(["merge-base", base, head])
-        if done.returncode:
-            what = _FETCH if self._shallow() else "compare without --merge-base"
+        found = self.merge_base(base, head)
+        if found is None:
+            what = FETCH if self.shallow else "compare without --merge-base"
             raise UsageError(f"{base[:12]} and {head[:12]} have no commit in common here; {what}")
-        return done.stdout.decode().strip()
+        return found
 
     def dirty(self, paths: Sequence[str]) -> bool:
         """Whether anything below `paths` differs from the commit, files that Git does not know included."""
-        return bool(self._ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
+        return bool(self.ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
 
     def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
         """The project's files in `commit`, not yet written anywhere."""
@@ -183,13 +135,13 @@ class _Git:
             {name.removesuffix(".yaml"): content for name, content in environments.items()},
             self._contents(commit, found, _POLICIES, (".yaml", ".yml")),
             self._contents(commit, found, _CATALOG, (".yaml",)),
-            self._project,
+            self._folder,
             folder,
         )
 
     def _listed(self, commit: str, folders: Iterable[str]) -> dict[str, tuple[str, str]]:
         """Path relative to the project -> mode and hash of the files right in `folders`."""
-        answer = self._ask("ls-tree", "-z", commit, "--", *(f"{folder}/" for folder in folders))
+        answer = self.ask("ls-tree", "-z", commit, "--", *(f"{folder}/" for folder in folders))
         rows: dict[str, tuple[str, str]] = {}
         for row in filter(None, answer.split(b"\0")):
             described, _, path = row.decode(errors="surrogateescape").partition("\t")
@@ -202,7 +154,7 @@ class _Git:
     ) -> dict[str, bytes]:
         """File name -> content of the files right in `folder` with one of `suffixes`; links are followed."""
         wanted: dict[str, str] = {}
-        prefix = self._ask("rev-parse", "--show-prefix").decode().strip()
+        prefix = self.ask("rev-parse", "--show-prefix").decode().strip()
         for path, (mode, digest) in sorted(found.items()):
             name = Path(path).name
             if path != f"{folder}/{name}" or Path(name).suffix not in suffixes or "\n" in name:
@@ -218,7 +170,7 @@ class _Git:
         if not wanted:
             return {}
         given = "".join(f"{query}\n" for query in wanted.values()).encode(errors="surrogateescape")
-        answer = self._ask("cat-file", "--batch", "--follow-symlinks", given=given)
+        answer = self.ask("cat-file", "--batch", "--follow-symlinks", given=given)
         contents: dict[str, bytes] = {}
         for name in wanted:
             header, _, answer = answer.partition(b"\n")
