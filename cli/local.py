@@ -126,6 +126,7 @@ def try_pools(
     from infra import program, sample_jobs
 
     plan = read_plan(env)
+    program.require_cluster(plan)
     with progress("sample jobs") as step:
         states = sample_jobs.run(plan, program.connect(plan), step)
     if format is Format.json:

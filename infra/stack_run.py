@@ -21,6 +21,7 @@ from infra import apply, program, recovery, sharing_changes, under_way
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
 from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
+from infra.local import pulumi_env
 from infra.stack_events import Collector, ObjectChange
 from infra.stack_result import Result, StackError
 
@@ -73,6 +74,11 @@ class Run:
     def __enter__(self) -> Run:
         if self._operation != "preview" or self._plan.cluster.platform == "local":
             program.require_cluster(self._plan)
+        if self._bundle.releases and pulumi_env.kubernetes_plugin() is None:
+            if self._operation == "up":
+                raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
+            if self._operation == "preview":
+                self._note(f"`up` will refuse this: {pulumi_env.NO_CHARTS}")
         self.stack, self._command = self._opened.__enter__()
         try:
             self._prepare()

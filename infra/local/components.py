@@ -50,16 +50,24 @@ class Component:
 
     name: str
     argv: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables by which it is configured."""
     inputs: tuple[Path, ...] = ()
     """Files it reads once, when it starts."""
     grace: float = 3.0
     """Seconds it gets to end by itself."""
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What it gets: its settings and enough to run, nothing of the caller's cloud or cluster settings."""
+        kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR", "LANG") if key in os.environ}
+        # Collect garbage earlier than Go's default of 100 %: a third less memory for some CPU time.
+        return {**kept, "GOGC": "60", **self.settings}
+
+    @property
     def fingerprint(self) -> str:
-        """Changes with anything that the component would be started with."""
-        digest = hashlib.sha256(json.dumps([self.argv, sorted(self.environment.items())]).encode())
+        """Changes with anything that decides how it works; another shell's PATH or language does not."""
+        digest = hashlib.sha256(json.dumps([self.argv, sorted(self.settings.items())]).encode())
         for path in self.inputs:
             digest.update(path.read_bytes())
         return digest.hexdigest()[:16]
@@ -80,13 +88,6 @@ def component(name: str, setting: Setting) -> Component:
     return _BUILDERS[name](setting)
 
 
-def _base_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """What every part gets: enough to run, nothing of the caller's cloud or cluster settings."""
-    kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR", "LANG") if key in os.environ}
-    # Collect garbage earlier than Go's default of 100 %: a third less memory for some CPU time.
-    return {**kept, "GOGC": "60", **extra}
-
-
 def _etcd(setting: Setting) -> Component:
     layout = setting.layout
     arguments = {
@@ -101,7 +102,7 @@ def _etcd(setting: Setting) -> Component:
         "unsafe-no-fsync": "true",
         "log-level": "warn",
     }
-    return Component("etcd", (str(setting.programs["etcd"]), *_flags(arguments)), _base_environment({}))
+    return Component("etcd", (str(setting.programs["etcd"]), *_flags(arguments)))
 
 
 def _apiserver(setting: Setting) -> Component:
@@ -129,7 +130,7 @@ def _apiserver(setting: Setting) -> Component:
         "profiling": "false",
     }
     argv = (str(setting.programs["kube-apiserver"]), *_flags(arguments))
-    return Component("kube-apiserver", argv, _base_environment({}), (layout.tokens,), grace=2.0)
+    return Component("kube-apiserver", argv, inputs=(layout.tokens,), grace=2.0)
 
 
 def _controller_manager(setting: Setting) -> Component:
@@ -151,7 +152,7 @@ def _controller_manager(setting: Setting) -> Component:
     }
     argv = (str(setting.programs["kube-controller-manager"]), *_flags(arguments))
     inputs = (layout.kubeconfig_of("kube-controller-manager"),)
-    return Component("kube-controller-manager", argv, _base_environment({}), inputs)
+    return Component("kube-controller-manager", argv, inputs=inputs)
 
 
 def _scheduler(setting: Setting) -> Component:
@@ -172,7 +173,7 @@ def _scheduler(setting: Setting) -> Component:
     _write_if_changed(config, json.dumps(settings, indent=2))
     argv = (str(setting.programs["kube-scheduler"]), *_flags({"config": str(config), "secure-port": "0"}))
     inputs = (config, layout.kubeconfig_of("kube-scheduler"))
-    return Component("kube-scheduler", argv, _base_environment({}), inputs)
+    return Component("kube-scheduler", argv, inputs=inputs)
 
 
 def _kwok(setting: Setting) -> Component:
@@ -183,34 +184,32 @@ def _kwok(setting: Setting) -> Component:
         "config": str(stages),
         "manage-all-nodes": "true",
     }
-    environment = _base_environment({"KWOK_WORKDIR": str(layout.data / "kwok")})
+    settings = {"KWOK_WORKDIR": str(layout.data / "kwok")}
     argv = (str(setting.programs["kwok"]), *_flags(arguments))
-    return Component("kwok", argv, environment, (stages, layout.kubeconfig_of("kwok")))
+    return Component("kwok", argv, settings, (stages, layout.kubeconfig_of("kwok")))
 
 
 def _karpenter(setting: Setting) -> Component:
     layout = setting.layout
     machines = layout.config_of("karpenter", "-instance-types.json")
     _write_if_changed(machines, json.dumps(karpenter_instance_types(), indent=1))
-    environment = _base_environment(
-        {
-            "KUBECONFIG": str(layout.kubeconfig_of("karpenter")),
-            "DISABLE_LEADER_ELECTION": "true",
-            "FEATURE_GATES": "NodeOverlay=true",
-            "INSTANCE_TYPES_FILE_PATH": str(machines),
-            "METRICS_PORT": str(setting.ports.karpenter_metrics),
-            "HEALTH_PROBE_PORT": str(setting.ports.karpenter_health),
-            # How long to gather pods before computing nodes; 1 s and 10 s by default.
-            "BATCH_IDLE_DURATION": "500ms",
-            "BATCH_MAX_DURATION": "3s",
-            "KUBE_CLIENT_QPS": "500",
-            "KUBE_CLIENT_BURST": "1000",
-            "SYSTEM_NAMESPACE": "kube-system",
-        }
-    )
+    settings = {
+        "KUBECONFIG": str(layout.kubeconfig_of("karpenter")),
+        "DISABLE_LEADER_ELECTION": "true",
+        "FEATURE_GATES": "NodeOverlay=true",
+        "INSTANCE_TYPES_FILE_PATH": str(machines),
+        "METRICS_PORT": str(setting.ports.karpenter_metrics),
+        "HEALTH_PROBE_PORT": str(setting.ports.karpenter_health),
+        # How long to gather pods before computing nodes; 1 s and 10 s by default.
+        "BATCH_IDLE_DURATION": "500ms",
+        "BATCH_MAX_DURATION": "3s",
+        "KUBE_CLIENT_QPS": "500",
+        "KUBE_CLIENT_BURST": "1000",
+        "SYSTEM_NAMESPACE": "kube-system",
+    }
     inputs = (machines, layout.kubeconfig_of("karpenter"))
     # The program takes all it needs from the environment; the data folder is there to be seen by `ps`.
-    return Component("karpenter", (str(setting.programs["karpenter"]),), environment, inputs)
+    return Component("karpenter", (str(setting.programs["karpenter"]),), settings, inputs)
 
 
 def _operator(setting: Setting) -> Component:
@@ -221,8 +220,8 @@ def _operator(setting: Setting) -> Component:
     }
     argv = (sys.executable, "-m", "infra.local.operator", *_flags(arguments))
     sources = sorted((Path(__file__).parent / "operator").glob("*.py"))
-    environment = _base_environment({"PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"})
-    return Component("gpu-operator", argv, environment, (*sources, layout.kubeconfig_of("gpu-operator")))
+    settings = {"PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}
+    return Component("gpu-operator", argv, settings, (*sources, layout.kubeconfig_of("gpu-operator")))
 
 
 def operator_ready_file(layout: Layout) -> Path:

@@ -17,6 +17,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import psutil
 
@@ -27,6 +28,12 @@ from infra.local.layout import Layout, default_folder
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 LANGUAGE_HOST = "pulumi-language-python"
 
+NO_CHARTS = (
+    "Helm releases need Pulumi's own Kubernetes plugin, which is not installed here: run "
+    "`pulumi plugin install resource kubernetes` where plugins can be downloaded, or install the "
+    "chart by GitOps (`gpupool render`)"
+)
+"""What the stand-in for the plugin says of a chart."""
 _START_SECONDS = 60.0
 
 
@@ -76,10 +83,11 @@ def language_host(pulumi: Path | None) -> Path | None:
 def backend(platform: str = "local") -> dict[str, str]:
     """Backend, passphrase and quiet for stacks of `platform`, as environment variables.
 
-    The state of a local stack lies in the control plane's folder and goes when that goes. For all
-    others a PULUMI_BACKEND_URL of the user's wins over the project's folder. There are no secrets in
-    our state, so the passphrase is empty unless the user has one. Raises LocalError where there is no
-    local control plane to keep the state with.
+    The state of a local stack lies in the control plane's folder and goes when that goes. For all others
+    a PULUMI_BACKEND_URL of the user's wins over the project's folder, but for the one that `gpupool local
+    env` exports: there theirs would go as well. There are no secrets in our state, so the passphrase is
+    empty unless the user has one. Raises LocalError where there is no local control plane to keep the
+    state with.
     """
     values = {"PULUMI_SKIP_UPDATE_CHECK": "true"}
     if platform == "local":
@@ -91,11 +99,17 @@ def backend(platform: str = "local") -> dict[str, str]:
                 f"{folder.parent}: no local control plane here; start it with `gpupool local up`"
             ) from error
         values["PULUMI_BACKEND_URL"] = file_backend(folder)
-    elif not os.environ.get("PULUMI_BACKEND_URL"):
+    elif not _lasting(os.environ.get("PULUMI_BACKEND_URL", "")):
         values["PULUMI_BACKEND_URL"] = file_backend(PROJECT_ROOT)
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & os.environ.keys():
         values["PULUMI_CONFIG_PASSPHRASE"] = ""
     return values
+
+
+def _lasting(url: str) -> bool:
+    """Whether a backend is given, and not one that lies in the folder of a local control plane."""
+    given = urlsplit(url)
+    return bool(url) and not (given.scheme == "file" and Layout(Path(unquote(given.path)).parent).owned)
 
 
 def file_backend(folder: Path) -> str:

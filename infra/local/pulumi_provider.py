@@ -20,6 +20,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from infra.kube_api import UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.local.pulumi_diff import Change, changes, drifted_inputs, replaces
+from infra.local.pulumi_env import NO_CHARTS
 from infra.local.pulumi_objects import FIELD_MANAGER, annotation
 from infra.local.pulumi_session import Reported, Session, checkpoint, object_id
 from infra.local.pulumi_values import from_struct, has_unknowns, mark_secrets, to_struct
@@ -39,11 +40,6 @@ _KINDS = {
     ("update", True): _DIFF.UPDATE_REPLACE,
 }
 _HELM = "kubernetes:helm.sh/v3:Release"
-_HELM_MESSAGE = (
-    "Helm releases need Pulumi's own Kubernetes plugin, which is not installed here: run "
-    "`pulumi plugin install resource kubernetes` where plugins can be downloaded, or install the "
-    "chart by GitOps (`gpupool render`)"
-)
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
@@ -124,7 +120,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: Any, context: Any) -> Any:
         if _is_helm(request.urn):
             if not request.preview:
-                context.abort(grpc.StatusCode.UNIMPLEMENTED, _HELM_MESSAGE)
+                context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_CHARTS)
             return provider_pb2.CreateResponse(id="", properties=request.properties)
         secret = from_struct(request.properties, keep_secrets=True)
         inputs = from_struct(request.properties)
@@ -145,7 +141,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Update(self, request: Any, context: Any) -> Any:
         if _is_helm(request.urn):
             if not request.preview:
-                context.abort(grpc.StatusCode.UNIMPLEMENTED, _HELM_MESSAGE)
+                context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_CHARTS)
             return provider_pb2.UpdateResponse(properties=request.news)
         secret = from_struct(request.news, keep_secrets=True)
         inputs = from_struct(request.news)
@@ -182,7 +178,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Delete(self, request: Any, context: Any) -> Any:
         if _is_helm(request.urn):
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, _HELM_MESSAGE)
+            context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_CHARTS)
         state = from_struct(request.properties)
         inputs = from_struct(request.old_inputs) or state["__inputs"]
         namespace, _, name = request.id.rpartition("/")

@@ -79,6 +79,16 @@ def test_a_second_up_does_and_changes_nothing(plane: ControlPlane) -> None:
     assert pids(plane) == before
 
 
+def test_another_shell_starts_nothing_anew(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`eval "$(gpupool local env)"` changes PATH, and the next one's language may be another."""
+    before = pids(plane)
+    monkeypatch.setenv("PATH", "/usr/games", prepend=os.pathsep)
+    monkeypatch.setenv("LANG", "nb_NO.UTF-8")
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    assert plane.up().healthy
+    assert pids(plane) == before
+
+
 def test_it_stays_under_its_memory(plane: ControlPlane) -> None:
     used = sum(part.memory_mib or 0 for part in plane.status().components)
     assert 100 < used < 900, f"{used} MiB; usually 660, as much as pages of the programs are in memory"

@@ -92,16 +92,23 @@ def test_the_two_commands_and_enough_others_are_there() -> None:
 
 def test_paths_that_the_readme_names_exist() -> None:
     linked = re.findall(r"\]\(([^)#:]+)\)", README)
-    folders = "gpupool|generators|infra|cli|tests|environments|tools|docs"
+    folders = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.is_dir())
     named = re.findall(rf"`((?:{folders})/[\w./-]*)`", README)
     missing = [path for path in linked + named if not (ROOT / path).exists()]
     assert not missing
 
 
 def test_registration_points_that_the_table_names_exist() -> None:
-    for name, module in (("GENERATORS", "generators/__init__.py"), ("CHECKS", "gpupool/checks/__init__.py")):
-        assert f"`{name}`" in README
-        assert re.search(rf"^{name}:", (ROOT / module).read_text(encoding="utf-8"), re.MULTILINE)
+    table = README.partition("## Where do I change X?")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([A-Z_]\w*)`", table))
+    assert {"GENERATORS", "CHECKS", "ENGINES", "Output"} <= named
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("gpupool", "generators", "operations", "conversion", "cli")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    defined = set(re.findall(r"^(?:def |class )?(\w+)\b *[:(=]", code, re.MULTILINE))
+    assert named <= defined
 
 
 def test_every_verb_has_help_with_an_example() -> None:

@@ -159,8 +159,11 @@ def test_a_chart_is_previewed_and_refused_without_the_plugin(homelab: Any) -> No
     homelab.kube.wait("the namespace is gone", gone)
     seen = homelab.preview()
     assert "Release/gpu-operator" in {entry.resource for entry in seen.objects}
+    assert any("`up` will refuse this" in note for note in seen.notes)
+    before = homelab.everything()
     with pytest.raises(StackError, match="Helm releases need Pulumi's own Kubernetes plugin"):
         homelab.up()
+    assert homelab.everything() == before
 
 
 def test_plain_destroy_asks_for_the_program_and_then_gives_back(
