@@ -19,7 +19,7 @@ from gpupool.capacity import (
     sharing_of,
 )
 from gpupool.catalog import Catalog, CatalogError, load_catalog
-from gpupool.checks import CHECKS, Context
+from gpupool.checks import CHECKS, Context, Siblings
 from gpupool.findings import Finding, SpecError
 from gpupool.load import Loaded, find_environment, load
 from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
@@ -42,12 +42,16 @@ def findings_of(path: Path) -> tuple[Finding, ...]:
     return ()
 
 
-def resolve(loaded: Loaded, catalog: Catalog | None = None) -> plan.Plan:
-    """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together."""
+def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings | None = None) -> plan.Plan:
+    """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together.
+
+    `siblings` are the environments of its project where the file is of another state than the one on disk;
+    without them those that lie beside it are read.
+    """
     if loaded.environment is None:
         raise SpecError(loaded.findings)
     catalog = catalog or load_catalog()
-    context = _context(loaded, loaded.environment, catalog)
+    context = _context(loaded, loaded.environment, catalog, siblings)
     problems = [problem for check in CHECKS for problem in check(context)]
     judged = [loaded.finding(problem.loc, problem.message, problem.hint) for problem in problems]
     broken = [finding.path for finding in loaded.findings]
@@ -62,7 +66,9 @@ def _within(path: str, broken: list[str]) -> bool:
     return any(other == path or other.startswith((f"{path}.", f"{path}[")) for other in broken)
 
 
-def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) -> Context:
+def _context(
+    loaded: Loaded, environment: spec.Environment, catalog: Catalog, siblings: Siblings | None
+) -> Context:
     static = environment.cluster.platform == "static"
     pools: dict[str, plan.Pool] = {}
     for pool in environment.pools:
@@ -72,8 +78,11 @@ def _context(loaded: Loaded, environment: spec.Environment, catalog: Catalog) ->
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
     file = Path(loaded.source.file)
     stem = file.stem if file.suffix == ".yaml" else None
-    folder = file.parent if file.is_file() and file.resolve().parent.name == "environments" else None
-    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file), folder)
+    if file.resolve().parent.name != "environments":
+        siblings = None
+    elif siblings is None and file.is_file():
+        siblings = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
+    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file), siblings)
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:

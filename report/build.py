@@ -101,6 +101,9 @@ def _pair(name: str, base: Snapshot, head: Snapshot) -> tuple[_Read, _Read]:
     """The environment in both states; what is the same in both is read once."""
     new = _read(name, head)
     same = base.root == head.root and base.environments.get(name) == head.environments.get(name)
+    # The same words of promotion may be right in one state and wrong in the other: they name what is beside.
+    alone = new.environment is None or new.environment.promotion is None
+    same = same and (alone or base.environments == head.environments)
     return (new if same else _read(name, base)), new
 
 
@@ -112,7 +115,7 @@ def _read(name: str, snapshot: Snapshot) -> _Read:
     loaded: Loaded | None = None
     try:
         loaded = check_shape(parse_source(str(path), content))
-        plan = resolve(loaded)
+        plan = resolve(loaded, siblings=snapshot.environments)
         side = Side(plan, generate(plan))
     except SpecError as error:
         notes = tuple(_invalid(finding, snapshot) for finding in error.findings)
@@ -242,11 +245,18 @@ def _change(old: _Read, new: _Read, settings: bool) -> Change:
     if new.content is None:
         return "removed"
     if old.side is None or new.side is None:
-        return "unchanged" if old == new else "changed"
+        return "unchanged" if _but_fixes(old) == _but_fixes(new) else "changed"
     same = old.side.bundle == new.side.bundle and _without_files(old.side.plan) == _without_files(
         new.side.plan
     )
     return "unchanged" if same and not settings else "changed"
+
+
+def _but_fixes(read: _Read) -> _Read:
+    """Without what to do about findings, which may name what is beside the file."""
+    return dataclasses.replace(
+        read, invalid=tuple(dataclasses.replace(note, fix="") for note in read.invalid)
+    )
 
 
 def _without_files(plan: Plan) -> Plan:

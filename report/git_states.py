@@ -36,7 +36,8 @@ class Snapshot:
     catalog: Mapping[str, bytes]
     """File name -> content; empty but in gpupool's own repository."""
     root: Path
-    """Folder that stands for the project: `<root>/policies` holds the policies of this state."""
+    """Folder that stands for the project: `<root>/policies` holds the policies of this state. What
+    else is there, if anything, may be of the other state."""
     folder: str
     """Name of the folder with the environments, `environments` as a rule."""
 

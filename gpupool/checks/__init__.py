@@ -21,7 +21,7 @@ from gpupool.checks import (
     promotion,
     tenants,
 )
-from gpupool.checks.context import Context, Problem
+from gpupool.checks.context import Context, Problem, Siblings
 
 CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     names.file_name,
@@ -58,4 +58,4 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     promotion.paths,
 )
 
-__all__ = ["CHECKS", "Context", "Problem"]
+__all__ = ["CHECKS", "Context", "Problem", "Siblings"]

@@ -12,6 +12,9 @@ from gpupool.plan import Pool
 from gpupool.spec import Environment
 from gpupool.yaml_source import Loc
 
+Siblings = Mapping[str, Path | bytes]
+"""Environments of one project in one state by name, each as its file or as what is in that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -39,8 +42,8 @@ class Context:
     """Name of the file without .yaml; None where the text came from elsewhere."""
     policy_files: tuple[Path, ...]
     """Files of the policies that are in force."""
-    folder: Path | None
-    """The project's folder of environments; None where the file or text is one by itself."""
+    siblings: Siblings | None
+    """The environments of the project, this one too; None where the file or text is one by itself."""
 
     def gpu(self, key: str) -> GpuModel | None:
         """The GPU model of that key, None where the catalog has none."""

@@ -1,6 +1,7 @@
 """Promotion: the environment that changes come from exists, no chain bites its own tail, paths name fields.
 
-Reads the files beside the environment's own as far as the chain goes, and nothing where there is no file.
+Reads the environments beside this one as far as the chain goes, and nothing where there are none. Where those
+are is not looked for here: they may be of another state than the one on disk.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpupool.checks.context import Context, Problem, closest
+from gpupool.checks.context import Context, Problem, Siblings, closest
 from gpupool.findings import SpecError
-from gpupool.yaml_source import Loc, read_source
+from gpupool.yaml_source import Loc, parse_source, read_source
 
 _SCHEMA = Path(__file__).parents[1] / "schema" / "environment.schema.json"
 _NAMED = ("pools", "priorities")
@@ -21,7 +22,7 @@ _NAMED = ("pools", "priorities")
 
 
 def origin(context: Context) -> Iterator[Problem]:
-    """`from` names another environment of the folder, and following it comes to an end."""
+    """`from` names another environment of the project, and following it comes to an end."""
     given = context.environment.promotion
     if given is None:
         return
@@ -29,15 +30,15 @@ def origin(context: Context) -> Iterator[Problem]:
         hint = "say from: and the environment that changes are tried in first"
         yield Problem(("promotion",), "does not say where changes come from", hint)
         return
-    loc, own, folder = ("promotion", "from"), context.environment.metadata.name, context.folder
+    loc, own, siblings = ("promotion", "from"), context.environment.metadata.name, context.siblings
     if given.from_ == own:
         yield Problem(loc, f"{own!r} can't come from itself", "name another environment")
-    elif folder is not None and not (folder / f"{given.from_}.yaml").is_file():
-        known = sorted(path.stem for path in folder.glob("*.yaml") if path.stem != own)
+    elif siblings is not None and given.from_ not in siblings:
+        known = sorted(name for name in siblings if name != own)
         yield Problem(loc, f"there is no environment {given.from_!r}", closest(given.from_, known))
-    elif folder is not None:
+    elif siblings is not None:
         chain = [own, given.from_]
-        while (before := _origin_of(folder / f"{chain[-1]}.yaml")) and before not in chain:
+        while (before := _origin_of(siblings, chain[-1])) and before not in chain:
             chain.append(before)
         if before == own:
             shown = " <- ".join([*chain, own])
@@ -73,18 +74,19 @@ def _hint(section: str) -> str:
     return f"write it as the file nests it, with names for items or * for all, as {example}"
 
 
-def _origin_of(path: Path) -> str | None:
-    """`promotion.from` of the file at `path`, as far as it can be read; what is wrong there is told there."""
-    section = _read(path).get("promotion")
+def _origin_of(siblings: Siblings, name: str) -> str | None:
+    """`promotion.from` of that environment, as far as it can be read; what is wrong there is told there."""
+    section = _read(siblings, name).get("promotion")
     origin = section.get("from") if isinstance(section, dict) else None
     return origin if isinstance(origin, str) else None
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
+def _read(siblings: Siblings, name: str) -> Mapping[str, Any]:
+    found = siblings.get(name)
+    if found is None:
         return {}
     try:
-        data = read_source(path).data
+        data = (read_source(found) if isinstance(found, Path) else parse_source(name, found)).data
     except SpecError:
         return {}
     return data if isinstance(data, dict) else {}
@@ -93,8 +95,8 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _names(context: Context) -> Mapping[str, set[str]]:
     """Pools and priorities by name, of this environment and of the one before; nothing where that is not
     known."""
-    given, folder = context.environment.promotion, context.folder
-    before = _read(folder / f"{given.from_}.yaml") if folder and given and given.from_ else {}
+    given, siblings = context.environment.promotion, context.siblings
+    before = _read(siblings, given.from_) if siblings and given and given.from_ else {}
     if not before:
         return {}
     found = {section: set(context.named[section]) for section in _NAMED}

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.resolve import findings_of
+from gpupool.findings import SpecError
+from gpupool.load import check_shape
+from gpupool.resolve import findings_of, resolve
+from gpupool.yaml_source import parse_source
 
 HEAD = """\
 apiVersion: gpupool.dev/v1alpha1
@@ -72,3 +75,16 @@ def test_a_loop_further_up_is_told_where_it_is(folder: Path) -> None:
     put(folder, "dev", "promotion: {from: staging}\n")
     put(folder, "staging", "promotion: {from: dev}\n")
     assert said(put(folder, "prod", "promotion: {from: staging}\n")) == []
+
+
+def test_the_environments_of_another_state_are_given(folder: Path) -> None:
+    """As a report does, which compares a commit while the folder is further on."""
+    path = put(folder, "prod", "promotion: {from: staging, keep: [pools.old]}\n")
+    loaded = check_shape(parse_source(str(path), path.read_bytes()))
+    staging = (HEAD.replace("NAME", "staging") + POOL.replace("POOL", "old")).encode()
+    resolve(loaded, siblings={"prod": path.read_bytes(), "staging": staging})
+    with pytest.raises(SpecError, match="there is no environment 'staging'"):
+        resolve(loaded)
+    path.unlink()
+    with pytest.raises(SpecError, match="there is no environment 'staging'"):
+        resolve(loaded, siblings={"prod": b""})
