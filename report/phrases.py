@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-from gpupool.catalog import load_catalog
 from gpupool.changes import wording
 from gpupool.changes.model import Cost, PoolChange, PoolState
-from gpupool.sharing import MigSharing
+from report.drawings import characters_before_and_after, drawable
 from report.model import EnvironmentReport, NodeEffect, Report, WaiverNote
 
 Row = tuple[str, str, str]
@@ -115,20 +113,12 @@ def tenant_rows(environment: EnvironmentReport) -> Iterator[tuple[str, str, str,
 
 
 def layout_drawings(environment: EnvironmentReport) -> list[tuple[str, tuple[str, ...]]]:
-    """Pool and picture of every MIG layout that changes, as lines."""
-    from report.drawings import characters_before_and_after
-
+    """Pool and picture of every MIG layout that comes, goes or changes, as lines."""
     return [
-        (pool.name, characters_before_and_after(_drawable(pool.before), _drawable(pool.after)))
+        (pool.name, characters_before_and_after(drawable(pool.before), drawable(pool.after)))
         for pool in environment.changed_pools
         if pool.layout_changed
     ]
-
-
-def _drawable(state: PoolState | None) -> Any:
-    if state is None or not state.layout:
-        return None
-    return load_catalog()[state.gpu], MigSharing(dict(state.layout))
 
 
 def waiver_words(note: WaiverNote) -> str:

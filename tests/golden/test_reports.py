@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,7 @@ TODAY = date(2026, 9, 1)
 CASES = {
     "replicas-raised": "more slices of each GPU: the device plugin restarts, no node goes",
     "layout-changed": "another MIG layout: nodes are replaced within the budget",
+    "mig-to-time-slicing": "both drawn: the layout that goes and the slices that come; nodes are replaced",
     "pool-added": "a new pool with a warm node: money from the first day",
     "pool-removed": "a pool goes: its nodes all at once",
     "pool-left-behind": "GitOps keeps a pool without what its nodes need; an MPS daemon may restart",
@@ -103,6 +105,17 @@ def test_the_way_back_mirrors_the_way_there(case: str) -> None:
 
 def _known(notes: tuple[PolicyNote, ...]) -> set[tuple[str, str, str]]:
     return {(note.rule, note.object, note.path) for note in notes}
+
+
+@pytest.mark.parametrize("states", [("base", "head"), ("head", "base")])
+@pytest.mark.parametrize("make", [text, comment])
+def test_a_pool_into_or_out_of_mig_is_drawn_in_both_states(
+    make: Callable[[Report], str], states: tuple[str, str]
+) -> None:
+    said = make(report("mig-to-time-slicing", *states))
+    assert "no such pool" not in said
+    assert "MIG 1x3g.40gb" in said
+    assert "time-sliced into 4" in said
 
 
 @pytest.mark.parametrize("case", CASES)
