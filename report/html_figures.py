@@ -67,7 +67,7 @@ def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure
     if cost.changed:
         drawn.insert(1, _cost(cost, environment.change, f"{identity}-cost"))
     else:
-        standing.append(f"{cost_range(cost.after)} a month" if cost.after else "cost unknown")
+        standing.append(f"{wording.cost_range(cost.after)} a month" if cost.after else "cost unknown")
     return tuple(drawn), ", ".join(standing)
 
 
@@ -102,7 +102,7 @@ def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:
 def _cost(value: BeforeAfter[Cost | None], change_of_all: str, identity: str) -> Figure:
     missing = "not there" if change_of_all in ("added", "removed") else "unknown"
     lines = [
-        Bar(label, cost.floor, cost.ceiling, cost_range(cost)) if cost else Bar(label, 0, 0, missing)
+        Bar(label, cost.floor, cost.ceiling, wording.cost_range(cost)) if cost else Bar(label, 0, 0, missing)
         for label, cost in (("before", value.before), ("after", value.after))
     ]
     change = "" if missing == "not there" else "a price is unknown"
@@ -113,13 +113,6 @@ def _cost(value: BeforeAfter[Cost | None], change_of_all: str, identity: str) ->
 
 def _bars(title: str, lines: list[Bar], identity: str) -> Markup:
     return Markup(bars(title, lines, identity))  # noqa: S704 - escapes what it draws
-
-
-def cost_range(cost: Cost) -> str:
-    """Floor and ceiling: `$0 to $9,000`; one figure where they are the same."""
-    if cost.floor == cost.ceiling:
-        return usd(cost.ceiling)
-    return f"{usd(cost.floor)} to {usd(cost.ceiling)}"
 
 
 def cost_change(before: Cost, after: Cost) -> str:

@@ -11,7 +11,6 @@ from gpupool.changes import wording
 from gpupool.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
 from gpupool.money import usd
 from report import phrases
-from report.html_figures import cost_range
 from report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
 SHOWN = 6
@@ -133,7 +132,7 @@ def _derived(state: PoolState) -> dict[str, str]:
     return {
         "GPUs at most": f"{state.gpus_max}",
         "slices at most": wording.counts(state.slices_max),
-        "cost a month": cost_range(state.cost) if state.cost else "an unknown sum",
+        "cost a month": wording.cost_range(state.cost) if state.cost else "an unknown sum",
     }
 
 

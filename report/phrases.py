@@ -70,7 +70,7 @@ def figures(environment: EnvironmentReport) -> Iterator[Row]:
 
 
 def _cost(cost: Cost | None) -> str:
-    return wording.cost_range(cost.floor, cost.ceiling) if cost else "-"
+    return wording.cost_range(cost) if cost else "-"
 
 
 def pool_rows(pool: PoolChange) -> Iterator[Row]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpupool.changes.model import Cost
 from gpupool.money import usd
 from gpupool.plan import Budget, Pool, Taint, Window
 from gpupool.sharing import MigSharing
@@ -61,6 +62,8 @@ def budget(given: Budget | None) -> str | None:
     return f"{usd(given.usd)} a {given.period} (onExhausted: {given.on_exhausted})"
 
 
-def cost_range(floor: float, ceiling: float) -> str:
-    """`$1,000 to $5,000`, or one sum where both are the same."""
-    return usd(floor) if floor == ceiling else f"{usd(floor)} to {usd(ceiling)}"
+def cost_range(cost: Cost) -> str:
+    """Floor and ceiling: `$1,000 to $5,000`, or one sum where both are the same."""
+    if cost.floor == cost.ceiling:
+        return usd(cost.ceiling)
+    return f"{usd(cost.floor)} to {usd(cost.ceiling)}"
