@@ -193,6 +193,7 @@ def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
     tenant["pools"] = {pool["name"]: draw(grants(pool)) for pool in wanted}
     if draw(st.booleans()):
         groups = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), min_size=1, max_size=20)
+        groups = groups.filter(lambda group: not group.startswith("system:"))  # Kubernetes' own
         tenant["access"] = {
             "oidcGroups": draw(st.lists(groups, max_size=2)),
             "serviceAccounts": draw(st.sampled_from(([], [f"team-{name}/default"]))),
