@@ -6,7 +6,6 @@ Reads only. What comes out is a Journal that has not been written yet, or None w
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -15,7 +14,7 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Pool
 from infra.kube_api import KubeApi
-from operations.repartition import configs, karpenter
+from operations.repartition import configs, joined, karpenter
 from operations.repartition.journal import Journal
 from operations.repartition.shapes import Node, Shape, wanted
 from operations.repartition.steps import Task
@@ -71,13 +70,12 @@ def target(bundle: Bundle, pool: Pool) -> str:
 
 def task_for(journal: Journal, pool: Pool, nodes: Sequence[Node], order: Sequence[str]) -> Task:
     """The task that the journal stands for, with nodes that have joined since."""
-    usual = Counter((shape.plugin, shape.mig) for shape in journal.old.values()).most_common(1)
-    plugin, mig = usual[0][0] if usual else (pool.name, pool.mig_config)
-    unknown = Shape(plugin, mig, {})
     names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
     return Task(
         new={node.name: journal.new.get(node.name, wanted(pool, node.machine)) for node in nodes},
-        old={node.name: journal.old.get(node.name, unknown) for node in nodes},
+        old={
+            node.name: journal.old.get(node.name) or joined.old_shape(journal, pool, node) for node in nodes
+        },
         order=names,
         backwards=journal.backwards,
     )

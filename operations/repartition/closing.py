@@ -77,7 +77,9 @@ def window_notes(pool: Pool, found: order.Estimate) -> tuple[str, ...]:
 
 def step(action: Action) -> str:
     """One write to the cluster."""
-    what = {Act.evict: f"evict {action.job} from", Act.relabel: f"change to {action.shape} on"}
+    # The new shape is the Plan's, so only of an old one the slices may not be known.
+    shape = action.shape if action.shape and action.shape.slices else "its old shape"
+    what = {Act.evict: f"evict {action.job} from", Act.relabel: f"change to {shape} on"}
     return f"{what.get(action.act, action.act.value)} {action.node}"
 
 

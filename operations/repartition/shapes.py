@@ -39,8 +39,8 @@ class Shape:
     mig: str | None
     """Value of nvidia.com/mig.config; None where the GPUs are not partitioned."""
     slices: Mapping[str, int]
-    """Extended resource -> count that the node then has allocatable, zeros left out. Empty where nobody
-    knows: a node that offered nothing when the change began."""
+    """Extended resource -> count that the node then has allocatable, zeros left out. Of an old
+    shape empty where nobody knows: a node that offered nothing when the change began."""
 
     def labels(self) -> dict[str, str | None]:
         """The steering labels; None for one that must not be there."""

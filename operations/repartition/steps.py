@@ -85,6 +85,9 @@ class Seen:
     """They are back, and the MIG manager's `failed` is its last word: their slices decide."""
     lost: frozenset[str] = frozenset()
     """They did not come back in their old shape either; each stays cordoned for a person to look at."""
+    early: frozenset[str] = frozenset()
+    """They look as they should, but nobody knows their slices, and what they say may be about the labels that
+    they had before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,8 @@ def _advance(
         return [Action(Act.begin, node.name)]
     if node.wears(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)
+        if wrong is None and node.name in seen.early:
+            wrong = "what it offers there is not known, so it is watched for a while"
         if wrong is None:
             return [Action(Act.end, node.name)]
         waits[node.name] = wrong

@@ -52,14 +52,20 @@ class Kube:
         It knows the slices of a node only once the node offers them: for pods that arrive while their node
         starts it starts another one, so counts of nodes hold for pods of one batch (Karpenter 1.14.1).
         """
-        karpenter = next(part.pid for part in self._plane.status().components if part.name == "karpenter")
-        assert karpenter is not None
-        os.kill(karpenter, signal.SIGSTOP)
-        try:
+        with self.still("karpenter"):
             yield
             self.wait("the scheduler has seen every pod", self._every_pod_judged)
+
+    @contextlib.contextmanager
+    def still(self, component: str) -> Iterator[None]:
+        """The component of the control plane does nothing meanwhile, as one that is busy elsewhere."""
+        pid = next(part.pid for part in self._plane.status().components if part.name == component)
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
         finally:
-            os.kill(karpenter, signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
 
     def _every_pod_judged(self) -> bool:
         fresh = [
