@@ -71,11 +71,10 @@ def target(bundle: Bundle, pool: Pool) -> str:
 def task_for(journal: Journal, pool: Pool, nodes: Sequence[Node], order: Sequence[str]) -> Task:
     """The task that the journal stands for, with nodes that have joined since."""
     names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
+    old, new = journal.old, journal.new
     return Task(
-        new={node.name: journal.new.get(node.name, wanted(pool, node.machine)) for node in nodes},
-        old={
-            node.name: journal.old.get(node.name) or joined.old_shape(journal, pool, node) for node in nodes
-        },
+        new={node.name: new.get(node.name) or joined.new_shape(journal, pool, node) for node in nodes},
+        old={node.name: old.get(node.name) or joined.old_shape(journal, pool, node) for node in nodes},
         order=names,
         backwards=journal.backwards,
     )

@@ -1,8 +1,9 @@
-"""The old shape of nodes that join a pool while it is being repartitioned, for when they have to go back.
+"""The shapes of nodes that join a pool while it is being repartitioned, old and new.
 
-They never had it: Karpenter starts them in the new shape, or somebody adds one by hand. What they are to
-offer is reckoned from the settings that the journal keeps, as it is from the Plan for the new shape. It must
-not be taken from a neighbour, which may itself have been short of a GPU. Pure.
+They never had the old one: Karpenter starts them in the new shape, or somebody adds one by hand. What they
+are to offer is reckoned from the settings that the journal keeps, as it is from the Plan otherwise. It must
+not be taken from a neighbour, which may itself have been short of a GPU, nor from a file that is another by
+now. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gpupool.sharing import GPU_RESOURCE
 from operations.repartition import configs
 from operations.repartition.configs import Configs
 from operations.repartition.journal import Journal
-from operations.repartition.shapes import Node, Shape
+from operations.repartition.shapes import MIG_LABEL, Node, Shape, wanted
 
 
 def old_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
@@ -26,15 +27,39 @@ def old_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
 
     Without slices where nobody knows: settings that are not gpupool's, a machine that the file does not name.
     """
-    usual = Counter((shape.plugin, shape.mig) for shape in journal.old.values()).most_common(1)
-    plugin, mig = usual[0][0] if usual else (pool.name, pool.mig_config)
-    # Nodes that already exist have one kind of machine, whose type the Plan does not know.
-    gpus = [kind.gpus for kind in pool.machines if kind.instance_type in (None, node.machine)]
-    if not gpus or not journal.before:
+    plugin, mig = _old_labels(journal, pool)
+    if not journal.before:
         return Shape(plugin, mig, {})
     key = pool.name if plugin == configs.held_key(pool.name) else plugin
-    per_gpu = _per_gpu(configs.of_journal(journal.before), key, mig)
-    return Shape(plugin, mig, {name: count * gpus[0] for name, count in per_gpu.items()})
+    return Shape(plugin, mig, _slices(configs.of_journal(journal.before), key, mig, pool, node))
+
+
+def new_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
+    """What `node` had when it joined, or is to get."""
+    if not journal.backwards or not journal.after:
+        return wanted(pool, node.machine)
+    mig = next(iter(journal.after["layouts"] or ()), None)
+    return Shape(
+        pool.name, mig, _slices(configs.of_new(journal.after, pool.name), pool.name, mig, pool, node)
+    )
+
+
+def _old_labels(journal: Journal, pool: Pool) -> tuple[str, str | None]:
+    known = Counter((shape.plugin, shape.mig) for shape in journal.old.values()).most_common(1)
+    if known:
+        return known[0][0]
+    # No node was there: Karpenter would have given it the labels of its template.
+    pools = (journal.before.get("karpenter") or {}).get("pools", {}).values()
+    templates = [body["spec"]["template"].get("metadata", {}).get("labels", {}) for body in pools]
+    mig = templates[0].get(MIG_LABEL) if templates else pool.mig_config
+    return configs.held_key(pool.name) if journal.hold else pool.name, mig
+
+
+def _slices(settings: Configs, key: str, layout: str | None, pool: Pool, node: Node) -> dict[str, int]:
+    # Nodes that already exist have one kind of machine, whose type the Plan does not know.
+    gpus = [kind.gpus for kind in pool.machines if kind.instance_type in (None, node.machine)]
+    per_gpu = _per_gpu(settings, key, layout) if gpus else {}
+    return {name: count * gpus[0] for name, count in per_gpu.items()}
 
 
 def _per_gpu(settings: Configs, key: str, layout: str | None) -> dict[str, int]:

@@ -26,6 +26,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
     labels = {"kubernetes.io/hostname": "node-2", **lab.plan.pool("parted").labels}
     make_node("node-2", labels=labels, annotations={"simulated.gpupool.dev/gpu": "a100-80gb"})
     lab.kube.wait("the new node's slices", lambda: offered(lab) == NEW)
+    lab.share(0, mode="mig", layout=LARGE)  # `gpupool rollback` goes by the good file
     steps: list[tuple[str, dict[str, int]]] = []
     with contextlib.ExitStack() as slow:
 
@@ -37,7 +38,8 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
                 slow.enter_context(lab.kube.still("gpu-operator"))
 
         lab.tell = watch  # type: ignore[method-assign]
-        assert lab.repartition(rollback=True).status is Status.rolled_back
+        result = lab.repartition(rollback=True)
+    assert result.status is Status.rolled_back
     assert steps[:3] == [
         ("cordon node-2", NEW),
         (CHANGE, NEW),
@@ -46,7 +48,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
     assert [step for step in steps if step[0].startswith("uncordon")] == [("uncordon node-2", HAD)]
     names = ("node-0", "node-1", "node-2")
     assert lab.shapes() == dict.fromkeys(names, ("parted", "2x3g.40gb", HAD, False, None))
-    lab.share(0, mode="mig", layout=LARGE)
+    assert not [row for row in result.rows if not row.state.startswith("old")], "whatever the file says now"
     assert lab.repartition().status is Status.nothing
     assert lab.clean()
 

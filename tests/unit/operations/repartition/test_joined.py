@@ -13,7 +13,7 @@ from gpupool.plan import Plan, Pool
 from operations.repartition import closing, configs
 from operations.repartition.begin import task_for
 from operations.repartition.configs import held_key
-from operations.repartition.joined import old_shape
+from operations.repartition.joined import new_shape, old_shape
 from operations.repartition.journal import Journal
 from operations.repartition.shapes import Mark, Node, Shape, wanted
 from operations.repartition.steps import Act, Action, Rules, Task, decide
@@ -57,6 +57,24 @@ def test_the_earlier_settings_mean_what_the_plan_meant(environment: Data) -> Non
             assert old_shape(journal(plan, pool), pool, node) == asked
             held = old_shape(journal(plan, pool, hold=True), pool, node)
             assert held == replace(asked, plugin=held_key(pool.name)), "the key of the old settings by now"
+            assert new_shape(journal(plan, pool), pool, node) == asked
+
+
+@settings(max_examples=25, deadline=None)
+@given(environments(), environments())
+def test_the_new_shape_is_the_one_that_was_begun(environment: Data, another: Data) -> None:
+    """Taken back by a file that says something else by now, a node still has what it was given."""
+    plan, other = plan_of(environment), plan_of(another)
+    for pool in plan.pools:
+        given_text = configs.of_bundle(generate(plan))
+        layouts = {pool.mig_config: (given_text.layouts or {})[pool.mig_config]} if pool.mig_config else None
+        after = {"plugin": given_text.plugin[pool.name], "layouts": layouts}
+        begun = replace(journal(plan, pool), after=after, backwards=True)
+        for by_now in other.pools:
+            changed = replace(pool, sharing=by_now.sharing, mig_config=by_now.mig_config)
+            for machine in pool.machines:
+                node = replace(JOINED, machine=machine.instance_type)
+                assert new_shape(begun, changed, node) == wanted(pool, machine.instance_type)
 
 
 PARTED: Data = {
@@ -109,6 +127,19 @@ def test_what_cannot_be_known_is_not_made_up(
     node = replace(JOINED, machine=machine or "p4de.24xlarge")
     assert old_shape(begun, pool, node) == Shape("pool", mig, {})
     assert task_for(begun, pool, [node], []).old == {"late": Shape("pool", mig, {})}
+
+
+def test_where_no_node_was_there_the_template_tells_the_old_layout() -> None:
+    """The file's own layout is the new one; and the pool's key has the new settings where nodes are held."""
+    plan = plan_of(PARTED)
+    pool = replace(plan.pool("pool"), mig_config="7x1g.10gb")
+    (template,) = (one.body["spec"]["template"] for one in generate(plan) if one.kind == "NodePool")
+    begun = journal(plan, pool, {"karpenter": {"pools": {"pool": {"spec": {"template": template}}}}})
+    node = replace(JOINED, machine="p4de.24xlarge")
+    slices = {"nvidia.com/mig-3g.40gb": 16}
+    assert old_shape(replace(begun, old={}), pool, node) == Shape("pool", "2x3g.40gb", slices)
+    held = replace(begun, old={}, hold=True)
+    assert old_shape(held, pool, node) == Shape("pool.previous", "2x3g.40gb", slices)
 
 
 def test_a_success_from_before_the_relabelling_is_not_believed() -> None:
