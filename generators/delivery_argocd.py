@@ -14,7 +14,7 @@ from typing import Any
 
 from generators import lasting, replacing
 from generators.layout import DELIVERY, INDEX, manifest_path, release_path
-from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
 from generators.waves import wave_of
 from gpupool.plan import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
@@ -90,13 +90,22 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     return {_WAVE: str(wave_of(manifest).number)} | ({_OPTIONS: options} if options else {})
 
 
+def application_name(environment: str, part: Part | None = None) -> str:
+    """The Application that delivers an object or a chart; without one, that of the environment itself."""
+    own = f"gpupool-{environment}"
+    if isinstance(part, HelmRelease):
+        return f"{own}-{part.name}"
+    apart = part is not None and replacing.may_need_a_new_object(part)
+    return f"{own}-priorities" if apart else own
+
+
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> AppProject or Application."""
     argocd = bundle.delivery.argocd
     assert argocd is not None
     objects = [_project(bundle, argocd), _application(bundle, argocd)]
-    if recreated := _recreated(bundle):
-        objects.append(_recreating_application(bundle, argocd, recreated))
+    if _replaced(bundle):
+        objects.append(_recreating_application(bundle, argocd))
     if bundle.releases:
         objects.append(_chart_project(bundle, argocd))
         objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
@@ -164,7 +173,7 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
         "syncPolicy": _sync_policy(argocd),
         **({"ignoreDifferences": ignored} if ignored else {}),
     }
-    return _with_diff(_named(bundle, argocd, "Application", f"gpupool-{bundle.environment}", 0), spec)
+    return _with_diff(_named(bundle, argocd, "Application", application_name(bundle.environment), 0), spec)
 
 
 def _recreated(bundle: Bundle) -> list[str]:
@@ -177,11 +186,13 @@ def _replaced(bundle: Bundle) -> list[Manifest]:
     return [m for m in bundle.manifests if replacing.may_need_a_new_object(m)]
 
 
-def _recreating_application(bundle: Bundle, argocd: ArgoCd, globs: list[str]) -> dict[str, Any]:
+def _recreating_application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     """Apart, because the server's own comparison fails on a change that it refuses, and an Application that
     can't be compared is not synced at all (argoproj/argo-cd issue 29348)."""
+    globs = _recreated(bundle)
     include = globs[0] if len(globs) == 1 else f"{{{','.join(globs)}}}"
-    named = _named(bundle, argocd, "Application", f"gpupool-{bundle.environment}-priorities", 0)
+    name = application_name(bundle.environment, _replaced(bundle)[0])
+    named = _named(bundle, argocd, "Application", name, 0)
     named["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
     spec = {
         "project": argocd.project,
@@ -215,7 +226,7 @@ def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> 
         "destination": {**_cluster(argocd), "namespace": release.namespace},
         "syncPolicy": _sync_policy(argocd),
     }
-    name = f"gpupool-{bundle.environment}-{release.name}"
+    name = application_name(bundle.environment, release)
     return _with_diff(_named(bundle, argocd, "Application", name, 0), spec)
 
 

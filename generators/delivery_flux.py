@@ -101,9 +101,15 @@ def _file_names(objects: Any) -> dict[str, Mapping[str, Any]]:
     return {f"{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
 
 
+def object_name(environment: str, part: str = "") -> str:
+    """What an object of Flux's is called: its source, or the part of the environment that it delivers, which
+    is a wave's or a chart's name."""
+    return "-".join(filter(None, ("gpupool", environment, part)))
+
+
 def _named(bundle: Bundle, flux: Flux, api_version: str, kind: str, part: str = "") -> dict[str, Any]:
     metadata = {
-        "name": "-".join(filter(None, ("gpupool", bundle.environment, part))),
+        "name": object_name(bundle.environment, part),
         "namespace": flux.namespace,
         "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
     }

@@ -102,6 +102,10 @@ class HelmRelease:
     values: Mapping[str, Any]
 
 
+Part = Manifest | HelmRelease
+"""What a Bundle is made of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """Everything that one environment amounts to, in application order."""
@@ -116,7 +120,7 @@ class Bundle:
         return iter(self.manifests)
 
 
-def bundle(environment: str, parts: Iterable[Manifest | HelmRelease], delivery: Delivery = PULUMI) -> Bundle:
+def bundle(environment: str, parts: Iterable[Part], delivery: Delivery = PULUMI) -> Bundle:
     """Sort `parts` into a Bundle. Two objects with one identity are an error of the generators."""
     manifests: dict[tuple[int, str, str, str, str], Manifest] = {}
     releases: list[HelmRelease] = []

@@ -69,7 +69,7 @@ def _nothing(sight: Sight, wanted: list[Manifest]) -> Drift:
         kind="missing",
         object=f"environment {sight.plan.environment}",
         reason=f"none of its {len(wanted)} objects is there: it was never applied, or all was deleted",
-        repair=sight.apply(),
+        repair=sight.apply(parts=wanted),
     )
 
 
@@ -81,7 +81,7 @@ def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
         kind="missing",
         object=str(manifest),
         reason=_because(reason, consequence(manifest, "missing")),
-        repair=sight.mend(),
+        repair=sight.mend(manifest),
     )
 
 
@@ -114,7 +114,7 @@ def _going(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
         repair=repair.all_of(
             _wait_gone(manifest),
-            sight.mend(),
+            sight.mend(manifest),
         ),
     )
 
@@ -164,7 +164,7 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
         found=None if found is MISSING else found,
         by=by,
         reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
-        repair=repair.set_field(*where, path, wanted) if shared else sight.mend(),
+        repair=repair.set_field(*where, path, wanted) if shared else sight.mend(manifest),
     )
 
 
@@ -218,7 +218,7 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         command, level = repair.delete(kind, name, namespace), Level.drift
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
-        command, level = sight.apply(*options), Level.drift
+        command, level = sight.apply(*options, parts=[manifest]), Level.drift
     else:
         makers = ", ".join(sorted(Ownership(live).managers() - sight.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"

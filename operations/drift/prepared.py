@@ -76,7 +76,7 @@ def label_repair(sight: Sight, view: OperatorView, row: PoolNode, key: str) -> s
     how = prepared(sight, view, row, key)
     if how is Prepared.unapplied:
         return repair.repartition(sight.env, row.pool.name)
-    return bare if how is Prepared.ready else repair.all_of(sight.mend(), bare)
+    return bare if how is Prepared.ready else repair.all_of(_mend(sight, view), bare)
 
 
 def failed_repair(sight: Sight, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
@@ -94,12 +94,18 @@ def failed_repair(sight: Sight, view: OperatorView, row: PoolNode, anew: str) ->
     which = "another" if there else "no"
     why = f'the configuration in the cluster has {which} layout "{layout}", mend that first'
     if how is Prepared.edited:
-        return why, repair.all_of(sight.mend(), anew)
+        return why, repair.all_of(_mend(sight, view), anew)
     before = _template(sight, row).get(MIG_CONFIG)
     if before is None or configured(sight, view, MIG_CONFIG, before, live=True) is None:
-        return why, repair.all_of(sight.mend(), anew)
+        return why, repair.all_of(_mend(sight, view), anew)
     back = repair.label(row.name, MIG_CONFIG, before)
     return why, repair.all_of(back, repair.repartition(sight.env, row.pool.name))
+
+
+def _mend(sight: Sight, view: OperatorView) -> str:
+    """Put back the operator's configurations, and what points at them where it points elsewhere."""
+    maps = [m for m in sight.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
+    return sight.mend(*maps, *(sight.policy_parts if view.foreign_config() else ()))
 
 
 def _map_name(sight: Sight, key: str) -> str | None:

@@ -113,12 +113,12 @@ def operands_off(case: Case) -> Cause | None:
     own = {f"{t.key}={t.value}:{t.effect}" for t in case.row.pool.taints}
     key, _, effect = taint.partition("=")[0], "", taint.rpartition(":")[2]
     off = repair.untaint(case.row.name, key, effect)
-    return Cause("operands-off", why, case.sight.mend() if taint in own else off)
+    return Cause("operands-off", why, case.sight.mend(*case.sight.policy_parts) if taint in own else off)
 
 
 def operator_settings(case: Case) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
-    mend = case.sight.mend()
+    mend = case.sight.mend(*case.sight.policy_parts)
     if case.view.policy is None:
         return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", mend)
     if case.view.setting("devicePlugin", "enabled") is False:

@@ -34,10 +34,10 @@ def check(sight: Sight) -> Iterator[Drift]:
             told = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
             yield _drift(sight, release, "gate-off", told)
         if release.chart == "gpu-operator":
-            yield from _settings(sight)
+            yield from _settings(sight, release)
 
 
-def _settings(sight: Sight) -> Iterator[Drift]:
+def _settings(sight: Sight, release: HelmRelease) -> Iterator[Drift]:
     """What the chart makes of its values: pointed at our configurations, before any node shows it."""
     view = OperatorView(sight)
     foreign = (
@@ -50,7 +50,7 @@ def _settings(sight: Sight) -> Iterator[Drift]:
             kind="operator-settings",
             object=f"ClusterPolicy {name}",
             reason=foreign,
-            repair=sight.mend(),
+            repair=sight.mend(release),
         )
 
 
@@ -60,7 +60,7 @@ def _drift(sight: Sight, release: HelmRelease, kind: str, reason: str) -> Drift:
         kind=kind,
         object=f"Release {release.namespace}/{release.name}",
         reason=reason,
-        repair=sight.mend(),
+        repair=sight.mend(release),
     )
 
 

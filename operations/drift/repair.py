@@ -11,45 +11,57 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from generators.manifest import Bundle
+from generators import delivery_argocd, delivery_flux
+from generators.manifest import Bundle, HelmRelease, Part
 from gpupool.plan import ENVIRONMENT_LABEL, Plan
 from infra.local.pulumi_diff import Step
 
 
-def _argocd(plan: Plan) -> str:
+def _argocd(plan: Plan, parts: Iterable[Part]) -> str:
     """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
-    Application's `operation`)."""
+    Application's `operation`). Only the Applications that deliver these parts put them back."""
     namespace = plan.delivery.argocd.namespace if plan.delivery.argocd else ""
     patch = '{"operation": {"sync": {"prune": true}}}'
-    name = f"gpupool-{plan.environment}"
-    return f"kubectl -n {namespace} patch application {name} --type=merge -p '{patch}'"
+    chosen = {delivery_argocd.application_name(plan.environment, part) for part in parts}
+    names = " ".join(sorted(chosen or {delivery_argocd.application_name(plan.environment)}))
+    return f"kubectl -n {namespace} patch application {names} --type=merge -p '{patch}'"
 
 
-def _flux(plan: Plan) -> str:
-    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile)."""
+def _flux(plan: Plan, parts: Iterable[Part]) -> str:
+    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
+    what is in one may be what another waits for. A chart's release is not looked at again while it is the
+    same, so it is installed anew (HelmRelease: forcing a release), after the wave that has it."""
     namespace = plan.delivery.flux.namespace if plan.delivery.flux else ""
     chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
-    return f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+    waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+    charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
+    if not charts:
+        return waves
+    names = " ".join(delivery_flux.object_name(plan.environment, name) for name in charts)
+    moments = " ".join(f'reconcile.fluxcd.io/{what}="$at"' for what in ("requestedAt", "forceAt"))
+    forced = f"kubectl -n {namespace} annotate helmrelease {names} {moments} --overwrite"
+    return all_of(waves, 'at="$(date +%s)"', forced)
 
 
-_ENGINES: Mapping[str, Callable[[Plan], str]] = {"argocd": _argocd, "flux": _flux}
+_ENGINES: Mapping[str, Callable[[Plan, Iterable[Part]], str]] = {"argocd": _argocd, "flux": _flux}
 """Who puts objects back where `gpupool up` must not."""
 
 
-def mend(plan: Plan, env: str) -> str:
-    """Bring everything to what the file says, edits by hand included."""
+def mend(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
+    """Bring everything to what the file says, edits by hand included. Where Argo CD or Flux delivers, `parts`
+    are what is to be put back: charts and objects are not all delivered by the same."""
     engine = _ENGINES.get(plan.delivery.engine)
     if engine is not None:
-        return engine(plan)
+        return engine(plan, tuple(parts))
     name = shlex.quote(env)
     return f"gpupool refresh {name} && gpupool up {name}"
 
 
-def apply(plan: Plan, env: str, *options: str) -> str:
-    """Bring everything to what the file says, where nobody has touched what is there."""
+def apply(plan: Plan, env: str, *options: str, parts: Iterable[Part] = ()) -> str:
+    """Bring everything to what the file says, where nobody has touched what is there. `parts`: see `mend`."""
     if plan.delivery.gitops:
         render = f"gpupool render {shlex.quote(env)} -o {shlex.quote(plan.delivery.path)}"
-        return f"{render}, commit it, then {mend(plan, env)}"
+        return f"{render}, commit it, then {mend(plan, env, parts)}"
     return " ".join(["gpupool up", shlex.quote(env), *options])
 
 

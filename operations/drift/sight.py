@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from generators.manifest import Bundle
+from generators.manifest import Bundle, Part
 from gpupool.plan import Plan
 from infra.apply import FIELD_MANAGER
 from operations.drift import repair
@@ -49,13 +49,20 @@ class Sight:
         """Field managers under which the environment's own objects are applied."""
         return _DELIVERERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
 
-    def mend(self) -> str:
-        """The command that brings everything to what the file says, edits by hand included."""
-        return repair.mend(self.plan, self.env)
+    @cached_property
+    def policy_parts(self) -> tuple[Part, ...]:
+        """What brings the operator's ClusterPolicy: its chart, or the object itself."""
+        charts = tuple(release for release in self.bundle.releases if release.chart == "gpu-operator")
+        return charts or tuple(m for m in self.bundle if m.kind == "ClusterPolicy")
 
-    def apply(self, *options: str) -> str:
+    def mend(self, *parts: Part) -> str:
+        """The command that brings everything to what the file says, edits by hand included; `parts` are what
+        is to be put back, objects of the environment where it names none."""
+        return repair.mend(self.plan, self.env, parts)
+
+    def apply(self, *options: str, parts: Iterable[Part] = ()) -> str:
         """The command that applies the file where nobody has touched what is there."""
-        return repair.apply(self.plan, self.env, *options)
+        return repair.apply(self.plan, self.env, *options, parts=parts)
 
     def age(self, thing: Object) -> float:
         """Seconds since the object was made."""

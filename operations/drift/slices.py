@@ -81,7 +81,7 @@ def _driver(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
     problems = driver_problems(version, row.pool.gpu, row.pool.sharing) if version else []
     for problem in problems[-1:]:  # the last one needs the newest driver
         live, planned = view.setting("driver", "version"), sight.plan.gpu_operator.driver_version
-        in_file = f"set gpuOperator.driver.version in the file, then {sight.apply()}"
+        in_file = f"set gpuOperator.driver.version in the file, then {sight.apply(parts=sight.policy_parts)}"
         yield Drift(
             layer="slices",
             kind="driver-too-old",
@@ -97,7 +97,7 @@ def _driver_back(sight: Sight, view: OperatorView, planned: str | None) -> str:
     """The version was set in the cluster: back to the file's, or to the release's own where it sets none."""
     policy = view.policy
     if planned is not None or policy is None:
-        return sight.mend()
+        return sight.mend(*sight.policy_parts)
     return repair.remove_field(
         "ClusterPolicy", policy["metadata"]["name"], None, ("spec", "driver", "version")
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generators import delivery, generate
+from generators import delivery, delivery_argocd, generate
 from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
@@ -241,6 +241,10 @@ def test_argo_reads_every_object_and_nothing_else_whatever_tenants_are_called() 
     assert sorted(read + apart) == sorted(manifest_path(m) for m in bundle)
     assert set(apart) == {manifest_path(m) for m in bundle if m.kind == "PriorityClass"}
     assert "delivery/resourcequota-gpupool.yaml" in read
+    for manifest in bundle:
+        told = delivery_argocd.application_name("random", manifest)
+        taken = apart if told == "gpupool-random-priorities" else read
+        assert manifest_path(manifest) in taken, (told, manifest)
 
 
 def test_deleting_an_application_deletes_nothing_of_what_it_applied() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from operations.drift import limits
-from tests.unit.operations.drift.sights import EKS, STATIC, Cluster, kinds, stamp
+from tests.unit.operations.drift.sights import STATIC, Cluster, kinds, stamp
 
 
 def test_a_cluster_that_is_as_the_file_says_is_clean() -> None:
@@ -226,30 +226,6 @@ def test_nodes_that_exist_already() -> None:
     (bare,) = cluster.look()
     assert bare.kind == "taint"
     assert bare.repair == "gpupool refresh lab && gpupool up lab"
-
-
-DELIVERED = (
-    EKS + "delivery: {engine: %s, repo: 'https://git.example.com/ml/platform.git', path: rendered/trial}\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("engine", "manager", "command"),
-    [
-        ("argocd", "argocd-controller", "kubectl -n argocd patch application gpupool-trial --type=merge"),
-        ("flux", "kustomize-controller", "kubectl -n flux-system annotate kustomization -l gpupool.dev/env"),
-    ],
-)
-def test_who_delivers_is_asked_to_put_things_back(engine: str, manager: str, command: str) -> None:
-    """`gpupool up` must not, where Argo CD or Flux does; and their field manager is no stranger's."""
-    cluster = Cluster(DELIVERED % engine)
-    for held in cluster.objects.values():
-        for row in held.values():
-            row["metadata"]["managedFields"][0]["manager"] = manager
-    assert cluster.look() == ()
-    del cluster.objects["v1", "ResourceQuota"]["team-vision", "gpupool"]
-    (missing,) = cluster.look()
-    assert missing.repair.startswith(command)
 
 
 def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
