@@ -95,7 +95,7 @@ def environment_name(name: str | None, output: Path | None) -> str:
     """The environment's name: as given, or the output file's. Raises UsageError."""
     from conversion.spec_words import fits
 
-    found = name or (output.stem if output else "converted")
+    found = name if name is not None else output.stem if output else "converted"
     if not fits("name", found):
         raise UsageError(f"{found!r} is no name for an environment; use small letters, digits and hyphens")
     if output is not None and output.stem != found:

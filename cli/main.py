@@ -43,6 +43,7 @@ def _run() -> None:
         # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
         sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
     try:
+        _refuse_empty(sys.argv[1:])
         _run_verb(sys.argv[1:])
     except GpupoolError as error:
         from cli.output import print_failure
@@ -51,6 +52,19 @@ def _run() -> None:
         sys.exit(2 if isinstance(error, UsageError) else 1)
     finally:
         sys.stdout.flush()  # here, where an error of it can be told
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """No verb has a use for an empty value, and as a path it would mean the current folder: mostly it is a
+    variable of the shell's that is not set."""
+    from gpupool.findings import UsageError
+
+    for position, argument in enumerate(arguments, start=1):
+        if not argument or (argument.startswith("--") and argument.find("=") == len(argument) - 1):
+            import shlex
+
+            told = shlex.join(["gpupool", *arguments[:position]])
+            raise UsageError(f"{told}: the last argument is empty; give a value, or leave it out")
 
 
 def _drop_output() -> None:

@@ -49,8 +49,6 @@ def sort_targets(targets: Sequence[str]) -> Targets:
         path = Path(target)
         if target == STDIN:
             continue
-        if not target:
-            raise UsageError("'': an empty target; name an environment, a folder or a file")
         environment = _environment(target)
         if environment:
             environments.append(environment)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.convert import environment_name
+from gpupool.findings import UsageError
+
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 CASES = Path(__file__).parents[2] / "golden" / "convert"
 SOUND = CASES / "provisioner" / "input" / "gpu.yaml"
@@ -126,3 +129,24 @@ def test_import_names_the_cluster_that_it_can_not_reach(tmp_path: Path) -> None:
     assert "kube" in done.stderr
     both = gpupool("import", "prod", "--context", "a", "--local", folder=tmp_path)
     assert both.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("convert", ""),
+        ("convert", str(SOUND), "--name", ""),
+        ("import", ""),
+        ("local", "status", "--dir", ""),
+    ],
+)
+def test_an_empty_argument_is_wrong_use(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """As a path it would be the current folder, as a name none at all."""
+    done = gpupool(*arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the last argument is empty; give a value, or leave it out" in done.stderr
+
+
+def test_an_empty_name_is_no_name() -> None:
+    with pytest.raises(UsageError, match="'' is no name for an environment"):
+        environment_name("", Path("prod.yaml"))

@@ -114,7 +114,7 @@ def test_a_target_without_manifests_is_wrong_use(project: Path, target: str, bes
 def test_an_empty_target_is_wrong_use(project: Path) -> None:
     done = gpupool("check", "", folder=project)
     assert done.returncode == 2
-    assert "an empty target" in done.stderr
+    assert "gpupool policy check '': the last argument is empty" in done.stderr
 
 
 def test_policies_alone_are_compiled(project: Path) -> None:
