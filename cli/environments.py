@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,9 @@ from cli.output import Format, FormatOption, finding_json, print_error, print_js
 if TYPE_CHECKING:
     from generators.manifest import Bundle
     from gpupool.plan import Plan, Pool
+
+_SHOWN = 10
+"""Files that a rendering warns of, one by one."""
 
 Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 
@@ -65,7 +69,7 @@ def render(
     env: Env,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 and list the files that are stale.")
+        bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
@@ -74,6 +78,8 @@ def render(
 
     Example: gpupool render prod -o rendered/prod --check
     """
+    from dataclasses import asdict
+
     from generators import generate
     from generators.render import check as compare
     from generators.render import write
@@ -87,24 +93,44 @@ def render(
         raise GpupoolError(
             f"{error.filename}: {error.strerror}; choose a folder that can be written"
         ) from error
-    stale = {"missing": differences.missing, "changed": differences.changed, "extra": differences.extra}
+    found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
     if format is Format.json:
-        listed: dict[str, Any] = {what: list(paths) for what, paths in stale.items()}
-        print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **listed})
+        print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **found})
     elif check:
-        for what, paths in stale.items():
+        for what, paths in found.items():
             for path in paths:
                 print_error(f"{output / path}: {what}")
-        again = f"stale; run: gpupool render {env} -o {output}"
-        print_error(again) if differences else print(f"{output}: up to date, {objects} objects")
+        if differences.stale:
+            print_error(f"stale; run: gpupool render {env} -o {output}")
+        if differences.unknown:
+            print_error(_about_unknown(output))
+        if not differences:
+            print(f"{output}: up to date, {objects} objects")
     else:
+        _warn_of_unknown(differences.unknown, output)
         written = len(differences.missing) + len(differences.changed)
         removed = f", {len(differences.extra)} removed" if differences.extra else ""
         print(f"{output}: {objects} objects, {written} files written{removed}")
         _print_start(bundle, output)
     if check and differences:
         raise typer.Exit(1)
+
+
+def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
+    for path in paths[:_SHOWN]:
+        print_error(f"{output / path}: unknown")
+    if paths[_SHOWN:]:
+        print_error(f"and {len(paths) - _SHOWN} more")
+    if paths:
+        print_error(_about_unknown(output))
+
+
+def _about_unknown(output: Path) -> str:
+    return (
+        f"unknown: of no rendering that {output} knows of, and whoever applies the folder may apply it too; "
+        "delete it, or keep it elsewhere"
+    )
 
 
 def _print_start(bundle: Bundle, output: Path) -> None:

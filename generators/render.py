@@ -2,14 +2,14 @@
 
 Writes below the folder it is given and nowhere else. Files of an earlier rendering that are no longer
 wanted are removed, but only those that the earlier index lists; the index is written last, so that a
-killed run forgets none of them.
+killed run forgets none of them. What else lies there and would be applied is told and never removed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -18,8 +18,15 @@ from generators import delivery
 from generators.emit import yaml_text
 from generators.layout import INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease
+from gpupool.findings import GpupoolError
 
 _SCHEMA = 1
+_APPLIED = (".yaml", ".yml", ".json", ".jsonnet")
+"""What Argo CD applies of a folder, and of all folders below it (reposerver/repository, findManifests)."""
+
+
+class UnreadableIndexError(GpupoolError):
+    """The folder has an index that does not tell what was rendered into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +36,17 @@ class Differences:
     missing: tuple[str, ...]
     changed: tuple[str, ...]
     extra: tuple[str, ...]
+    """Of an earlier rendering, by the folder's own index, and no longer wanted."""
+    unknown: tuple[str, ...]
+    """Neither wanted nor in the index, and of a kind that whoever applies the folder may apply."""
+
+    @property
+    def stale(self) -> bool:
+        """Whether there is anything that `write` puts right."""
+        return bool(self.missing or self.changed or self.extra)
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.changed or self.extra)
+        return self.stale or bool(self.unknown)
 
 
 def files(bundle: Bundle) -> dict[str, str]:
@@ -49,9 +64,12 @@ def files(bundle: Bundle) -> dict[str, str]:
 
 
 def write(bundle: Bundle, folder: Path) -> Differences:
-    """Make `folder` hold the rendering of `bundle`, and return what had to change. Raises OSError."""
+    """Make `folder` hold the rendering of `bundle`, and return what had to change, and what is unknown there.
+
+    Raises OSError, UnreadableIndexError, and GpupoolError where it holds another environment's rendering.
+    """
     wanted = files(bundle)
-    differences = compare(wanted, folder)
+    differences = _compare(wanted, folder, _listed(folder, bundle.environment))
     stale = {*differences.missing, *differences.changed}
     for parent in sorted({os.path.dirname(path) for path in stale}):
         os.makedirs(folder / parent, exist_ok=True)
@@ -78,12 +96,16 @@ def _replace(folder: Path, path: str, content: str) -> None:
 
 
 def check(bundle: Bundle, folder: Path) -> Differences:
-    """How `folder` differs from the rendering of `bundle`. Writes nothing."""
-    return compare(files(bundle), folder)
+    """How `folder` differs from the rendering of `bundle`. Writes nothing. Raises OSError, and GpupoolError
+    where it holds another environment's rendering."""
+    try:
+        listed = _listed(folder, bundle.environment)
+    except UnreadableIndexError:
+        listed = []  # the index itself is told as changed, and what it should have listed as unknown
+    return _compare(files(bundle), folder, listed)
 
 
-def compare(wanted: dict[str, str], folder: Path) -> Differences:
-    """How `folder` differs from `wanted`; extra are files that the folder's own index lists."""
+def _compare(wanted: dict[str, str], folder: Path, listed: list[str]) -> Differences:
     missing, changed = [], []
     # Asked once for each folder: a file that can't be there is not worth an attempt to open it.
     there = {parent: os.path.isdir(folder / parent) for parent in {os.path.dirname(path) for path in wanted}}
@@ -96,8 +118,27 @@ def compare(wanted: dict[str, str], folder: Path) -> Differences:
             missing.append(path)
         elif found != content.encode():
             changed.append(path)
-    extra = [path for path in _listed(folder) if path not in wanted and _is_rendered(path, folder)]
-    return Differences(tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(extra)))
+    extra = {path for path in listed if path not in wanted and _is_rendered(path, folder)}
+    unknown = _unknown(folder, wanted.keys() | extra)
+    return Differences(*(tuple(sorted(paths)) for paths in (missing, changed, extra, unknown)))
+
+
+def _unknown(folder: Path, known: Container[str]) -> Iterator[str]:
+    """Files that may be applied with the folder though they are not `known`."""
+    if not folder.is_dir():
+        return
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        if ".git" in folders:
+            folders.remove(".git")
+        above = os.path.relpath(parent, folder)
+        for name in names:
+            path = name if above == "." else f"{above}/{name}"
+            if name.endswith(_APPLIED) and path not in known:
+                yield path
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _read(path: str) -> bytes:
@@ -105,13 +146,29 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _listed(folder: Path) -> list[str]:
-    """Paths in the index of an earlier rendering; none where it is no index."""
+def _listed(folder: Path, environment: str) -> list[str]:
+    """Paths in the index of an earlier rendering of `environment`; none where there is no index."""
+    place = folder / INDEX
     try:
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        return [str(entry["path"]) for entry in [*index["objects"], *index.get("delivery", [])]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        text = _read(str(place))
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    try:
+        index = json.loads(text)
+        found, entries = str(index["environment"]), [*index["objects"], *index.get("delivery", [])]
+        listed = [str(entry["path"]) for entry in entries]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UnreadableIndexError(
+            f"{place}{line}: this is not the index of a rendering, so what an earlier one wrote can't be "
+            "told from files of others; bring back a committed one, or delete the folder, and render again"
+        ) from None
+    if found != environment:
+        raise GpupoolError(
+            f"{place}: the folder holds the rendering of environment {found!r}, not of {environment!r}; "
+            "choose another folder, or delete this one first"
+        )
+    return listed
 
 
 def _is_rendered(path: str, folder: Path) -> bool:

@@ -68,6 +68,12 @@ def test_validate_where_there_are_no_environments(tmp_path: Path) -> None:
         (("render", "dev"), "Missing option"),
         (("plan", "dev", "--format", "xml"), "xml"),
         (("plam", "dev"), "plam"),
+        (("render", "dev", "-o", ""), "gpupool render dev -o '': the last argument is empty"),
+        (
+            ("render", "dev", "--output=", "--check"),
+            "gpupool render dev --output=: the last argument is empty",
+        ),
+        (("render", "", "-o", "x"), "gpupool render '': the last argument is empty"),
     ],
 )
 def test_wrong_use_exits_2(arguments: tuple[str, ...], said: str) -> None:
@@ -134,11 +140,38 @@ def test_render_and_check(tmp_path: Path) -> None:
 
 def test_render_json(tmp_path: Path) -> None:
     answer = json.loads(gpupool("render", "dev", "-o", str(tmp_path), "--format", "json").stdout)
-    assert list(answer) == ["environment", "output", "objects", "missing", "changed", "extra"]
+    assert list(answer) == ["environment", "output", "objects", "missing", "changed", "extra", "unknown"]
     assert answer["environment"] == "dev"
     assert len(answer["missing"]) == answer["objects"] + 1
     again = json.loads(gpupool("render", "dev", "-o", str(tmp_path), "--check", "--format", "json").stdout)
     assert (again["missing"], again["changed"], again["extra"]) == ([], [], [])
+
+
+def test_render_tells_what_it_does_not_know(tmp_path: Path) -> None:
+    folder, command = tmp_path / "dev", ("render", "dev", "-o", str(tmp_path / "dev"))
+    gpupool(*command)
+    extra = folder / "cluster" / "nodepool-extra.yaml"
+    extra.write_text("kind: NodePool\n")
+    checked, written = gpupool(*command, "--check"), gpupool(*command)
+    assert (checked.returncode, written.returncode) == (1, 0)
+    for done in (checked, written):
+        assert done.stderr.startswith(f"{extra}: unknown\nunknown: of no rendering that {folder} knows of")
+    assert "stale" not in checked.stderr
+    assert checked.stdout == ""
+    for number in range(20):
+        (folder / f"{number}.json").write_text("{}")
+    assert "\nand 11 more\n" in gpupool(*command).stderr
+
+
+def test_render_leaves_the_rendering_of_another_environment_alone(tmp_path: Path) -> None:
+    gpupool("render", "homelab", "-o", str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    for more in ((), ("--check",)):
+        done = gpupool("render", "dev", "-o", str(tmp_path), *more)
+        assert (done.returncode, done.stdout) == (1, "")
+        told = f"{tmp_path}/index.json: the folder holds the rendering of environment 'homelab', not of 'dev'"
+        assert done.stderr.startswith(told)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_render_into_what_is_no_folder(tmp_path: Path) -> None:
