@@ -61,6 +61,14 @@ class Project:
         command = [GPUPOOL, "render", name, "-o", f"rendered/{name}"]
         subprocess.run(command, cwd=self.folder, check=True, capture_output=True)
 
+    def remove(self, name: str) -> None:
+        """An environment's file is taken away, and what it was rendered to is forgotten."""
+        (self.folder / "environments" / f"{name}.yaml").unlink()
+
+    def add(self, path: str, text: str) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(text)
+
     def git(self, *arguments: str) -> None:
         environment = {**os.environ, **_NOBODY}
         subprocess.run(["git", *arguments], cwd=self.folder, env=environment, check=True, capture_output=True)

@@ -99,6 +99,28 @@ def test_a_wrong_change_fails_the_step_that_is_for_it(
     assert said in done.stdout + done.stderr
 
 
+GONE = "rendered/old: it is the rendering of environments/old.yaml, which is gone; delete the folder"
+
+
+@pytest.mark.parametrize("environments", ["", "dev prod"])
+def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, environments: str) -> None:
+    project.write("old", 8)
+    project.render("old")
+    assert run(project, "Rendered files", environments=environments).returncode == 0
+    project.remove("old")
+    done = run(project, "Rendered files", environments=environments)
+    assert done.returncode == 1
+    assert GONE in done.stderr
+    assert run(project, "Rendered files", environments="environments/dev.yaml").returncode == 0
+
+
+def test_folders_of_others_beside_the_rendered_ones_are_left_alone(project: Project) -> None:
+    project.add("rendered/site/index.json", '{"pages": []}')
+    project.add("rendered/charts/values.yaml", "a: 1")
+    done = run(project, "Rendered files")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_named_environments_alone_are_checked(project: Project) -> None:
     project.write("prod", 1)
     project.commit("prod is broken")

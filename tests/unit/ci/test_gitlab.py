@@ -80,6 +80,23 @@ def test_one_run_tells_everything_that_is_wrong(project: Project) -> None:
 
 
 @pytest.mark.parametrize("shell", list(SHELLS))
+def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, shell: str) -> None:
+    project.write("old", 8)
+    project.render("old")
+    project.add("rendered/site/index.json", '{"pages": []}')
+    project.commit("old")
+    assert run(project, CHECK, shell).returncode == 0
+    project.remove("old")
+    project.commit("no old any more")
+    done = run(project, CHECK, shell)
+    assert done.returncode == 1
+    told = "rendered/old: it is the rendering of environments/old.yaml, which is gone; delete the folder"
+    assert told in done.stderr
+    assert "rendered/site" not in done.stderr
+    assert run(project, CHECK, shell, rendered="").returncode == 0
+
+
+@pytest.mark.parametrize("shell", list(SHELLS))
 def test_the_report_is_one_note_that_is_kept_up_to_date(project: Project, forge: Forge, shell: str) -> None:
     marker, report = COMMENT["variables"]["MARKER"], project.folder / "gpupool-report.md"
     forge.write("mallory", f"{marker}\nnot ours")
