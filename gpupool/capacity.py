@@ -18,7 +18,6 @@ _WINDOW = re.compile(
     re.ASCII,
 )
 _MODES = {mode.mode: mode for mode in sharing_modes}
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
@@ -101,8 +100,3 @@ def _minutes(clock: str) -> int:
     if hours > 23 or minutes > 59:
         raise ValueError(f"there is no time {clock}")
     return hours * 60 + minutes
-
-
-def duration_seconds(text: str) -> int:
-    """A duration of the file, such as 90s or 1h30m, in seconds."""
-    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", text))

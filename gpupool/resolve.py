@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from gpupool import plan, spec
 from gpupool.capacity import (
     capacities,
-    duration_seconds,
     grant_slices,
     machines,
     parse_window,
@@ -26,6 +25,7 @@ from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan_policies import Policies, PolicyLimits, Waiver
 from gpupool.policy_files import policy_files
 from gpupool.sharing import MigSharing, Sharing
+from gpupool.spec_types import duration_seconds
 
 
 def read_plan(env: str) -> plan.Plan:

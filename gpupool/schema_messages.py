@@ -106,6 +106,11 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) ->
                 (text for part, text in _PATTERNS.items() if part in context["pattern"]), context["pattern"]
             )
             return f"{shown} can't be used here", f"write {wanted}"
+        case "duration_too_long":
+            return (
+                f"{shown} is longer than Kubernetes' components can count",
+                f"use at most {context['longest']}",
+            )
         case "string_too_long":
             return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
         case "string_too_short":

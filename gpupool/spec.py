@@ -34,6 +34,9 @@ from gpupool.spec_types import (
 )
 
 API_VERSION = "gpupool.dev/v1alpha1"
+SLICES_PER_GPU_MAX = 3000
+"""The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some 65
+bytes each: 3000 on each of 16 GPUs still fit."""
 
 
 class Metadata(Model):
@@ -100,7 +103,7 @@ class Exclusive(Model):
 class TimeSlicing(Model):
     mode: Literal["time-slicing"]
     """Several pods take turns on a GPU; memory is not isolated."""
-    replicas: int
+    replicas: Annotated[int, Field(le=SLICES_PER_GPU_MAX)]
     """Slices per GPU, at least 2."""
 
 

@@ -9,8 +9,9 @@ import re
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from gpupool.yaml_scalars import Unclear
 
@@ -26,8 +27,36 @@ AccountName = Annotated[
 ]
 LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
-Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$")]
-DurationOrNever = Annotated[str, StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_LONGEST_SECONDS = (2**63 - 1) // 10**9
+"""What Go's time.Duration, 64 bits of nanoseconds, can hold. Karpenter reads a longer one as no duration, and
+then lists no pool at all (NodePool, 1.14.1)."""
+
+
+def duration_seconds(text: str) -> int:
+    """A duration of the file, such as 90s or 1h30m, in seconds."""
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", text))
+
+
+def _fits_go(longest: str) -> AfterValidator:
+    """Refuses what is longer than Go can hold; `longest` says what may be written instead."""
+
+    def fits(text: str) -> str:
+        if duration_seconds(text) > _LONGEST_SECONDS:
+            raise PydanticCustomError("duration_too_long", "at most {longest}", {"longest": longest})
+        return text
+
+    return AfterValidator(fits)
+
+
+_HOURS = f"{_LONGEST_SECONDS // 3600}h"
+# The length is for Python, which reads no number of thousands of digits.
+Duration = Annotated[str, StringConstraints(pattern=r"^([0-9]+(s|m|h))+$", max_length=40), _fits_go(_HOURS)]
+DurationOrNever = Annotated[
+    str,
+    StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$", max_length=40),
+    _fits_go(f'{_HOURS}, or "Never"'),
+]
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
 AmiAlias = Annotated[str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$")]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]

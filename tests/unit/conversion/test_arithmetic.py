@@ -15,7 +15,8 @@ from conversion.pools import _share
 from conversion.quantities import duration, quantity, seconds
 from conversion.tenants import _spread
 from generators.node_pools import _closed
-from gpupool.capacity import capacities, duration_seconds, parse_window
+from gpupool.capacity import capacities, parse_window
+from gpupool.spec_types import duration_seconds
 from tests.environment_strategies import windows
 
 
