@@ -21,6 +21,9 @@ from gpupool.sharing import MigSharing, Problem, Sharing
 
 _FILE = Path(__file__).parent / "operator_releases.yaml"
 
+_PLAIN = re.compile(r"v?[0-9]+(\.[0-9]+)*")
+"""A version that is numbers alone: v26.7.0-rc.1 is another release than v26.7.0."""
+
 MIG_VARIANTS_APART = "mig-variants-apart"
 """The feature that tells instances with `-me`, `+me.all` or `+gfx` from plain ones."""
 
@@ -57,6 +60,14 @@ class OperatorReleases:
 
     def __contains__(self, version: object) -> bool:
         return version in self.releases
+
+    def spelled_otherwise(self, version: str) -> OperatorRelease | None:
+        """The release that `version` names in other words than the chart, such as 26.7.0 or v26.7; None where
+        it is spelled as the chart has it, or is no release that is known."""
+        if version in self.releases or not _PLAIN.fullmatch(version):
+            return None
+        wanted = _significant(version)
+        return next((one for name, one in self.releases.items() if _significant(name) == wanted), None)
 
     def __getitem__(self, version: str) -> OperatorRelease:
         """The release of that version. Raises CatalogError with the closest ones."""
@@ -102,6 +113,14 @@ def version_key(version: str) -> tuple[int, ...]:
     patch counts as the lowest, so a bare driver branch is below all its releases.
     """
     return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def _significant(version: str) -> tuple[int, ...]:
+    """The numbers of a version without the zeros at its end, which may be left out."""
+    numbers = list(version_key(version))
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Problem]:

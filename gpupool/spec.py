@@ -35,8 +35,8 @@ from gpupool.spec_types import (
 
 API_VERSION = "gpupool.dev/v1alpha1"
 SLICES_PER_GPU_MAX = 3000
-"""The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some 65
-bytes each: 3000 on each of 16 GPUs still fit."""
+"""The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some
+65 bytes each: 3000 on each of 16 GPUs still fit."""
 
 
 class Metadata(Model):

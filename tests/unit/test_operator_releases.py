@@ -34,6 +34,24 @@ def test_an_unknown_release_comes_with_close_ones() -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "known"),
+    [
+        ("26.7.0", "v26.7.0"),
+        ("v26.7", "v26.7.0"),
+        ("v26.7.00", "v26.7.0"),
+        ("26.3.3", "v26.3.3"),
+        ("v26.7.0", None),
+        ("v26.7.0-rc.1", None),
+        ("v26.7.0-site", None),
+        ("v26.7.9", None),
+    ],
+)
+def test_a_release_that_is_spelled_otherwise(version: str, known: str | None) -> None:
+    release = load_operator_releases().spelled_otherwise(version)
+    assert (release.version if release else None) == known
+
+
+@pytest.mark.parametrize(
     ("older", "newer"),
     [("v26.3.3", "v26.7.0"), ("580", "580.65.06"), ("v0.9.0", "v0.20.0"), ("570.133.20", "570.172.08")],
 )
