@@ -83,7 +83,8 @@ def find_environment(env: str) -> Path:
         path = Path(env)
         if path.is_file():
             return path
-        raise UsageError(f"{env}: no such file; name an environment ({_known()}) or the path of a file")
+        what = "no such file" if not path.exists() else "a folder" if path.is_dir() else "not a file"
+        raise UsageError(f"{env}: {what}; name an environment ({_known()}) or the path of a file")
     path = environments_folder() / f"{env}.yaml"
     if path.is_file():
         return path

@@ -5,9 +5,10 @@ Words only. The types are `gpupool.spec`, the places `gpupool.yaml_source`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -22,7 +23,7 @@ _PATTERNS = {
     "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
     "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
-    "^v?[0-9]+": "a version such as v26.7.0",
+    "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
     "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or bottlerocket@v1.54.0",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
@@ -43,7 +44,7 @@ def describe(error: Mapping[str, Any], loc: Loc, source: Source) -> tuple[str, s
     if kind == "extra_forbidden":
         return f'unknown field "{field}"', _known_fields(loc, source)
     if kind == "missing":
-        return f'field "{field}" is missing', f"add it: {_description(loc)}"
+        return f'field "{field}" is missing', f"add it: {_description(loc, source)}"
     if kind == "union_tag_not_found":
         return 'field "mode" is missing', "add mode: exclusive, time-slicing, mps or mig"
     if kind == "union_tag_invalid":
@@ -52,11 +53,11 @@ def describe(error: Mapping[str, Any], loc: Loc, source: Source) -> tuple[str, s
             close
         ) + "one of exclusive, time-slicing, mps, mig"
     if isinstance(value, Unclear):
-        return _unclear(kind, value)
-    return _wrong_value(kind, value, context, loc)
+        return _unclear(kind, value, loc, source)
+    return _wrong_value(kind, value, context, loc, source)
 
 
-def _unclear(kind: str, value: Unclear) -> tuple[str, str]:
+def _unclear(kind: str, value: Unclear, loc: Loc, source: Source) -> tuple[str, str]:
     if kind.startswith(("int", "float")):
         return (
             f"{value} is read as different numbers, or text, by different readers of YAML",
@@ -66,17 +67,47 @@ def _unclear(kind: str, value: Unclear) -> tuple[str, str]:
         return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
     if kind.startswith("bool"):
         return f"{value} is not a truth value to every reader of YAML", "write true or false"
-    return f"{value} is a number, date or truth value to some readers of YAML", f'put it in quotes: "{value}"'
+    return f"{value} is a number, date or truth value to some readers of YAML", _in_quotes(
+        str(value), loc, source
+    )
 
 
-def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) -> tuple[str, str]:
+def _in_quotes(text: str, loc: Loc, source: Source) -> str:
+    """To quote `text`, where the field takes it then; else what the field takes."""
+    patterns = list(_patterns(_field(loc, source)))
+    if all(re.search(pattern, text) for pattern in patterns):
+        return f'put it in quotes: "{text}"'
+    return f"write {_wanted(patterns[-1])}"
+
+
+def _wanted(pattern: str) -> str:
+    return next((text for part, text in _PATTERNS.items() if part in pattern), pattern)
+
+
+def _patterns(part: Any) -> Iterator[str]:
+    """The pattern of the text that a field takes; of a mapping's values, not of its keys."""
+    if isinstance(part, FieldInfo):
+        yield from (found for rule in part.metadata if (found := getattr(rule, "pattern", None)))
+        yield from _patterns(part.annotation)
+        return
+    yield from (
+        found for rule in getattr(part, "__metadata__", ()) if (found := getattr(rule, "pattern", None))
+    )
+    arguments = get_args(part)
+    for argument in arguments[1:] if get_origin(part) is dict else arguments:
+        yield from _patterns(argument)
+
+
+def _wrong_value(
+    kind: str, value: Any, context: Mapping[str, Any], loc: Loc, source: Source
+) -> tuple[str, str]:
     shown = _shown(value)
     match kind:
         case "string_type":
-            quoted = f': "{shown}"' if isinstance(value, bool | int | float) else ""
+            plain = isinstance(value, bool | int | float)
             return (
                 f"{shown} is {_kind(value)}, not text",
-                f"put it in quotes{quoted}" if quoted else _purpose(loc),
+                _in_quotes(source.written(loc) or shown, loc, source) if plain else _purpose(loc, source),
             )
         case "int_type" | "int_from_float":
             return f"{shown} is {_kind(value)}, not a whole number", "write plain digits without quotes"
@@ -98,14 +129,11 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) ->
                 "less_than_equal": "at most",
             }
             bound = next(iter(context.values()))
-            return f"{shown} is out of range", f"it must be {word.get(kind, 'less than')} {bound:g}"
+            return f"{shown} is out of range", f"it must be {word.get(kind, 'less than')} {bound:.15g}"
         case "literal_error":
-            return _not_among(value, loc)
+            return _not_among(value, loc, source)
         case "string_pattern_mismatch":
-            wanted = next(
-                (text for part, text in _PATTERNS.items() if part in context["pattern"]), context["pattern"]
-            )
-            return f"{shown} can't be used here", f"write {wanted}"
+            return f"{shown} can't be used here", f"write {_wanted(context['pattern'])}"
         case "duration_too_long":
             return (
                 f"{shown} is longer than Kubernetes' components can count",
@@ -114,11 +142,11 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc) ->
         case "string_too_long":
             return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
         case "string_too_short":
-            return "the text is empty", _purpose(loc)
+            return "the text is empty", _purpose(loc, source)
         case _ if kind.startswith("date"):
             return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
         case _:
-            return f"{shown} can't be used here", _purpose(loc)
+            return f"{shown} can't be used here", _purpose(loc, source)
 
 
 def _shown(value: Any) -> str:
@@ -146,10 +174,10 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "a value")
 
 
-def _not_among(value: Any, loc: Loc) -> tuple[str, str]:
+def _not_among(value: Any, loc: Loc, source: Source) -> tuple[str, str]:
     if loc == ("apiVersion",):
         return f"apiVersion {_shown(value)} is not supported", f"write {API_VERSION}"
-    field = _field(loc)
+    field = _field(loc, source)
     choices = [str(choice) for choice in _literals(field.annotation)] if field else []
     close = get_close_matches(str(value), choices, 1, 0.5)
     return f"{_shown(value)} is not one of the choices", f"{_did_you_mean(close)}one of {', '.join(choices)}"
@@ -168,43 +196,50 @@ def _did_you_mean(close: list[str]) -> str:
 
 
 def _known_fields(loc: Loc, source: Source) -> str:
-    model = _variant(loc[:-1], source) or _model(loc[:-1])
+    model = _model_of(loc[:-1], source)
     names = [info.alias or name for name, info in model.model_fields.items()] if model else []
     close = get_close_matches(str(loc[-1]), names, 1, 0.6)
     return f"{_did_you_mean(close)}known here: {', '.join(names)}"
 
 
-def _purpose(loc: Loc) -> str:
-    return f"this field is: {_description(loc)}"
+def _purpose(loc: Loc, source: Source) -> str:
+    return f"this field is: {_description(loc, source)}"
 
 
-def _description(loc: Loc) -> str:
-    field = _field(loc)
+def _description(loc: Loc, source: Source) -> str:
+    field = _field(loc, source)
     description = field.description if field and field.description else "a value"
     # The first word keeps its capitals where it is an abbreviation, such as GPU or USD.
     rest = description[1:].rstrip(".")
     return (description[0] if rest[:1].isupper() else description[0].lower()) + rest
 
 
-def _field(loc: Loc) -> FieldInfo | None:
+def _field(loc: Loc, source: Source) -> FieldInfo | None:
     """The field that `loc` names, or the one whose items it names."""
     while loc and isinstance(loc[-1], int):
         loc = loc[:-1]
-    model = _model(loc[:-1]) if loc else None
+    model = _model_of(loc[:-1], source) if loc else None
     while loc and model is None:
         loc = loc[:-1]
-        model = _model(loc[:-1]) if loc else None
+        model = _model_of(loc[:-1], source) if loc else None
     if model is None or not loc:
         return None
     return next((info for name, info in model.model_fields.items() if loc[-1] in (info.alias, name)), None)
 
 
+def _model_of(loc: Loc, source: Source) -> type[BaseModel] | None:
+    """The model of the mapping at `loc` of the file; of `sharing`, of the mode that it has there."""
+    return _variant(loc, source) or _model(loc)
+
+
 def _variant(loc: Loc, source: Source) -> type[BaseModel] | None:
     """The model that the `mode` of the mapping at `loc` chooses; None where there is no such choice."""
+    if loc[-1:] != ("sharing",):
+        return None
     value = source.data
     for part in loc:
         value = value[part]
-    mode = value.get("mode") if isinstance(value, dict) and loc and loc[-1] == "sharing" else None
+    mode = value.get("mode") if isinstance(value, dict) else None
     return next(
         (model for model in _SHARING if mode in _literals(model.model_fields["mode"].annotation)), None
     )

@@ -9,6 +9,7 @@ Knows nothing of the fields of an environment.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ _TAGS = {
 
 _CONFLICT = re.compile(r"^(<<<<<<<|>>>>>>>)(?= )|^=======(?=\r?$)", re.MULTILINE)
 """A line by which Git parts the two sides of a conflict (git-merge(1), how conflicts are presented)."""
+
+_LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 
 Loc = tuple[str | int, ...]
 
@@ -72,9 +75,25 @@ class Source:
             node = child
         return place
 
+    def written(self, loc: Loc) -> str | None:
+        """The plain number at `loc` as the file spells it: 1.10 is not 1.1. None where none is found."""
+        node = self.root
+        for part in loc:
+            if (child := node.children.get(part)) is None:
+                return None
+            node = child
+        number = re.compile(r"[-+0-9.]+").match(_lines(self.text)[node.line - 1], node.column - 1)
+        return number[0] if number else None
+
     def finding(self, loc: Loc, message: str, hint: str) -> Finding:
         line, column = self.place(loc)
         return Finding(self.file, line, column, path_text(loc), message, hint)
+
+
+@functools.lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """The lines of a file; asked for once for each number that is wrong in it."""
+    return _LINE_END.split(text)
 
 
 def path_text(loc: Loc) -> str:
@@ -157,7 +176,7 @@ def parse_source(name: str, raw: bytes) -> Source:
 def _position(text: str, index: int) -> tuple[int, int]:
     """Line and column of the character at `index`, or of the last line's end where there is none. Lines end
     where the parser ends them (YAML 1.1)."""
-    above = re.split("\r\n|[\r\n\x85\u2028\u2029]", text[:index])
+    above = _LINE_END.split(text[:index])
     return len(above), len(above[-1]) + 1
 
 

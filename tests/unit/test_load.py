@@ -199,6 +199,12 @@ def test_environments_are_found_from_below(project: Path) -> None:
     assert find_environment("../environments/b.yaml").is_file()
 
 
+@pytest.mark.parametrize(("name", "what"), [("../environments/", "a folder"), ("/dev/null", "not a file")])
+def test_what_is_there_and_is_no_file_is_not_called_missing(project: Path, name: str, what: str) -> None:
+    with pytest.raises(UsageError, match=f"{name}: {what}; name an environment"):
+        find_environment(name)
+
+
 @pytest.mark.parametrize("name", ["c", "c.yaml", "./c", "", "../environments/a"])
 def test_what_is_not_there_is_wrong_use_and_names_what_is(project: Path, name: str) -> None:
     with pytest.raises(UsageError, match="a, b"):
