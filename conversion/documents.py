@@ -98,7 +98,7 @@ def parse_documents(name: str, raw: bytes) -> tuple[list[Document], list[Finding
             findings.append(Finding(name, first_line, 1, "", message, "split the file"))
             break
         try:
-            source = parse_source(name, chunk)
+            source = parse_source(name, chunk).sound()
         except SpecError as error:
             findings += [replace(found, line=found.line + first_line - 1) for found in error.findings]
             continue

@@ -1,12 +1,13 @@
 """An environment file to an Environment: finds it, checks its shape, and says everything that is wrong.
 
 Only the shape is judged here, field by field. What the fields mean together is `gpupool.checks`;
-so that one run reports both, a file with broken parts still yields an Environment of its sound ones.
+so that one run reports both, a file with broken parts still yields an Environment of its sound ones
+(`gpupool.gaps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,23 +15,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
+from gpupool.gaps import Gaps, value_at
 from gpupool.schema_messages import describe
 from gpupool.spec import Environment
 from gpupool.yaml_scalars import Unclear
-from gpupool.yaml_source import Loc, Source, display_path, read_source
+from gpupool.yaml_source import Loc, Source, Unread, display_path, path_text, read_source
 
-_LISTS = ("pools", "tenants", "priorities")
-_CAPACITY = ("name", "gpu", "sharing", "nodes", "value", "level", "namespace")
-"""Fields that other parts of the file are checked against: an item without one of them is left out whole."""
-_NEEDED: tuple[Loc, ...] = (
-    (),
-    ("metadata",),
-    ("metadata", "name"),
-    ("cluster",),
-    ("cluster", "platform"),
-    ("cluster", "name"),
+_NAMES = ("name", "namespace")
+_NAMED = ("pools", "tenants", "priorities")
+_FREE: tuple[Loc, ...] = (
+    ("gpuOperator", "values"),
+    ("karpenter", "values"),
+    ("pools", 0, "nodes", "image", "selectorTerms", 0),
 )
-"""What nothing can be checked without."""
+"""Mappings with any values in them; 0 is any index."""
 _SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")
 
 
@@ -43,14 +41,12 @@ class Loaded:
     source: Source
     findings: tuple[Finding, ...]
     """Findings about the file's shape, in no order."""
-    kept: dict[str, tuple[int, ...]]
-    """For each top-level list, the file's index of each item that is in `environment`."""
+    gaps: Gaps
+    """What is not in `environment`, or has a neutral value there."""
 
     def finding(self, loc: Loc, message: str, hint: str) -> Finding:
         """A finding at `loc`, which counts list items as `environment` does."""
-        if len(loc) > 1 and isinstance(loc[1], int) and loc[0] in self.kept:
-            loc = (loc[0], self.kept[str(loc[0])][loc[1]], *loc[2:])
-        return self.source.finding(loc, message, hint)
+        return self.source.finding(self.gaps.place(loc), message, hint)
 
     def named(self, section: str) -> set[str]:
         """Every name that the file gives in `section`, broken items included."""
@@ -60,7 +56,8 @@ class Loaded:
             if isinstance(items, list)
             else []
         )
-        return {name for name in names if isinstance(name, str)}
+        # A name without its quotes is a finding; that others refer to it is none.
+        return {str(name) for name in names if isinstance(name, str | int | float | Unclear)}
 
 
 def environments_folder(start: Path | None = None) -> Path:
@@ -96,40 +93,70 @@ def _known() -> str:
 
 
 def load(path: Path) -> Loaded:
-    """Read `path`. Raises SpecError where the file is not YAML; all else is in the result's findings."""
+    """Read `path`. Raises SpecError where reading had to stop; all else is in the result's findings."""
     return check_shape(read_source(path))
 
 
 def check_shape(source: Source) -> Loaded:
-    """Turn values into an Environment, dropping what is broken until the rest is sound."""
-    data, findings = source.data, list[Finding]()
-    kept = {name: tuple(range(len(data[name]))) for name in _LISTS if _is_list(data, name)}
+    """Turn values into an Environment, cutting out what is broken until the rest is sound."""
+    data, findings, gaps = source.data, list(source.findings), Gaps()
+    for place in source.unread:
+        gaps.add(place)
     if not isinstance(data, dict):
         message = "the file is empty" if data is None else f"the document is {_kind(data)}, not a mapping"
         finding = source.finding(
             (), message, "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
         )
-        return Loaded(None, source, (finding,), kept)
+        return Loaded(None, source, tuple(findings) or (finding,), gaps)
     reported: set[Loc] = set()
     while True:
         try:
-            return Loaded(Environment.model_validate(data), source, tuple(findings), kept)
+            environment = Environment.model_validate(data)
+            return Loaded(_as_named(environment, source, gaps), source, tuple(findings), gaps)
         except ValidationError as error:
             errors = error.errors(include_url=False)
-        locs = [_strip_tags(item["type"], item["loc"]) for item in errors]
-        for item, loc in zip(errors, locs, strict=True):
-            place = _as_in_file(loc, kept)
-            if place not in reported:
+        located = [(item, _strip_tags(item["type"], item["loc"])) for item in errors]
+        for item, loc in located:
+            place = gaps.place(loc)
+            if place not in reported and not _told(item, place, gaps):
                 reported.add(place)
                 findings.append(source.finding(place, *describe(item, place, source)))
-        pruned = _prune(data, kept, [(item["type"], loc) for item, loc in zip(errors, locs, strict=True)])
-        if pruned is None:
-            return Loaded(None, source, tuple(findings), kept)
-        data, kept = pruned
+        if any(loc[0] in ("apiVersion", "kind") for _, loc in located):
+            # Another kind of file: what its fields mean is not ours to say.
+            return Loaded(None, source, tuple(findings), gaps)
+        data = gaps.cut(data, [("key" if _is_key(item) else item["type"], loc) for item, loc in located])
 
 
-def _is_list(data: Any, name: str) -> bool:
-    return isinstance(data, dict) and isinstance(data.get(name), list)
+def _told(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
+    """Whether `error` is no more than what became of a finding that there is already."""
+    if error["type"] == "missing":
+        # Cut out in an earlier round, or left out with a merge key that merges nothing.
+        return place in gaps.broken or (*place[:-1], "<<") in gaps.broken
+    return isinstance(error["input"], Unread)
+
+
+def _as_named(environment: Environment, source: Source, gaps: Gaps) -> Environment:
+    """`environment` with names as the file has them where they got neutral ones, or else after their place:
+    none is like another by that, and findings name what can be found."""
+    if not gaps.broken:
+        return environment
+    update: dict[str, Any] = {}
+    for section in _NAMED:
+        items = list(getattr(environment, section))
+        for index, item in enumerate(items):
+            place = gaps.place((section, index))
+            names = {
+                name: written
+                if isinstance(written := value_at(source.data, (*place, name)), str)
+                else path_text(place)
+                for name in _NAMES
+                if hasattr(item, name) and gaps.covers((section, index, name))
+            }
+            items[index] = item.model_copy(update=names)
+        update[section] = items
+    if gaps.covers(("metadata", "name")):
+        update["metadata"] = environment.metadata.model_copy(update={"name": Path(source.file).stem})
+    return environment.model_copy(update=update)
 
 
 def _kind(value: Any) -> str:
@@ -139,8 +166,16 @@ def _kind(value: Any) -> str:
 def _strip_tags(kind: str, loc: Loc) -> Loc:
     """Without what pydantic puts in between: the union tag after `sharing`, `[key]` after a mapping's key,
     and inside free values the kind of each container."""
-    if loc[:2] == ("gpuOperator", "values"):
-        loc = loc[:3] + loc[4::2]
+    free = next(
+        (
+            len(path)
+            for path in _FREE
+            if path == tuple(0 if isinstance(p, int) else p for p in loc[: len(path)])
+        ),
+        None,
+    )
+    if free is not None:
+        loc = loc[: free + 1] + loc[free + 2 :: 2]
     parts = list[str | int]()
     for before, part in zip(("", *loc), loc, strict=False):
         if before != "sharing" or part not in _SHARING_MODES:
@@ -149,49 +184,6 @@ def _strip_tags(kind: str, loc: Loc) -> Loc:
     return tuple(parts[:-1] if parts[-1:] == ["[key]"] and kind != "extra_forbidden" else parts)
 
 
-def _as_in_file(loc: Loc, kept: dict[str, tuple[int, ...]]) -> Loc:
-    if len(loc) > 1 and loc[0] in kept and isinstance(loc[1], int):
-        return (loc[0], kept[str(loc[0])][loc[1]], *loc[2:])
-    return loc
-
-
-def _prune(
-    data: dict[str, Any], kept: dict[str, tuple[int, ...]], errors: Sequence[tuple[str, Loc]]
-) -> tuple[dict[str, Any], dict[str, tuple[int, ...]]] | None:
-    """`data` without what the errors are about: the field where nothing else depends on it, else the list
-    item or section around it. None where a part that everything needs is broken."""
-    pruned, dropped = dict(data), {name: set[int]() for name in kept}
-    for kind, loc in errors:
-        section = loc[0] if loc else ""
-        if kind == "extra_forbidden":
-            pruned = _without(pruned, loc)
-        elif section in kept and len(loc) > 1 and isinstance(loc[1], int):
-            if loc[2:3] == ("nodes",) and len(loc) > 3:
-                # A pool without that field counts as unresolved, so nothing is held against its size.
-                pruned = _without(pruned, loc[:4])
-            elif kind == "missing" or len(loc) < 3 or loc[2] in _CAPACITY:
-                dropped[section].add(loc[1])
-            else:
-                pruned = _without(pruned, loc[:3])
-        elif loc in _NEEDED or section in ("apiVersion", "kind"):
-            return None
-        else:
-            pruned = _without(pruned, loc[:2])
-    for section, indexes in dropped.items():
-        if section in pruned and indexes:
-            pruned[section] = [item for index, item in enumerate(pruned[section]) if index not in indexes]
-            kept = {
-                **kept,
-                section: tuple(at for index, at in enumerate(kept[section]) if index not in indexes),
-            }
-    return pruned, kept
-
-
-def _without(data: Any, loc: Loc) -> Any:
-    """A copy of `data` without the field at `loc`, sharing what it can."""
-    if isinstance(data, dict):
-        head, rest = loc[0], loc[1:]
-        if not rest:
-            return {key: value for key, value in data.items() if key != head}
-        return {key: _without(value, rest) if key == head else value for key, value in data.items()}
-    return [_without(value, loc[1:]) if index == loc[0] else value for index, value in enumerate(data)]
+def _is_key(error: Mapping[str, Any]) -> bool:
+    """Whether `error` is about a mapping's key and not about what it stands for."""
+    return bool(error["loc"][-1:] == ("[key]",)) and error["type"] != "extra_forbidden"

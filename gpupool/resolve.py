@@ -18,14 +18,26 @@ from gpupool.capacity import (
     sharing_of,
 )
 from gpupool.catalog import Catalog, CatalogError, load_catalog
-from gpupool.checks import CHECKS, Context, Siblings
+from gpupool.checks import CHECKS, Context, Problem, Siblings
 from gpupool.findings import Finding, SpecError
+from gpupool.gaps import Gaps
 from gpupool.load import Loaded, find_environment, load
 from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan_policies import Policies, PolicyLimits, Waiver
 from gpupool.policy_files import policy_files
 from gpupool.sharing import MigSharing, Sharing
 from gpupool.spec_types import duration_seconds
+from gpupool.yaml_source import Loc
+
+_CAPACITY: tuple[Loc, ...] = (
+    ("gpu",),
+    ("sharing",),
+    ("nodes", "instanceTypes"),
+    ("nodes", "max"),
+    ("nodes", "names"),
+    ("nodes", "gpus"),
+)
+"""What says how much a pool has: where one of these is broken, nothing is held against the pool's size."""
 
 
 def read_plan(env: str) -> plan.Plan:
@@ -52,18 +64,19 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
         raise SpecError(loaded.findings)
     catalog = catalog or load_catalog()
     context = _context(loaded, loaded.environment, catalog, siblings)
-    problems = [problem for check in CHECKS for problem in check(context)]
+    problems = [p for check in CHECKS for p in check(context) if not _rests_on_gaps(p, loaded.gaps)]
     judged = [loaded.finding(problem.loc, problem.message, problem.hint) for problem in problems]
-    broken = [finding.path for finding in loaded.findings]
-    findings = [*loaded.findings, *(finding for finding in judged if not _within(finding.path, broken))]
+    findings = [*loaded.findings, *judged]
     if findings:
         raise SpecError(findings)
     return _plan(context, loaded.source.text)
 
 
-def _within(path: str, broken: list[str]) -> bool:
-    """Whether one of `broken` is at `path` or part of it: what was left out there is no second mistake."""
-    return any(other == path or other.startswith((f"{path}.", f"{path}[")) for other in broken)
+def _rests_on_gaps(problem: Problem, gaps: Gaps) -> bool:
+    """Whether what was left out made `problem`: that is no second mistake."""
+    if problem.judged_by:
+        return any(gaps.covers(loc) for loc in problem.judged_by)
+    return gaps.touches(problem.loc) or gaps.strays(problem.loc)
 
 
 def _context(
@@ -71,8 +84,9 @@ def _context(
 ) -> Context:
     static = environment.cluster.platform == "static"
     pools: dict[str, plan.Pool] = {}
-    for pool in environment.pools:
-        resolved = _pool(pool, catalog, static)
+    for index, pool in enumerate(environment.pools):
+        unknown = any(loaded.gaps.touches(("pools", index, *path)) for path in _CAPACITY)
+        resolved = None if unknown else _pool(pool, catalog, static)
         if resolved is not None:
             pools.setdefault(pool.name, resolved)
     named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
@@ -82,7 +96,7 @@ def _context(
         siblings = None
     elif siblings is None and file.is_file():
         siblings = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
-    return Context(environment, catalog, pools, named, loaded.kept, stem, policy_files(file), siblings)
+    return Context(environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), siblings)
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
@@ -94,8 +108,7 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         if sharing.problems(gpu):
             return None
         kinds = machines(gpu, sharing, nodes, static)
-        window = parse_window(pool.maintenance.window) if pool.maintenance.window else None
-    except (CatalogError, ValueError):
+    except CatalogError:
         return None
     nodes_max = nodes.max or len(nodes.names)
     if not kinds or not nodes_max:
@@ -124,9 +137,17 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         taints=_taints(pool),
         fallback_to=tuple(pool.fallback_to),
         max_unavailable=pool.maintenance.max_unavailable,
-        window=window,
+        window=_window(pool.maintenance),
         mig_config=mig,
     )
+
+
+def _window(maintenance: spec.Maintenance) -> plan.Window | None:
+    """None where there is no window, or a check will say that it is none."""
+    try:
+        return parse_window(maintenance.window) if maintenance.window else None
+    except ValueError:
+        return None
 
 
 def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:

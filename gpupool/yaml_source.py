@@ -1,8 +1,8 @@
 """A YAML file as plain values that remember where they stand.
 
 Builds the document and knows the place of everything in it; what a plain scalar means is
-`gpupool.yaml_scalars`. Duplicate keys, several documents, files over 1 MiB, alias bombs and deep
-nesting are findings, never crashes.
+`gpupool.yaml_scalars`. What can be read around a mistake is read. Duplicate keys, several documents,
+files over 1 MiB, alias bombs and deep nesting are findings, never crashes.
 
 Knows nothing of the fields of an environment.
 """
@@ -40,6 +40,10 @@ _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 Loc = tuple[str | int, ...]
 
 
+class Unread:
+    """Stands for a value that could not be read, which a finding says already."""
+
+
 @dataclass(slots=True)
 class _Node:
     line: int
@@ -59,6 +63,16 @@ class Source:
     root: _Node
     text: str = field(default="", repr=False)
     """The file as it was read."""
+    findings: tuple[Finding, ...] = ()
+    """What is wrong, though all of the file could be read."""
+    unread: frozenset[Loc] = frozenset()
+    """The places that those findings leave open."""
+
+    def sound(self) -> Source:
+        """This file, where nothing is wrong with it as YAML. Raises SpecError with every finding."""
+        if self.findings:
+            raise SpecError(self.findings)
+        return self
 
     def place(self, loc: Loc) -> tuple[int, int]:
         """Line and column of `loc`: of the key in a mapping, of the item in a list. Where a part of
@@ -118,7 +132,7 @@ def display_path(path: Path) -> str:
 
 
 def read_source(path: Path) -> Source:
-    """Read and parse `path`. Raises SpecError with every finding."""
+    """Read and parse `path`. Raises SpecError where reading had to stop, as `parse_source`."""
     name = display_path(path)
     try:
         raw = path.read_bytes()[: MAX_BYTES + 1]
@@ -131,10 +145,12 @@ def read_source(path: Path) -> Source:
 
 
 def parse_source(name: str, raw: bytes) -> Source:
-    """Parse `raw`, the content of the file shown as `name`. Raises SpecError with every finding."""
+    """Parse `raw`, the content of the file shown as `name`. Raises SpecError with every finding so far where
+    reading had to stop; what else is wrong is in the result's findings."""
+    builder = _Builder(name)
 
     def refuse(line: int, column: int, message: str, hint: str) -> SpecError:
-        return SpecError([Finding(name, line, column, "", message, hint)])
+        return SpecError([*builder.findings, Finding(name, line, column, "", message, hint)])
 
     if len(raw) > MAX_BYTES:
         raise refuse(1, 1, "the file is larger than 1 MiB", "split it into several environments")
@@ -147,7 +163,6 @@ def parse_source(name: str, raw: bytes) -> Source:
         raise refuse(
             line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8", "save the file as UTF-8"
         ) from error
-    builder = _Builder(name)
     try:
         root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
     except yaml.MarkedYAMLError as error:
@@ -168,9 +183,9 @@ def parse_source(name: str, raw: bytes) -> Source:
         line, column = _position(text, len(text.encode()[:offset].decode(errors="replace")))
         shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
         raise refuse(line, column, f"character {shown} is not allowed in YAML", "remove it") from error
-    if builder.findings:
+    if builder.stopped:
         raise SpecError(builder.findings)
-    return Source(name, root.value, root, text)
+    return Source(name, root.value, root, text, tuple(builder.findings), frozenset(builder.unread))
 
 
 def _position(text: str, index: int) -> tuple[int, int]:
@@ -190,6 +205,8 @@ class _Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.findings: list[Finding] = []
+        self.unread: set[Loc] = set()
+        self.stopped = False
         self.anchors: dict[str, _Node] = {}
         self.open: set[str] = set()
 
@@ -205,7 +222,7 @@ class _Builder:
                 elif isinstance(event, yaml.NodeEvent):
                     root = self.node(event, (), 0)
         except _Stop:
-            pass
+            self.stopped = True
         return root or _Node(1, 1)
 
     def report(self, event: Any, loc: Loc, message: str, hint: str) -> None:
@@ -230,6 +247,8 @@ class _Builder:
             self.open.add(event.anchor)
         if isinstance(event, yaml.ScalarEvent):
             node.value = self.scalar(event, loc)
+            if isinstance(node.value, Unread):
+                self.unread.add(loc)
         else:
             if event.tag not in (None, "!", _TAGS[type(event)]):
                 self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
@@ -289,6 +308,7 @@ class _Builder:
                         f"key {key!r} stands twice, first in line {line}",
                         "keep one of them",
                     )
+                    self.unread.add((*loc, key))
                 node.value[key] = child.value
                 node.children[key] = child
                 node.keys[key] = (event.start_mark.line + 1, event.start_mark.column + 1)
@@ -302,6 +322,7 @@ class _Builder:
         sources = list(child.children.values()) if isinstance(child.value, list) else [child]
         if all(isinstance(source.value, dict) for source in sources):
             return sources
+        self.unread.add((*loc, "<<"))
         self.report(event, (*loc, "<<"), "a merge key needs a mapping", "write <<: *anchor of a mapping")
         return []
 
@@ -311,8 +332,11 @@ class _Builder:
                 self.stop(event, loc, "an alias as key", "write the key out")
             self.stop(event, loc, "a mapping or list as key", "use a plain word; text with {{ needs quotes")
         value = "<<" if event.value == "<<" else self.scalar(event, loc)
+        if isinstance(value, Unread):
+            return str(event.value)
         if isinstance(value, str):
             return value
+        self.unread.add((*loc, event.value))
         shown = event.value or "(empty)"
         self.report(
             event, loc, f"key {shown} is not text to every reader of YAML", f'write "{event.value}" in quotes'
@@ -323,7 +347,7 @@ class _Builder:
         text: str = event.value
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
-            return text
+            return Unread()
         if event.style or event.tag:  # style: None or "" for plain scalars, by parser
             return text
         return plain_value(text)

@@ -119,7 +119,8 @@ def _read(name: str, snapshot: Snapshot) -> _Read:
         side = Side(plan, generate(plan))
     except SpecError as error:
         notes = tuple(_invalid(finding, snapshot) for finding in error.findings)
-        return _Read(content, loaded.environment if loaded else None, None, notes)
+        told = loaded is not None and not loaded.gaps.covers(("cluster", "platform"))
+        return _Read(content, loaded.environment if loaded and told else None, None, notes)
     except GpupoolError as error:
         # A policy file beside the environments that can't be used.
         text = _relative(snapshot, str(error))

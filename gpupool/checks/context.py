@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from gpupool.catalog import Catalog, CatalogError, GpuModel
+from gpupool.gaps import Gaps
 from gpupool.plan import Pool
 from gpupool.spec import Environment
 from gpupool.yaml_source import Loc
@@ -23,6 +24,8 @@ class Problem:
     loc: Loc
     message: str
     hint: str
+    judged_by: tuple[Loc, ...] = ()
+    """What it rests on, where that is less than all at `loc`: it holds whatever else is broken there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +39,25 @@ class Context:
     named: Mapping[str, frozenset[str]]
     """All names that the file gives in pools, tenants and priorities, broken ones included, so that a
     reference to a pool with an error of its own is not reported as unknown."""
-    places: Mapping[str, tuple[int, ...]]
-    """For each top-level list, the file's index of each item of the environment."""
+    gaps: Gaps
+    """What of the file is not in the environment, or has a neutral value there."""
     file_stem: str | None
     """Name of the file without .yaml; None where the text came from elsewhere."""
     policy_files: tuple[Path, ...]
     """Files of the policies that are in force."""
     siblings: Siblings | None
     """The environments of the project, this one too; None where the file or text is one by itself."""
+
+    @property
+    def platform(self) -> str | None:
+        """The cluster's platform; None where the file's is broken."""
+        unknown = self.gaps.covers(("cluster", "platform"))
+        return None if unknown else self.environment.cluster.platform
+
+    def defined(self, section: str) -> list[str]:
+        """The names that the file gives in `section`, in its order."""
+        items = getattr(self.environment, section)
+        return [item.name for item in items if item.name in self.named[section]]
 
     def gpu(self, key: str) -> GpuModel | None:
         """The GPU model of that key, None where the catalog has none."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gpupool.checks.context import Context, Problem
+from gpupool.yaml_source import Loc
 
 ENVIRONMENT_NAME_MAX = 42
 """The longest derived name is `gpupool-<environment>-gpu-operator`, which Argo CD and Flux put into labels of
@@ -61,11 +62,12 @@ def _repository(engine: str, repo: str) -> Iterator[Problem]:
 def settings(context: Context) -> Iterator[Problem]:
     """Settings that the chosen engine would not read, or has no way to follow."""
     delivery = context.environment.delivery
-    for section in ("argocd", "flux"):
+    chosen = not context.gaps.covers(("delivery", "engine"))
+    for section in ("argocd", "flux") if chosen else ():
         if section in delivery.model_fields_set and delivery.engine != section:
             message = f"settings of {section} are given, and the engine is {delivery.engine}"
             hint = f"remove them, or set delivery.engine to {section}"
-            yield Problem(("delivery", section), message, hint)
+            yield Problem(("delivery", section), message, hint, judged_by=(("delivery", section),))
     destination = delivery.argocd.destination
     if destination.server is not None and destination.name is not None:
         message = "the cluster is given by address and by name, and Argo CD takes one of them"
@@ -96,16 +98,18 @@ def existing_nodes(context: Context) -> Iterator[Problem]:
     """Of a node that exists already, files can carry the labels, if they know its name."""
     environment = context.environment
     engine = environment.delivery.engine
-    if engine == "pulumi" or environment.cluster.platform != "static":
+    if engine == "pulumi" or context.platform != "static":
         return
+    loc: Loc
     for index, pool in enumerate(environment.pools):
         if pool.nodes.selector:
             message = (
                 "only the cluster knows which nodes have these labels, and files are rendered without it"
             )
             hint = "list the nodes in names, or deliver with engine pulumi"
-            yield Problem(("pools", index, "nodes", "selector"), message, hint)
-        if pool.taints is None or pool.taints:
+            loc = ("pools", index, "nodes", "selector")
+            yield Problem(loc, message, hint, judged_by=(loc,))
+        if pool.taints is None or pool.taints or context.gaps.touches(("pools", index, "taints")):
             # spec.taints is one value: whoever applies it owns the whole list (Kubernetes 1.36, Node).
             message = (
                 f"{engine} would own the whole list of the nodes' taints and remove everybody else's, "
@@ -115,4 +119,5 @@ def existing_nodes(context: Context) -> Iterator[Problem]:
                 "write taints: [] and let the kubelet set them (--register-with-taints), "
                 "or deliver with engine pulumi"
             )
-            yield Problem(("pools", index, "taints"), message, hint)
+            loc = ("pools", index, "taints")
+            yield Problem(loc, message, hint, judged_by=(loc,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.checks.context import Context, Problem
+from gpupool.yaml_source import Loc
 
 _OWNED = {
     "gpupool.dev": "gpupool sets it",
@@ -24,12 +25,14 @@ def labels(context: Context) -> Iterator[Problem]:
             reason = _owner(key)
             if reason:
                 message = f"label {key!r} is not the pool's to set: {reason}"
-                yield Problem(("pools", index, "labels", key), message, "remove it, or use a key of your own")
+                loc: Loc = ("pools", index, "labels")
+                yield Problem((*loc, key), message, "remove it, or use a key of your own", (loc,))
 
 
 def taints(context: Context) -> Iterator[Problem]:
     for index, pool in enumerate(context.environment.pools):
         seen: set[tuple[str, str]] = set()
+        loc: Loc
         for position, taint in enumerate(pool.taints or ()):
             reason = None if taint.key in _TAINT_EXCEPTIONS else _owner(taint.key)
             if reason:
@@ -38,9 +41,12 @@ def taints(context: Context) -> Iterator[Problem]:
                     "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
                 )
                 yield Problem(("pools", index, "taints", position, "key"), message, hint)
+            loc = ("pools", index, "taints", position)
+            if context.gaps.covers((*loc, "effect")):
+                continue
             if (taint.key, taint.effect) in seen:
                 message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"
-                yield Problem(("pools", index, "taints", position), message, "keep one of them")
+                yield Problem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
 
 

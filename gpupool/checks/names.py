@@ -80,7 +80,8 @@ def static_nodes(context: Context) -> Iterator[Problem]:
                 )
             elif pool.nodes.names.index(node) < position:
                 yield Problem(loc, f"node {node!r} is listed twice", "list it once")
-        chosen = pool.nodes.selector
+        # Of a selector with a gap, nobody knows what it chooses.
+        chosen = {} if context.gaps.touches(("pools", index, "nodes", "selector")) else pool.nodes.selector
         for other, earlier in selectors if chosen else ():
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():
                 message = f"the selector chooses nodes that pool {other!r} chooses too"
@@ -95,6 +96,6 @@ def _twice(context: Context, section: str, field: str, values: Sequence[str]) ->
     first: dict[str, int] = {}
     for index, value in enumerate(values):
         if first.setdefault(value, index) != index:
-            place = context.places[section][first[value]]
+            place = context.gaps.place((section, first[value]))[-1]
             message = f"{field} {value!r} is already that of {section}[{place}]"
             yield Problem((section, index, field), message, "give each its own")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.catalog import CatalogError
+from gpupool import spec
+from gpupool.capacity import sharing_of
+from gpupool.catalog import GpuModel
 from gpupool.checks.context import Context, Problem
 from gpupool.operator_releases import (
     OperatorRelease,
@@ -13,6 +15,7 @@ from gpupool.operator_releases import (
     release_problems,
     version_key,
 )
+from gpupool.sharing import MigSharing, Sharing
 from gpupool.yaml_source import Loc
 
 _KARPENTER_MINIMUM = (1, 7)
@@ -46,7 +49,7 @@ def releases(context: Context) -> Iterator[Problem]:
             ("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API"
         )
     if (
-        environment.cluster.platform != "static"
+        context.platform not in (None, "static")
         and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM
     ):
         message = (
@@ -73,15 +76,22 @@ def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[P
     loc: Loc = ("gpuOperator", "driver", "version")
     if driver is None and operator.driver.enabled and release is not None:
         driver, loc = release.driver, ("gpuOperator", "version")
-    for pool in context.pools.values():
-        try:
-            problems = driver_problems(driver, pool.gpu, pool.sharing) if driver else []
-        except CatalogError:
-            continue
-        for problem in problems:
+    if any(context.gaps.covers(("gpuOperator", "driver", field)) for field in ("enabled", "version")):
+        driver = None
+    for pool, gpu, shared in _divided(context):
+        for problem in driver_problems(driver, gpu, shared) if driver else ():
             yield Problem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
-        for problem in release_problems(release, pool.gpu, pool.sharing) if release else ():
+        for problem in release_problems(release, gpu, shared) if release else ():
             yield Problem(("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint)
+
+
+def _divided(context: Context) -> Iterator[tuple[spec.Pool, GpuModel, Sharing]]:
+    """The pools whose GPU can be divided as they ask, whatever else may be wrong with them."""
+    for index, pool in enumerate(context.environment.pools):
+        gpu, shared = context.gpu(pool.gpu), sharing_of(pool.sharing)
+        broken = context.gaps.touches(("pools", index, "sharing"))
+        if gpu is not None and not broken and not shared.problems(gpu):
+            yield pool, gpu, shared
 
 
 _KARPENTER_DERIVED = {
@@ -95,7 +105,7 @@ def values(context: Context) -> Iterator[Problem]:
     environment = context.environment
     yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
-    partitioned = [pool.name for pool in context.pools.values() if pool.mig_config]
+    partitioned = [pool.name for pool, _, shared in _divided(context) if isinstance(shared, MigSharing)]
     manager = environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
         message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"

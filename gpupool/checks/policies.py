@@ -26,7 +26,9 @@ def references(context: Context) -> Iterator[Problem]:
     named += [(("policies", "waivers", at, "policy"), w.policy) for at, w in enumerate(section.waivers)]
     for loc, name in named:
         if name not in known:
-            yield Problem(loc, f"policy {name!r} is not defined", closest(name, sorted(known)))
+            # An override is called by its key, which is sound where its value is not.
+            judged_by = (loc[:-1],) if loc[1] == "overrides" else ()
+            yield Problem(loc, f"policy {name!r} is not defined", closest(name, sorted(known)), judged_by)
 
 
 def waivers(context: Context) -> Iterator[Problem]:
@@ -34,10 +36,13 @@ def waivers(context: Context) -> Iterator[Problem]:
     seen: dict[tuple[str, str | None], int] = {}
     given = context.environment.policies.waivers
     for index, waiver in enumerate(given):
+        if context.gaps.covers(("policies", "waivers", index, "namespace")):
+            continue
         first = seen.setdefault((waiver.policy, waiver.namespace), index)
         where = f"namespace {waiver.namespace!r}" if waiver.namespace else "everywhere"
         if first != index:
-            message = f"policy {waiver.policy!r} is waived for {where} by waivers[{first}] already"
+            at = context.gaps.place(("policies", "waivers", first))[-1]
+            message = f"policy {waiver.policy!r} is waived for {where} by waivers[{at}] already"
             yield Problem(("policies", "waivers", index), message, "keep one of them")
         elif waiver.namespace and waiver.policy in _without_namespace(context):
             message = f"policy {waiver.policy!r} judges objects that are in no namespace"

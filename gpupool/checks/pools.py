@@ -18,7 +18,7 @@ _STATIC_FIELDS = ("names", "selector", "gpus")
 def cluster(context: Context) -> Iterator[Problem]:
     """What an EKS cluster needs said."""
     environment = context.environment
-    if environment.cluster.platform != "eks":
+    if context.platform != "eks":
         return
     if not environment.cluster.region:
         yield Problem(("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"')
@@ -29,7 +29,9 @@ def cluster(context: Context) -> Iterator[Problem]:
 
 def platform_fields(context: Context) -> Iterator[Problem]:
     """Cloud pools have instance types and a maximum; static pools have names or a selector."""
-    platform = context.environment.cluster.platform
+    platform = context.platform
+    if platform is None:
+        return
     foreign = _CLOUD_FIELDS if platform == "static" else _STATIC_FIELDS
     for index, pool in enumerate(context.environment.pools):
         loc: Loc = ("pools", index, "nodes")
@@ -40,7 +42,9 @@ def platform_fields(context: Context) -> Iterator[Problem]:
                 yield Problem(
                     (*loc, alias), f"nodes.{alias} has no meaning on platform {platform}", f"use {other}"
                 )
-        yield from _static_nodes(loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
+        yield from (
+            _static_nodes(context, loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
+        )
 
 
 def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
@@ -52,15 +56,21 @@ def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
         )
 
 
-def _static_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
-    if bool(nodes.names) == bool(nodes.selector):
-        both = "names and a selector both choose" if nodes.names else "neither names nor a selector chooses"
-        yield Problem(loc, f"{both} the nodes", "use exactly one of nodes.names and nodes.selector")
+def _static_nodes(context: Context, loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+    hint = "use exactly one of nodes.names and nodes.selector"
+    chosen_by = ((*loc, "names"), (*loc, "selector"))
+    if nodes.names and nodes.selector:
+        yield Problem(loc, "names and a selector both choose the nodes", hint, chosen_by)
+    # Broken ones are a finding already, and an unknown field may be meant for one of them.
+    unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
+    if not nodes.names and not nodes.selector and not unknown:
+        yield Problem(loc, "neither names nor a selector chooses the nodes", hint, chosen_by)
     if nodes.selector and nodes.max is None:
         yield Problem(
             (*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most"
         )
-    if nodes.names and nodes.max not in (None, len(nodes.names)):
+    counted = nodes.names and not context.gaps.touches((*loc, "names"))
+    if counted and nodes.max not in (None, len(nodes.names)):
         message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
         yield Problem((*loc, "max"), message, "leave max out where nodes are named")
 
@@ -79,7 +89,7 @@ def instance_types(context: Context) -> Iterator[Problem]:
 
 
 def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iterator[Problem]:
-    eks = context.environment.cluster.platform == "eks"
+    eks = context.platform == "eks"
     usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
     carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
     hint = f"instance types with the {gpu.title}: {carried}"
@@ -118,8 +128,10 @@ def sharing(context: Context) -> Iterator[Problem]:
             "sharing",
             "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field,
         )
+        # What is wrong with a part of a layout is wrong with all of it.
+        judged_by = (loc,) if isinstance(pool.sharing, spec.Mig) and pool.sharing.layout else ()
         for problem in sharing_of(pool.sharing).problems(gpu):
-            yield Problem(loc, problem.message, problem.hint)
+            yield Problem(loc, problem.message, problem.hint, judged_by)
 
 
 def sizes(context: Context) -> Iterator[Problem]:
@@ -141,23 +153,27 @@ def zones(context: Context) -> Iterator[Problem]:
             loc: Loc = ("pools", index, "nodes", "zones", position)
             if pool.nodes.zones.index(zone) < position:
                 yield Problem(loc, f"zone {zone!r} is listed twice", "list it once")
-            elif context.environment.cluster.platform == "eks" and region and not zone.startswith(region):
+            elif context.platform == "eks" and region and not zone.startswith(region):
                 yield Problem(
                     loc, f"zone {zone!r} is not in region {region}", f"name a zone such as {region}a"
                 )
 
 
 def fallbacks(context: Context) -> Iterator[Problem]:
-    pools = {pool.name: pool for pool in context.environment.pools}
+    pools = {pool.name: (index, pool) for index, pool in enumerate(context.environment.pools)}
     for index, pool in enumerate(context.environment.pools):
         for position, name in enumerate(pool.fallback_to):
             loc: Loc = ("pools", index, "fallbackTo", position)
+            if context.gaps.covers(("pools",)):
+                continue
             if name not in context.named["pools"]:
-                yield Problem(loc, f"pool {name!r} is not defined", closest(name, pools))
+                yield Problem(loc, f"pool {name!r} is not defined", closest(name, context.defined("pools")))
             elif name == pool.name:
                 yield Problem(loc, f"pool {name!r} falls back to itself", "name another pool")
             elif name in pools:
-                for side in (pool, pools[name]):
+                for at, side in ((index, pool), pools[name]):
+                    if context.gaps.touches(("pools", at, "sharing")):
+                        continue
                     if side.sharing.mode != "time-slicing":
                         message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
                         yield Problem(loc, message, "fall back between time-sliced pools only")

@@ -18,18 +18,20 @@ _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 
 
 def references(context: Context) -> Iterator[Problem]:
-    environment = context.environment
-    priorities = [priority.name for priority in environment.priorities]
-    for index, tenant in enumerate(environment.tenants):
+    known = {name: not context.gaps.covers((name,)) for name in ("pools", "priorities")}
+    for index, tenant in enumerate(context.environment.tenants):
         wanted = tenant.max_priority
-        if wanted is not None and wanted not in context.named["priorities"]:
+        if known["priorities"] and wanted is not None and wanted not in context.named["priorities"]:
             message = f"priority {wanted!r} is not defined"
-            yield Problem(("tenants", index, "maxPriority"), message, closest(wanted, priorities))
-        for pool in tenant.pools:
+            yield Problem(
+                ("tenants", index, "maxPriority"), message, closest(wanted, context.defined("priorities"))
+            )
+        for pool in tenant.pools if known["pools"] else ():
             if pool not in context.named["pools"]:
                 message = f"pool {pool!r} is not defined"
-                hint = closest(pool, (known.name for known in environment.pools))
-                yield Problem(("tenants", index, "pools", pool), message, hint)
+                hint = closest(pool, context.defined("pools"))
+                loc: Loc = ("tenants", index, "pools")
+                yield Problem((*loc, pool), message, hint, judged_by=(loc,))
 
 
 def grants(context: Context) -> Iterator[Problem]:
@@ -48,7 +50,10 @@ def _grant(loc: Loc, pool: Pool, grant: spec.Grant) -> Iterator[Problem]:
     if len(given) != 1:
         message = "says nothing" if not given else f"says {' and '.join(given)}"
         kind = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
-        yield Problem(loc, f"the grant on pool {pool.name!r} {message}", f"say exactly one of {kind}")
+        judged_by = tuple((*loc, field) for field in given)
+        yield Problem(
+            loc, f"the grant on pool {pool.name!r} {message}", f"say exactly one of {kind}", judged_by
+        )
         return
     if (given == ["profiles"]) != (pool.sharing.mode == "mig") and given != ["gpus"]:
         other = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
@@ -69,7 +74,8 @@ def _grant(loc: Loc, pool: Pool, grant: spec.Grant) -> Iterator[Problem]:
     for resource, count in wanted.items():
         most = pool.slices_max.get(resource, 0)
         if count > most:
-            yield Problem((*loc, given[0]), *_too_many(pool, resource, count, most))
+            place = (*loc, given[0])
+            yield Problem(place, *_too_many(pool, resource, count, most), judged_by=(place,))
 
 
 def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, str]:
@@ -85,11 +91,13 @@ def budgets(context: Context) -> Iterator[Problem]:
     """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
     split among its tenants by what they are granted."""
     floors = {
-        name: cost[0] for name, pool in context.pools.items() if (cost := pool.monthly_usd()) and cost[0] > 0
+        name: cost[0]
+        for name, pool in context.pools.items()
+        if (cost := pool.monthly_usd()) and cost[0] > 0 and not _cost_unknown(context, name)
     }
     totals = {name: _granted(context, name) for name in floors}
     for index, tenant in enumerate(context.environment.tenants):
-        if tenant.budget is None:
+        if tenant.budget is None or context.gaps.covers(("tenants", index, "budget", "period")):
             continue
         owed = 0.0
         for name in tenant.pools:
@@ -103,6 +111,15 @@ def budgets(context: Context) -> Iterator[Problem]:
             yield Problem(
                 ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
             )
+
+
+def _cost_unknown(context: Context, name: str) -> bool:
+    """Whether a gap leaves open what the pool called `name` costs, or whom."""
+    environment, gaps = context.environment, context.gaps
+    pools = (at for at, pool in enumerate(environment.pools) if pool.name == name)
+    prices = (("pools", at, "nodes", field) for at in pools for field in ("warm", "spotShare", "usdPerHour"))
+    grants = (("tenants", at, "pools", name) for at in range(len(environment.tenants)))
+    return any(gaps.touches(loc) for loc in (*prices, *grants))
 
 
 def _granted(context: Context, name: str) -> dict[str, Fraction]:
@@ -149,5 +166,6 @@ def access(context: Context) -> Iterator[Problem]:
             namespace = account.partition("/")[0]
             if namespace in RESERVED or namespace.startswith("kube-"):
                 message = f"service account {account!r} belongs to the cluster"
-                hint = f"name an account of the tenant's, e.g. {tenant.namespace}/default"
+                own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
+                hint = f"name an account of the tenant's, e.g. {own}/default"
                 yield Problem(("tenants", index, "access", "serviceAccounts", position), message, hint)

@@ -96,7 +96,7 @@ def test_a_date_is_a_date(until: str) -> None:
 
 
 BROKEN = [
-    ("pools: [{name: broken, nodes: {max: 1}}, ", "pools[0].gpu"),
+    ("pools: [{name: broken, nodes: {max: 1, instanceTypes: [g4dn.xlarge]}}, ", "pools[0].gpu"),
     (
         "pools: [{name: broken, gpu: t4, nodes: {max: four, instanceTypes: [g4dn.xlarge]}}, ",
         "pools[0].nodes.max",
@@ -126,6 +126,119 @@ def test_a_broken_part_hides_nothing_else(text: str, path: str) -> None:
     index = 1 if given == "pools" else 0
     assert set(paths(head + text + other)) == {path, f"pools[{index}].gpu"}
     assert len(paths(head + text + other)) == 2
+
+
+EKS = HEAD.replace("local, name: x", "eks, name: x, region: us-east-1") + "karpenter: {nodeRole: nodes}\n"
+SLICED = (
+    "  - name: a\n    gpu: t4\n    sharing: {mode: time-slicing, replicas: 4}\n"
+    "    nodes: {instanceTypes: [g4dn.xlarge], max: 2}\n"
+)
+SEVERAL = {
+    "a key that stands twice": (
+        EKS + "pools:\n" + SLICED.replace("max: 2", "max: 2, max: 3")
+        + "    taints: [{key: nvidia.com/x}]\n    maintenance: {window: never}\nbogus: 1\n",
+        ["pools[0].nodes.max", "pools[0].taints[0].key", "pools[0].maintenance.window", "bogus"],
+    ),
+    "a key that is not text, a tag and a merge": (
+        EKS + "pools:\n" + SLICED.replace("max: 2", "max: !!int 2, warm: 1")
+        + "    labels: {y: a, k8s.io/x: a}\n    <<: 3\nbogus: 1\n",
+        ["pools[0].nodes.max", "pools[0].labels", 'pools[0].labels["k8s.io/x"]', 'pools[0]["<<"]', "bogus"],
+    ),
+    "a tenant's namespace": (
+        EKS + "pools:\n" + SLICED + "tenants:\n  - {name: t, namespace: N, maxPriority: nope, "
+        "pools: {a: {gpus: 2, slices: 3}, zz: {gpus: 1}}, access: {oidcGroups: ['system:masters']}}\n",
+        [
+            "tenants[0].namespace", "tenants[0].maxPriority", "tenants[0].pools.a", "tenants[0].pools.zz",
+            "tenants[0].access.oidcGroups[0]",
+        ],
+    ),
+    "a mode": (
+        EKS + "pools:\n" + SLICED + SLICED.replace("t4", "A100").replace("time-slicing", "timeslicing"),
+        ["pools[1].name", "pools[1].gpu", "pools[1].sharing"],
+    ),
+    "a label's key": (
+        EKS + "pools:\n" + SLICED + '    labels: {"a b": c, karpenter.sh/x: a, nvidia.com/mig.config: 1}\n',
+        [
+            'pools[0].labels["a b"]', 'pools[0].labels["karpenter.sh/x"]',
+            'pools[0].labels["nvidia.com/mig.config"]', 'pools[0].labels["nvidia.com/mig.config"]',
+        ],
+    ),
+    "a node's name": (
+        HEAD.replace("local", "static") + "pools:\n  - {name: a, gpu: t4, nodes: {names: [n1]}}\n"
+        "  - {name: b, gpu: t4, nodes: {names: [N2, n3, n1], max: 3}}\n",
+        ["pools[1].nodes.names[0]", "pools[1].nodes.names[2]"],
+    ),
+    "one field of a section": (
+        HEAD.replace("local", "static")
+        + "pools: [{name: a, gpu: t4, nodes: {names: [n1], selector: {a: b}, max: 1, gpus: 0}}]\n",
+        ["pools[0].nodes", "pools[0].nodes.gpus"],
+    ),
+    "the platform": (
+        HEAD.replace("local", "moon") + "pools: [{name: A, gpu: t5, nodes: {names: [n1]}, fallbackTo: [b]}]\n",
+        ["cluster.platform", "pools[0].name", "pools[0].gpu", "pools[0].fallbackTo[0]"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), SEVERAL.values(), ids=SEVERAL)
+def test_everything_is_told_at_once(text: str, expected: list[str]) -> None:
+    assert sorted(paths(text)) == sorted(expected)
+
+
+TENANT = "tenants: [{name: t, namespace: t, pools: {a: {gpus: 1}}, budget: {usd: 1}}]\n"
+CONSEQUENCES = {
+    "a price": (
+        EKS + "pools:\n" + SLICED.replace("max: 2", "max: 2, warm: 2, usdPerHour: free") + TENANT,
+        "pools[0].nodes.usdPerHour",
+    ),
+    "a period": (
+        EKS + "pools:\n" + SLICED.replace("max: 2", "max: 2, warm: 2")
+        + TENANT.replace("usd: 1", "usd: 1, period: hour"),
+        "tenants[0].budget.period",
+    ),
+    "another tenant's grant": (
+        EKS + "pools:\n" + SLICED.replace("max: 2", "max: 2, warm: 1")
+        + TENANT.replace("usd: 1", "usd: 250").replace(
+            "}]\n", "}, {name: u, namespace: u, pools: {a: {gpus: one}}}]\n"
+        ),
+        "tenants[1].pools.a.gpus",
+    ),
+    "a driver": (
+        EKS + "gpuOperator: {driver: {version: newest}}\npools:\n"
+        "  - {name: a, gpu: v100, nodes: {instanceTypes: [p3dn.24xlarge], max: 1}}\n",
+        "gpuOperator.driver.version",
+    ),
+    "an engine": (HEAD + "delivery: {engine: argo, argocd: {project: p}}\n", "delivery.engine"),
+    "a registry": (
+        HEAD + "policies: {limits: {registries: [r.example/, s.example]}}\n"
+        "monitoring: {assertion: {image: 'r.example/i:1'}}\n",
+        "policies.limits.registries[0]",
+    ),
+    "an effect": (
+        EKS + "pools:\n" + SLICED + "    taints: [{key: a}, {key: a, effect: No}]\n",
+        "pools[0].taints[1].effect",
+    ),
+    "a priority": (
+        HEAD + "priorities: [{name: a, value: 9, level: high}, {name: b, value: x, level: low}]\n",
+        "priorities[1].value",
+    ),
+    "all pools": (HEAD + "pools: {}\n" + TENANT, "pools"),
+    "a name without quotes": (
+        EKS + "pools:\n" + SLICED.replace("name: a", "name: 1") + TENANT.replace("a:", '"1":', 1),
+        "pools[0].name",
+    ),
+    "a selector's label": (
+        HEAD.replace("local", "static")
+        + "pools:\n  - {name: a, gpu: t4, nodes: {selector: {a: b, c: 1}, max: 1}}\n"
+        "  - {name: b, gpu: t4, nodes: {selector: {a: b, d: e}, max: 1}}\n",
+        "pools[0].nodes.selector.c",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "path"), CONSEQUENCES.values(), ids=CONSEQUENCES)
+def test_what_is_left_out_makes_no_second_finding(text: str, path: str) -> None:
+    assert paths(text) == [path]
 
 
 def test_karpenter_s_broken_version_does_not_feign_a_missing_role() -> None:

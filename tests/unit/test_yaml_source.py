@@ -16,7 +16,7 @@ from tests.growth import LINEAR, growth
 def refused(text: str | bytes) -> tuple[Finding, ...]:
     raw = text if isinstance(text, bytes) else text.encode()
     with pytest.raises(SpecError) as caught:
-        parse_source("x.yaml", raw)
+        parse_source("x.yaml", raw).sound()
     return caught.value.findings
 
 
