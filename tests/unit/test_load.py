@@ -174,7 +174,8 @@ SEVERAL = {
         ["pools[0].nodes", "pools[0].nodes.gpus"],
     ),
     "the platform": (
-        HEAD.replace("local", "moon") + "pools: [{name: A, gpu: t5, nodes: {names: [n1]}, fallbackTo: [b]}]\n",
+        HEAD.replace("local", "moon")
+        + "pools: [{name: A, gpu: t5, nodes: {names: [n1]}, fallbackTo: [b]}]\n",
         ["cluster.platform", "pools[0].name", "pools[0].gpu", "pools[0].fallbackTo[0]"],
     ),
 }  # fmt: skip
