@@ -152,7 +152,7 @@ def _note(edits: dict[str | int, Any], loc: Loc, edit: object) -> None:
     """Put `edit` into the tree `edits`; what is cut as a whole needs no other edit."""
     for part in loc[:-1]:
         edits = edits.setdefault(part, {})
-        if edits is _CUT:
+        if not isinstance(edits, dict):
             return
     if edit is _CUT or loc[-1] not in edits:
         edits[loc[-1]] = edit
