@@ -4,8 +4,8 @@ One module per subject, one function per rule, each a generator of Problems. CHE
 where they are registered. Checks read specs and the catalog; they change nothing and know no Plan but
 the pools that are already resolved.
 
-What is broken is not in the environment, or has a neutral value there. A Problem at such a place is dropped by
-`gpupool.resolve`; a rule that looks at other places too asks `context.gaps` about those, or makes up mistakes.
+What is broken is not in the environment, or has a neutral value there. A Problem at such a place is dropped
+by `gpupool.resolve`; a rule that looks at other places too asks `context.gaps` about those.
 """
 
 from __future__ import annotations

@@ -116,6 +116,8 @@ def budgets(context: Context) -> Iterator[Problem]:
 def _cost_unknown(context: Context, name: str) -> bool:
     """Whether a gap leaves open what the pool called `name` costs, or whom."""
     environment, gaps = context.environment, context.gaps
+    if not gaps.broken:
+        return False
     pools = (at for at, pool in enumerate(environment.pools) if pool.name == name)
     prices = (("pools", at, "nodes", field) for at in pools for field in ("warm", "spotShare", "usdPerHour"))
     grants = (("tenants", at, "pools", name) for at in range(len(environment.tenants)))
