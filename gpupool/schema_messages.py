@@ -67,6 +67,8 @@ def _unclear(kind: str, value: Unclear, loc: Loc, source: Source) -> tuple[str, 
         return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
     if kind.startswith("bool"):
         return f"{value} is not a truth value to every reader of YAML", "write true or false"
+    if kind == "literal_error":
+        return _not_among(str(value), loc, source)
     return f"{value} is a number, date or truth value to some readers of YAML", _in_quotes(
         str(value), loc, source
     )
