@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from infra.apply import FIELD_MANAGER_ANNOTATION
@@ -34,7 +35,10 @@ class FieldChange:
         old, new = self.old, self.new
         if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
             old, new = _differing_lines(old, new)
-        return f"{self.path}: {_short(old)} -> {_short(new)}"
+        before, after = _short(old), _short(new)
+        if before == after:
+            before, after = _apart(old, new)
+        return f"{self.path}: {before} -> {after}"
 
 
 def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -113,20 +117,34 @@ def _differing_lines(old: str, new: str) -> tuple[str, str]:
 
 
 def _short(value: Any) -> str:
+    text, limit = _line(value), _SHORTEN_ITEM if isinstance(value, Mapping) else _SHORTEN
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _line(value: Any) -> str:
     if value is None:
         return "(none)"
-    if isinstance(value, Mapping):
-        text, limit = ", ".join(f"{key}: {_flow(part)}" for key, part in value.items()), _SHORTEN_ITEM
+    if isinstance(value, Mapping) and value:
+        text = ", ".join(f"{key}: {_flow(part)}" for key, part in value.items())
     else:
-        text, limit = _flow(value), _SHORTEN
-    text = text.replace("\n", "\\n")
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+        text = _flow(value)
+    return text.replace("\n", "\\n")
+
+
+def _apart(old: Any, new: Any) -> tuple[str, str]:
+    """Two values that are shortened to the same text, from shortly before the place where they part."""
+    before, after = _line(old), _line(new)
+    pairs = enumerate(zip_longest(before, after))
+    place = next((place for place, (one, other) in pairs if one != other), 0)
+    start = max(place - _SHORTEN // 3, 0)
+    lead = "..." if start else ""
+    return _short(lead + before[start:]), _short(lead + after[start:])
 
 
 def _flow(value: Any) -> str:
     """A value as YAML writes it on one line; a text as it is."""
     if isinstance(value, str):
-        return value
+        return value or '""'
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_flow(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):

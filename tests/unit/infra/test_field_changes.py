@@ -46,6 +46,22 @@ def test_values_are_written_as_yaml_and_not_as_python() -> None:
     assert str(FieldChange("budgets", None, budgets)) == "budgets: (none) -> [{nodes: 0, reasons: [Drifted]}]"
 
 
+def test_long_values_that_begin_alike_are_shown_where_they_part() -> None:
+    long = "object.spec.containers.all(c, has(c.resources)) && "
+    told = str(FieldChange("expression", long * 2 + "a", long * 2 + "b || true"))
+    assert told == "expression: ...as(c.resources)) && a -> ...as(c.resources)) && b || true"
+    peers = [{"podSelector": {"matchLabels": {"name": letter * 40}}} for letter in "abc"]
+    longer = str(FieldChange("from", peers[:2], peers))
+    before, after = longer.removeprefix("from: ").split(" -> ")
+    assert before != after
+
+
+def test_an_empty_value_is_not_nothing() -> None:
+    assert str(FieldChange("podSelector", {}, None)) == "podSelector: {} -> (none)"
+    assert str(FieldChange("registries", "", None)) == 'registries: "" -> (none)'
+    assert str(FieldChange("apiGroups", [""], ["", "apps"])) == 'apiGroups: [""] -> ["", apps]'
+
+
 leaves = st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2)
 items: Any = st.lists(
     st.dictionaries(st.sampled_from(["name", "key", "value"]), leaves, max_size=3), max_size=4
