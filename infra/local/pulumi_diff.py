@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from infra.managed_fields import Fields
+
 Step = str | int
 Kind = Literal["add", "delete", "update"]
 MISSING: Any = object()
@@ -88,19 +90,37 @@ def drifted_inputs(inputs: Any, before: Any, now: Any) -> Any:
     """`inputs` with every field that somebody else has changed or removed since we last looked.
 
     `before` is the object as it was then, `now` as it is. Comparing the two and not `inputs` with
-    `now` keeps the server's own rewriting (1000m becomes 1) from looking like drift.
+    `now` keeps the server's own rewriting (1000m becomes 1) from looking like drift. Fields beside ours are
+    somebody else's, except in what the server keeps as one value: there they change ours.
     """
+    return _drifted(inputs, before, now, Fields.of(now))
+
+
+def _drifted(inputs: Any, before: Any, now: Any, fields: Fields | None) -> Any:
+    """`fields` are those of this place; None for a part of what is one value."""
+    known = None if fields is None or fields.one_value else fields
     if isinstance(inputs, Mapping) and isinstance(now, Mapping) and isinstance(before, Mapping):
         result = {}
         for key, value in inputs.items():
             if key in now:
-                result[key] = drifted_inputs(value, before.get(key, MISSING), now[key])
+                inner = known and known.below(key)
+                result[key] = _drifted(value, before.get(key, MISSING), now[key], inner)
             elif key not in before:
                 result[key] = value
+        if known is None:
+            added = {key: now[key] for key in now if key not in inputs}
+            result.update((key, value) for key, value in added.items() if value != before.get(key, MISSING))
         return result
-    if before is MISSING or before == now:
+    if before is MISSING:
+        # The server leaves out what is empty, so there was nothing. Keys of a mapping are added beside ours.
+        filled = now and not inputs and not (known is not None and isinstance(now, Mapping))
+        return now if filled else inputs
+    if before == now:
         return inputs
     lists = isinstance(inputs, list) and isinstance(now, list) and isinstance(before, list)
     if lists and len(inputs) == len(before) == len(now):
-        return [drifted_inputs(*parts) for parts in zip(inputs, before, now, strict=True)]
+        return [
+            _drifted(ours, then, there, known and known.of_item(ours))
+            for ours, then, there in zip(inputs, before, now, strict=True)
+        ]
     return now

@@ -1,8 +1,9 @@
 """A manifest against the live object: the fields that the manifest sets, and what others have added to them.
 
-Only fields of the manifest are compared, since defaults and status are the server's. A manifest of a kind of
-Kubernetes itself is first put into the form in which the server writes it (quantities, empty values); custom
-resources are stored as they are given. Nothing is asked of a server.
+Only fields of the manifest are compared, since defaults and status are the server's; but all of what the
+server keeps as one value, as a selector, which a field more changes. A manifest of a kind of Kubernetes
+itself is first put into the form in which the server writes it (quantities, empty values); custom resources
+are stored as they are given. Nothing is asked of a server.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from infra.local.pulumi_diff import MISSING, Step
+from infra.managed_fields import Fields
 from policies.engine.admission_view import as_admitted
 from policies.engine.canonical_text import quantity
 from policies.engine.kinds import Kinds
@@ -36,41 +38,53 @@ class Difference(NamedTuple):
 
     path: Path
     wanted: Any
-    """What the manifest has."""
+    """What the manifest has; MISSING where it has nothing."""
     found: Any
     """What is there; MISSING where nothing is."""
 
 
 def differences(body: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Difference]:
     """The fields of the manifest `body` that the live object does not have like that."""
-    form = body
     if Kinds.builtin().resource(body["apiVersion"], body["kind"]) is not None:
-        form = as_admitted(dict(body), Kinds.builtin(), operation="UPDATE")
+        form, fields = as_admitted(dict(body), Kinds.builtin(), operation="UPDATE"), Fields.of(live)
+    else:
+        # What a CRD's defaults put beside ours isn't known here, so nothing is compared as one value.
+        form, fields = _said(body), Fields()
     for key, value in body.items():
         if key == "metadata":
             for part in sorted(set(value) - set(_NAMES)):
-                there = live["metadata"].get(part, MISSING)
-                yield from _walk(value[part], form["metadata"].get(part, MISSING), there, (key, part))
+                wanted, there = (what["metadata"].get(part, MISSING) for what in (form, live))
+                yield from _walk(
+                    value[part], wanted, there, (key, part), fields.below("metadata").below(part)
+                )
         elif key not in _IDENTITY:
-            yield from _walk(value, form.get(key, MISSING), live.get(key, MISSING), (key,))
+            wanted, there = form.get(key, MISSING), live.get(key, MISSING)
+            yield from _walk(value, wanted, there, (key,), fields.below(key))
 
 
-def _walk(ours: Any, form: Any, live: Any, path: Path) -> Iterator[Difference]:
+def _said(value: Any) -> Any:
+    """A custom resource without its empty fields: what writes it may leave those out."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _said(inner) for key, inner in value.items() if not (_unsaid(inner) or inner == {})}
+
+
+def _walk(ours: Any, form: Any, live: Any, path: Path, fields: Fields) -> Iterator[Difference]:
     """`ours` as the manifest says it, `form` as the server would write it."""
-    if form is MISSING or _empty(ours):
+    if form is MISSING:
         # The server leaves such a value out; and an empty mapping names no field that could differ.
         if live is not MISSING and live and not isinstance(ours, Mapping):
             yield Difference(path, ours, live)
-    elif isinstance(ours, Mapping):
+    elif live is MISSING and not (isinstance(ours, Mapping) and len(path) == 1):
+        yield Difference(path, ours, live)
+    elif isinstance(ours, Mapping) and not fields.one_value:
         known = live if isinstance(live, Mapping) else {}
         inner = form if isinstance(form, Mapping) else {}
-        if live is MISSING and len(path) > 1:
-            yield Difference(path, ours, live)
-            return
         for key, value in ours.items():
-            yield from _walk(value, inner.get(key, MISSING), known.get(key, MISSING), (*path, key))
+            wanted, there = inner.get(key, MISSING), known.get(key, MISSING)
+            yield from _walk(value, wanted, there, (*path, key), fields.below(key))
     elif isinstance(ours, list) and path[-1] in _KEYED and isinstance(live, list):
-        yield from _walk_items(ours, form, live, path)
+        yield from _walk_items(ours, form, live, path, fields)
     elif not _same(form, live, path):
         yield _narrowed(path, form, live)
 
@@ -99,14 +113,16 @@ def _are_items(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
-def _walk_items(ours: list[Any], form: list[Any], live: list[Any], path: Path) -> Iterator[Difference]:
+def _walk_items(
+    ours: list[Any], form: list[Any], live: list[Any], path: Path, fields: Fields
+) -> Iterator[Difference]:
     there = {item.get("name"): item for item in live}
     for place, (item, inner) in enumerate(zip(ours, form, strict=True)):
         found = there.get(item.get("name"), MISSING)
         if found is MISSING:
             yield Difference((*path, place), item, MISSING)
         else:
-            yield from _walk(item, inner, found, (*path, place))
+            yield from _walk(item, inner, found, (*path, place), fields.of_item(item))
 
 
 def _same(wanted: Any, found: Any, path: Path) -> bool:
@@ -119,8 +135,8 @@ def _same(wanted: Any, found: Any, path: Path) -> bool:
     if isinstance(wanted, list) and isinstance(found, list):
         pairs = zip(wanted, found, strict=False)
         return len(wanted) == len(found) and all(_same(one, other, path) for one, other in pairs)
-    if wanted is MISSING or found is MISSING:
-        return _empty(wanted) or _empty(found) or wanted is found
+    if _unsaid(wanted) or _unsaid(found):
+        return _unsaid(wanted) and _unsaid(found)
     if isinstance(wanted, bool) or isinstance(found, bool):
         return wanted is found
     if wanted == found:
@@ -130,8 +146,10 @@ def _same(wanted: Any, found: Any, path: Path) -> bool:
     return not isinstance(wanted, type(found)) and str(wanted) == str(found)
 
 
-def _empty(value: Any) -> bool:
-    return value is None or (isinstance(value, dict | list | str) and not value)
+def _unsaid(value: Any) -> bool:
+    """Whether it is to the server as if it weren't there. An empty mapping is a value: the selector `{}`
+    selects everything, and none nothing."""
+    return value is MISSING or value is None or (isinstance(value, list | str) and not value)
 
 
 class Ownership:

@@ -147,11 +147,12 @@ def _changed(sight: Sight, manifest: Manifest, live: Object) -> Iterator[Drift]:
 
 
 def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
-    path, wanted, found = difference
+    path = difference.path
+    wanted, found = (None if value is MISSING else value for value in (difference.wanted, difference.found))
     text = format_path(path)
     by, _ = owners.of(path, FIELD_MANAGER)
     by = "" if by in sight.deliverers else by
-    change = FieldChange(text, _shown(wanted), None if found is MISSING else _shown(found))
+    change = FieldChange(text, _shown(wanted), _shown(found))
     shared = isinstance(found, list) and path[-1] in SETS
     where = (manifest.kind, manifest.name, manifest.namespace)
     reason = f"{change} in the cluster" + (f", set by {by}" if by else "")
@@ -161,7 +162,7 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
         object=str(manifest),
         path=text,
         wanted=wanted,
-        found=None if found is MISSING else found,
+        found=found,
         by=by,
         reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
         repair=repair.set_field(*where, path, wanted) if shared else sight.mend(manifest),

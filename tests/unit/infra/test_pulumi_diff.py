@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,6 +69,55 @@ def test_the_servers_own_rewriting_is_no_drift() -> None:
         "spec": {"cpu": "1000m", "nodes": "9"},
         "metadata": {"labels": {}},
     }
+
+
+def _live(spec: Any, *fields: Any) -> Any:
+    rows = [{"manager": "m", "fieldsV1": {"f:spec": tree}} for tree in fields]
+    return {"spec": spec, "metadata": {"managedFields": rows}}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "now"),
+    [
+        (False, True),
+        (0, 3),
+        ("", "text"),
+        ([], [{}]),
+    ],
+)
+def test_what_the_server_left_out_as_empty_and_somebody_has_set_is_drift(inputs: Any, now: Any) -> None:
+    before = _live({}, {"f:field": {}})
+    assert drifted_inputs({"spec": {"field": inputs}}, before, _live({"field": now})) == {
+        "spec": {"field": now}
+    }
+    assert drifted_inputs({"spec": {"field": inputs}}, before, before) == {"spec": {"field": inputs}}
+
+
+def test_keys_of_others_in_a_mapping_that_we_left_empty_are_no_drift() -> None:
+    inputs = {"spec": {"labels": {}}}
+    now = _live({"labels": {"a": "1"}}, {"f:labels": {}}, {"f:labels": {".": {}, "f:a": {}}})
+    assert drifted_inputs(inputs, _live({}), now) == inputs
+    assert drifted_inputs(inputs, _live({"labels": {}}), now) == inputs
+
+
+@pytest.mark.parametrize("ours", [{}, {"matchLabels": {"a": "1"}}])
+def test_a_selector_is_one_value_and_a_field_more_changes_it(ours: Any) -> None:
+    """The server says so by naming nothing below it."""
+    stored = {**ours, "byDefault": "x"}
+    edited = {**stored, "matchExpressions": [{"key": "no", "operator": "Exists"}]}
+    inputs, now = {"spec": {"podSelector": ours}}, _live({"podSelector": edited}, {"f:podSelector": {}})
+    before = _live({"podSelector": stored}, {"f:podSelector": {}})
+    assert drifted_inputs(inputs, before, now) == {
+        "spec": {"podSelector": {**ours, "matchExpressions": edited["matchExpressions"]}}
+    }
+    assert drifted_inputs(inputs, before, before) == inputs
+
+
+def test_an_item_of_a_list_that_is_one_value_is_drift_where_it_has_a_field_more() -> None:
+    inputs = {"spec": {"from": [{"podSelector": {}}]}}
+    before = _live({"from": [{"podSelector": {}}]}, {"f:from": {}})
+    wider = [{"podSelector": {}, "namespaceSelector": {}}]
+    assert drifted_inputs(inputs, before, _live({"from": wider}, {"f:from": {}})) == {"spec": {"from": wider}}
 
 
 @given(st.dictionaries(st.text(max_size=2), values))

@@ -70,6 +70,68 @@ def test_one_differing_item_of_a_list_is_told_alone() -> None:
     ]
 
 
+def _network_policy(peer: Object, selector: Object, *managers: str) -> Object:
+    """As the server keeps it: both fields are one value, whoever has written them."""
+    tree = {"f:spec": {"f:ingress": {}, "f:podSelector": {}, "f:policyTypes": {}}}
+    spec = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]}
+    live = thing("NetworkPolicy", "networking.k8s.io/v1", spec=spec)
+    if managers:
+        live["metadata"]["managedFields"] = [{"manager": name, "fieldsV1": tree} for name in managers]
+    return live
+
+
+@pytest.mark.parametrize(
+    ("peer", "selector", "told"),
+    [
+        ({"podSelector": {}}, {}, []),
+        ({"namespaceSelector": {}}, {}, ["spec.ingress[0].from[0]"]),
+        ({"podSelector": {}, "namespaceSelector": {}}, {}, ["spec.ingress[0].from[0].namespaceSelector"]),
+        ({"podSelector": {}}, {"matchLabels": {"no": "pod"}}, ["spec.podSelector.matchLabels"]),
+    ],
+)
+def test_an_empty_selector_selects_everything_and_none_nothing(
+    peer: Object, selector: Object, told: list[str]
+) -> None:
+    body = _network_policy({"podSelector": {}}, {})
+    assert paths(body, _network_policy(peer, selector, "gpupool", "kubectl-edit")) == told
+
+
+def test_a_peer_more_is_told_alone() -> None:
+    body = _network_policy({"podSelector": {}}, {})
+    live = _network_policy({"podSelector": {}}, {}, "gpupool")
+    live["spec"]["ingress"][0]["from"].append({"namespaceSelector": {}})
+    (told,) = differences(body, live)
+    assert told == (("spec", "ingress", 0, "from"), [], [{"namespaceSelector": {}}])
+
+
+def test_a_selector_that_was_narrowed_is_told_and_what_the_server_adds_to_it_is_not() -> None:
+    ours = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    body = thing(
+        "ValidatingAdmissionPolicyBinding",
+        "admissionregistration.k8s.io/v1",
+        spec={"policyName": "p", "matchResources": {"namespaceSelector": ours}},
+    )
+    tree = {"f:spec": {"f:policyName": {}, "f:matchResources": {"f:namespaceSelector": {}}}}
+    live = _stored(body)
+    live["metadata"]["managedFields"] = [{"manager": "gpupool", "fieldsV1": tree}]
+    assert paths(body, live) == []
+    live["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = {"no": "namespace"}
+    assert paths(body, live) == ["spec.matchResources.namespaceSelector.matchLabels"]
+
+
+def test_a_text_that_is_empty_and_was_taken_away_is_told() -> None:
+    body = thing("ConfigMap", data={"taints": "", "kept": "x"})
+    assert paths(body, thing("ConfigMap", data={"kept": "x"})) == ["data.taints"]
+
+
+def test_what_an_empty_field_of_a_custom_resource_gets_by_default_is_no_difference() -> None:
+    ours = {"manager": "gpupool", "fieldsV1": {"f:spec": {"f:mig": {}}}}
+    body = thing("ClusterPolicy", "nvidia.com/v1", spec={"mig": {}, "env": []})
+    live = thing("ClusterPolicy", "nvidia.com/v1", spec={"mig": {"strategy": "single"}})
+    live["metadata"]["managedFields"] = [ours]
+    assert paths(body, live) == []
+
+
 def _manifests() -> list[Any]:
     return [m for name in environment_names() for m in generate(read_plan(name)) if not m.patch]
 
