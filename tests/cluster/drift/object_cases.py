@@ -54,6 +54,11 @@ def _layouts(world: World) -> None:
     world.edit("v1", "ConfigMap", found["metadata"]["name"], {"data": {"config.yaml": text}}, "gpu-operator")
 
 
+def _network(body: object, namespace: str = "team-vision") -> Callable[[World], object]:
+    return _edit("networking.k8s.io/v1", "NetworkPolicy", "gpupool", body, namespace)
+
+
+_ANY_NAMESPACE = {"namespaceSelector": {}}
 _LOOSE = "pin-images"
 _EXPRESSION = [{"op": "replace", "path": "/spec/validations/0/expression", "value": "true"}]
 _SUBJECT = {"kind": "User", "name": "mallory", "apiGroup": "rbac.authorization.k8s.io"}
@@ -186,6 +191,89 @@ CASES = (
         "missing",
         "NetworkPolicy team-audio/gpupool",
         "pods of other namespaces",
+    ),
+    Case(
+        "network policy lets in any namespace",
+        _network([{"op": "replace", "path": "/spec/ingress/0/from/0", "value": _ANY_NAMESPACE}]),
+        "tenants",
+        "changed",
+        "NetworkPolicy team-vision/gpupool",
+        r"podSelector: \{\} -> namespaceSelector: \{\} in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "spec.ingress[0].from[0]",
+    ),
+    Case(
+        "network policy lets in pods of any namespace too",
+        _network([{"op": "add", "path": "/spec/ingress/0/from/0/namespaceSelector", "value": {}}]),
+        "tenants",
+        "changed",
+        "NetworkPolicy team-vision/gpupool",
+        r"\(none\) -> \{\} in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "spec.ingress[0].from[0].namespaceSelector",
+    ),
+    Case(
+        "network policy lets in one more",
+        _network([{"op": "add", "path": "/spec/ingress/0/from/-", "value": _ANY_NAMESPACE}]),
+        "tenants",
+        "changed",
+        "NetworkPolicy team-vision/gpupool",
+        r"\(none\) -> \[\{namespaceSelector: \{\}\}\] in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "spec.ingress[0].from",
+    ),
+    Case(
+        "network policy covers no pod",
+        _network({"spec": {"podSelector": {"matchLabels": {"no": "pod"}}}}),
+        "tenants",
+        "changed",
+        "NetworkPolicy team-vision/gpupool",
+        r"\(none\) -> no: pod in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "spec.podSelector.matchLabels",
+    ),
+    Case(
+        "network policy that let nobody in lets in everybody",
+        _network({"spec": {"ingress": [{}]}}, "gpupool-system"),
+        "objects",
+        "changed",
+        "NetworkPolicy gpupool-system/gpupool",
+        r"\(none\) -> \[\{\}\] in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "spec.ingress",
+    ),
+    Case(
+        "priority class is everybody's",
+        _edit("scheduling.k8s.io/v1", "PriorityClass", "training", {"globalDefault": True}),
+        "objects",
+        "changed",
+        "PriorityClass training",
+        "false -> true in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+        "globalDefault",
+    ),
+    Case(
+        "policy leaves out a namespace",
+        _edit(
+            ADMISSION,
+            "ValidatingAdmissionPolicy",
+            _LOOSE,
+            {"spec": {"matchConstraints": {"namespaceSelector": {"matchLabels": {"no": "namespace"}}}}},
+        ),
+        "policies",
+        "changed",
+        f"ValidatingAdmissionPolicy {_LOOSE}",
+        "no: namespace in the cluster, set by kubectl-edit",
+        "kubectl-edit",
+    ),
+    Case(
+        "policies' parameter taken out that was empty",
+        _edit("v1", "ConfigMap", "gpupool-limits", {"data": {"registries": None}}, "gpupool-system"),
+        "policies",
+        "changed",
+        "ConfigMap gpupool-system/gpupool-limits",
+        r'"" -> \(none\) in the cluster: policies judge by it',
+        path="data.registries",
     ),
     Case(
         "Pod Security level lowered",

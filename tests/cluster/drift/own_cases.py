@@ -383,9 +383,7 @@ CASES = (
         "follows the oldest",
         "kubectl delete clusterpolicy second",
     ),
-)
-
-UPON_SETTINGS = (
+    # The next two follow on nodes from edits of the operator's settings, and are mended with those.
     Case(
         "replicas typed by hand",
         _typed,
@@ -403,7 +401,6 @@ UPON_SETTINGS = (
         "gpupool refresh",
     ),
 )
-"""What follows on nodes from edits of the operator's settings; mended together with those."""
 
 
 def _second_policy(world: World) -> dict[str, object]:

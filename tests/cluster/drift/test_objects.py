@@ -1,13 +1,13 @@
-"""Objects that somebody has deleted or edited: each is told at once, and refresh and up mend them."""
+"""Objects that somebody has deleted or edited, one at a time: told at once, mended by the printed command."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
+
 from operations.drift import Drift
 from tests.cluster.drift.object_cases import CASES, Case
-from tests.cluster.drift.own_cases import UPON_SETTINGS
-from tests.cluster.drift.own_cases import Case as OwnCase
 from tests.cluster.drift.world import World
 
 
@@ -21,33 +21,13 @@ def matches(case: Case, drift: Drift) -> bool:
     )
 
 
-def test_each_edit_is_told_with_its_reason_and_refresh_and_up_mend_them(world: World) -> None:
-    """One after the other, each the only news; one command is what is printed for all of them."""
-    before: tuple[Drift, ...] = ()
-    commands = set()
-    for case in CASES:
-        case.inject(world)
-        now = world.drifts()
-        news = [drift for drift in now if drift not in before]
-        told = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in news]
-        assert len(news) == 1, f"{case.title}: {told}"
-        assert matches(case, news[0]), f"{case.title}: {told}"
-        commands.add(news[0].repair)
-        before = now
-    assert len(before) == len(CASES)
-    mend = f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
-    assert commands == {mend}
-    repairs = [_upon_settings(world, case) for case in UPON_SETTINGS]
-    # One of them starts the node's device plugin anew after it; all the others are the command itself.
-    assert all(repair.startswith(mend) for repair in repairs)
-    world.run(max(repairs, key=len))
-    world.clean()
-
-
-def _upon_settings(world: World, case: OwnCase) -> str:
+@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
+def test_an_edit_is_the_only_news_and_refresh_and_up_mend_it(case: Case, world: World) -> None:
     case.inject(world)
-
-    def right(drift: Drift) -> bool:
-        return drift.kind == case.kind and re.search(case.reason, drift.reason) is not None
-
-    return world.found(case.title, right).repair
+    drifts = world.drifts()
+    told = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
+    assert len(drifts) == 1, told
+    assert matches(case, drifts[0]), told
+    assert drifts[0].repair == f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
+    world.run(drifts[0].repair)
+    world.clean()
