@@ -6,9 +6,9 @@ Forms are `policy_reader`'s business, expressions `compiled_policy`'s. It judges
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 
+from policies.engine import name_forms
 from policies.engine.admission_view import Doubt, as_admitted
 from policies.engine.documents import Document
 from policies.engine.kinds import KUBERNETES, Kinds
@@ -18,7 +18,6 @@ ANNOTATIONS = ("title", "why", "fix", "pod-templates")
 """What the engine reads, after the prefix."""
 _OTHERS = ("part-of", "external")
 """What others of this project read there."""
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
 
 def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]]:
@@ -33,10 +32,19 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     name = metadata.get("name")
     if not name:
         yield "metadata.name", "is required"
-    elif not isinstance(name, str) or len(name) > 253 or not _SUBDOMAIN.match(name):
-        yield "metadata.name", f"{name!r} is no name: lower-case letters, digits, '-' and '.', at most 253"
+    elif not isinstance(name, str) or not name_forms.is_subdomain(name):
+        yield "metadata.name", f"{name!r} is no name: {name_forms.SUBDOMAIN}"
+    labels = metadata.get("labels")
+    for key, value in (labels if isinstance(labels, dict) else {}).items():
+        if not name_forms.is_label_key(key):
+            yield f"metadata.labels[{key}]", f"{key!r} is not a label key: {name_forms.LABEL_KEY}"
+        if isinstance(value, str) and not name_forms.is_label_value(value):
+            said = f"{value!r} is not a label value: at most 63 letters, digits, '-', '_', '.'"
+            yield f"metadata.labels[{key}]", said
     annotations = metadata.get("annotations")
     for key, value in (annotations if isinstance(annotations, dict) else {}).items():
+        if not name_forms.is_label_key(key.lower()):
+            yield f"metadata.annotations[{key}]", f"{key!r} is no annotation's key: {name_forms.LABEL_KEY}"
         own = str(key).removeprefix(ANNOTATION)
         if not str(key).startswith(ANNOTATION) or own in _OTHERS:
             continue

@@ -1,41 +1,28 @@
 """Reads policies and bindings from documents, refusing what the API server refuses.
 
-Only the form is judged here; expressions are compiled elsewhere. Rules after
-`pkg/apis/admissionregistration/validation` of Kubernetes 1.36.
+Only the form is judged here; expressions are compiled elsewhere, and what a policy applies to is read by
+`match_rules`. After `pkg/apis/admissionregistration/validation` of Kubernetes 1.36.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Any, cast
 
+from policies.engine import name_forms
 from policies.engine.documents import Document
+from policies.engine.match_rules import read_match, selector
 from policies.engine.policy import (
     Binding,
     Expression,
-    MatchResources,
     ParamRef,
     Policy,
-    Rule,
     Validation,
     ValidationAction,
 )
-from policies.engine.selectors import Selector, read_selector
+from policies.engine.policy_fields import FieldReader, Problems
 
-Problems = list[tuple[str, str]]
-"""(path in the document, what is wrong and what would be right)."""
-
-_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
-_MATCH_FIELDS = (
-    "resourceRules",
-    "excludeResourceRules",
-    "namespaceSelector",
-    "objectSelector",
-    "matchPolicy",
-)
-_RULE_FIELDS = ("operations", "apiGroups", "apiVersions", "resources", "scope", "resourceNames")
 _POLICY_FIELDS = (
     "matchConstraints",
     "matchConditions",
@@ -46,6 +33,7 @@ _POLICY_FIELDS = (
     "paramKind",
 )
 _BINDING_FIELDS = ("policyName", "matchResources", "validationActions", "paramRef")
+_MAX_CONDITIONS = 64
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*\Z")
 _RESERVED = frozenset(
     {
@@ -76,29 +64,22 @@ _RESERVED = frozenset(
 
 def read_policy(document: Document) -> tuple[Policy, Problems]:
     """The policy, as far as it can be understood, and everything that is wrong with its form."""
-    reader = _Reader()
+    reader = FieldReader()
     spec = reader.mapping(document.body, "spec", "spec", _POLICY_FIELDS, required=True)
-    match = reader.match(spec, "matchConstraints", required=True)
-    if spec.get("matchConstraints") and not match.rules:
-        reader.say("spec.matchConstraints.resourceRules", "at least one rule is needed")
-    conditions = reader.named(spec, "matchConditions", ("name", "expression"), "name", "expression")
-    variables = reader.named(spec, "variables", ("name", "expression"), "name", "expression")
-    for variable in variables:
-        if not _IDENTIFIER.match(variable.name) or variable.name in _RESERVED:
-            place = variable.path.removesuffix("expression") + "name"
-            reader.say(place, f"{variable.name!r} is not a CEL identifier")
+    match = read_match(reader, spec, "matchConstraints", needs_rules=True)
+    failure = reader.choice(spec, "failurePolicy", "spec.failurePolicy", ("Fail", "Ignore"), "Fail")
+    conditions = _conditions(reader, spec)
+    variables = _variables(reader, spec)
     validations = tuple(
-        reader.validation(row, f"spec.validations[{index}]")
+        _validation(reader, row, f"spec.validations[{index}]")
         for index, row in enumerate(reader.rows(spec, "validations", "spec.validations"))
     )
-    audits = reader.named(spec, "auditAnnotations", ("key", "valueExpression"), "key", "valueExpression")
+    audits = _audit_annotations(reader, spec)
     if not validations and not audits:
         reader.say("spec.validations", "validations or auditAnnotations need at least one item")
-    kind = reader.mapping(spec, "paramKind", "spec.paramKind", ("apiVersion", "kind"))
-    failure = reader.choice(spec, "failurePolicy", "spec.failurePolicy", ("Fail", "Ignore"), "Fail")
-    metadata = document.body.get("metadata") or {}
+    annotations = _metadata(document).get("annotations")
     policy = Policy(
-        name=str(metadata.get("name", "")),
+        name=_name(document),
         document=document,
         match=match,
         conditions=conditions,
@@ -106,205 +87,156 @@ def read_policy(document: Document) -> tuple[Policy, Problems]:
         validations=validations,
         audit_annotations=audits,
         fails_closed=failure != "Ignore",
-        param_kind=(str(kind.get("apiVersion", "")), str(kind.get("kind", ""))) if kind else None,
-        annotations={str(k): str(v) for k, v in (metadata.get("annotations") or {}).items()},
+        param_kind=_param_kind(reader, spec),
+        # Of another type they are refused with the rest of the metadata (`plausibility`).
+        annotations={str(k): str(v) for k, v in annotations.items()} if isinstance(annotations, dict) else {},
     )
     return policy, reader.problems
 
 
 def read_binding(document: Document) -> tuple[Binding, Problems]:
     """The binding, as far as it can be understood, and everything that is wrong with its form."""
-    reader = _Reader()
+    reader = FieldReader()
     spec = reader.mapping(document.body, "spec", "spec", _BINDING_FIELDS, required=True)
-    actions = reader.texts(spec, "validationActions", "spec.validationActions", ("Deny", "Warn", "Audit"))
+    path = "spec.validationActions"
+    actions = reader.texts(spec, "validationActions", path, ("Deny", "Warn", "Audit"), unique=True)
     if not actions:
-        reader.say("spec.validationActions", "at least one of Deny, Warn, Audit is needed")
+        reader.say(path, "at least one of Deny, Warn, Audit is needed")
     if {"Deny", "Warn"} <= set(actions):
-        reader.say("spec.validationActions", "Deny and Warn exclude each other; choose one")
+        reader.say(path, "Deny and Warn exclude each other; choose one")
+    policy = reader.text(spec, "policyName", "spec.policyName", required=True)
+    if policy.strip() and not name_forms.is_subdomain(policy):
+        reader.say("spec.policyName", f"{policy!r} is no policy's name: {name_forms.SUBDOMAIN}")
     binding = Binding(
-        name=str((document.body.get("metadata") or {}).get("name", "")),
+        name=_name(document),
         document=document,
-        policy=reader.text(spec, "policyName", "spec.policyName", required=True),
-        match=reader.match(spec, "matchResources"),
+        policy=policy,
+        match=read_match(reader, spec, "matchResources"),
         actions=cast("tuple[ValidationAction, ...]", actions),
-        param_ref=reader.param_ref(spec),
+        param_ref=_param_ref(reader, spec),
     )
     return binding, reader.problems
 
 
-class _Reader:
-    """Takes fields out of JSON values and notes everything that is wrong on the way."""
+def _metadata(document: Document) -> dict[str, Any]:
+    found = document.body.get("metadata")
+    return found if isinstance(found, dict) else {}
 
-    def __init__(self) -> None:
-        self.problems: Problems = []
 
-    def say(self, path: str, message: str) -> None:
-        self.problems.append((path, message))
+def _name(document: Document) -> str:
+    return str(_metadata(document).get("name") or "")
 
-    def mapping(
-        self, parent: dict[str, Any], key: str, path: str, known: Collection[str], required: bool = False
-    ) -> dict[str, Any]:
-        value = parent.get(key)
-        if value is None:
-            if required:
-                self.say(path, "is required")
-            return {}
-        if not isinstance(value, dict):
-            self.say(path, f"a mapping is expected, not {value!r}")
-            return {}
-        for name in value:
-            if name not in known:
-                self.say(f"{path}.{name}", f"unknown field; known are {', '.join(known)}")
-        return value
 
-    def rows(self, parent: dict[str, Any], key: str, path: str) -> list[Any]:
-        value = parent.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self.say(path, f"a list is expected, not {value!r}")
-            return []
-        return value
+def _named(
+    reader: FieldReader, spec: dict[str, Any], key: str, name: str, expression: str
+) -> list[tuple[str, Expression]]:
+    """Rows of a name and an expression, such as variables; with the place of each name."""
+    found = []
+    for index, row in enumerate(reader.rows(spec, key, f"spec.{key}")):
+        path = f"spec.{key}[{index}]"
+        fields = reader.mapping({"row": row}, "row", path, (name, expression), required=True)
+        label = reader.text(fields, name, f"{path}.{name}", required=True)
+        text = reader.text(fields, expression, f"{path}.{expression}", required=True)
+        found.append((f"{path}.{name}", Expression(text, f"{path}.{expression}", label)))
+    return found
 
-    def text(self, parent: dict[str, Any], key: str, path: str, required: bool = False) -> str:
-        value = parent.get(key)
-        if value is None or value == "":
-            if required:
-                self.say(path, "is required")
-            return ""
-        if not isinstance(value, str):
-            self.say(path, f"a string is expected, not {value!r}; quote it")
-            return ""
-        if required and not value.strip():
-            self.say(path, "must not be blank")
-        return value
 
-    def choice(
-        self, parent: dict[str, Any], key: str, path: str, choices: tuple[str, ...], default: str
-    ) -> str:
-        value = self.text(parent, key, path) or default
-        if value not in choices:
-            self.say(path, f"{value!r} is none of {', '.join(choices)}")
-        return value
+def _conditions(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
+    rows = _named(reader, spec, "matchConditions", "name", "expression")
+    if len(rows) > _MAX_CONDITIONS:
+        said = f"{len(rows)} are too many, {_MAX_CONDITIONS} are allowed; join some by &&"
+        reader.say("spec.matchConditions", said)
+    for place, row in rows:
+        if row.name.strip() and not name_forms.is_label_key(row.name):
+            reader.say(place, f"{row.name!r} is no name: {name_forms.LABEL_KEY}")
+    return _told_apart(reader, rows)
 
-    def texts(
-        self, parent: dict[str, Any], key: str, path: str, choices: tuple[str, ...] = ()
-    ) -> tuple[str, ...]:
-        found = []
-        for index, value in enumerate(self.rows(parent, key, path)):
-            if not isinstance(value, str):
-                self.say(f"{path}[{index}]", f"a string is expected, not {value!r}; quote it")
-            elif choices and value not in choices:
-                self.say(f"{path}[{index}]", f"{value!r} is none of {', '.join(choices)}")
-            elif choices and value in found:
-                self.say(f"{path}[{index}]", f"{value!r} is given twice")
-            else:
-                found.append(value)
-        return tuple(found)
 
-    def named(
-        self, spec: dict[str, Any], key: str, known: tuple[str, ...], name: str, expression: str
-    ) -> tuple[Expression, ...]:
-        """Rows of a name and an expression, such as variables."""
-        found: list[Expression] = []
-        for index, row in enumerate(self.rows(spec, key, f"spec.{key}")):
-            path = f"spec.{key}[{index}]"
-            fields = self.mapping({"row": row}, "row", path, known, required=True)
-            label = self.text(fields, name, f"{path}.{name}", required=True)
-            if label in [other.name for other in found] and key != "variables":
-                self.say(f"{path}.{name}", f"{label!r} is given twice")
-            text = self.text(fields, expression, f"{path}.{expression}", required=True)
-            found.append(Expression(text, f"{path}.{expression}", label))
-        return tuple(found)
+def _variables(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
+    rows = _named(reader, spec, "variables", "name", "expression")
+    for place, row in rows:
+        if row.name.strip() and (not _IDENTIFIER.match(row.name) or row.name in _RESERVED):
+            reader.say(place, f"{row.name!r} is not a CEL identifier")
+    return tuple(row for _, row in rows)
 
-    def validation(self, row: Any, path: str) -> Validation:
-        known = ("expression", "message", "messageExpression", "reason")
-        fields = self.mapping({"row": row}, "row", path, known, required=True)
-        message = self.text(fields, "message", f"{path}.message").strip()
-        if re.search(r"[\n\r]", message):
-            self.say(f"{path}.message", "must not contain line breaks")
-        worded = self.text(fields, "messageExpression", f"{path}.messageExpression")
-        return Validation(
-            expression=Expression(
-                self.text(fields, "expression", f"{path}.expression", required=True), f"{path}.expression"
-            ),
-            message=message,
-            message_expression=Expression(worded, f"{path}.messageExpression") if worded.strip() else None,
-            reason=self.choice(fields, "reason", f"{path}.reason", _REASONS, "Invalid"),
-        )
 
-    def match(self, spec: dict[str, Any], key: str, required: bool = False) -> MatchResources:
-        path = f"spec.{key}"
-        fields = self.mapping(spec, key, path, _MATCH_FIELDS, required)
-        policy = self.choice(
-            fields, "matchPolicy", f"{path}.matchPolicy", ("Equivalent", "Exact"), "Equivalent"
-        )
-        return MatchResources(
-            rules=self.rules(fields, "resourceRules", path),
-            exclude=self.rules(fields, "excludeResourceRules", path),
-            namespace_selector=self.selector(fields, "namespaceSelector", path),
-            object_selector=self.selector(fields, "objectSelector", path),
-            equivalent=policy == "Equivalent",
-        )
-
-    def selector(self, parent: dict[str, Any], key: str, path: str) -> Selector:
-        selector, problems = read_selector(parent.get(key))
-        for inside, message in problems:
-            self.say(".".join(part for part in (path, key, inside) if part), message)
-        return selector
-
-    def rules(self, parent: dict[str, Any], key: str, path: str) -> tuple[Rule, ...]:
-        found = []
-        for index, row in enumerate(self.rows(parent, key, f"{path}.{key}")):
-            place = f"{path}.{key}[{index}]"
-            fields = self.mapping({"row": row}, "row", place, _RULE_FIELDS, required=True)
-            operations = self.texts(fields, "operations", f"{place}.operations", _OPERATIONS)
-            groups = self.texts(fields, "apiGroups", f"{place}.apiGroups")
-            versions = self.texts(fields, "apiVersions", f"{place}.apiVersions")
-            resources = self.texts(fields, "resources", f"{place}.resources")
-            for name, values in (
-                ("operations", operations),
-                ("apiGroups", groups),
-                ("apiVersions", versions),
-                ("resources", resources),
-            ):
-                if not values:
-                    self.say(f"{place}.{name}", "at least one item is needed")
-                if len(values) > 1 and ("*" in values or "*/*" in values) and name != "resources":
-                    self.say(f"{place}.{name}", "beside '*' nothing else may be given")
-            split = tuple((res, sub) for res, _, sub in (item.partition("/") for item in resources))
-            if len(resources) > 1 and "*/*" in resources:
-                self.say(f"{place}.resources", "beside '*/*' nothing else may be given")
-            if "*" in resources and any(sub == "" and res != "*" for res, sub in split):
-                self.say(f"{place}.resources", "beside '*' no resource without subresource may be given")
-            found.append(
-                Rule(
-                    operations=frozenset(operations),
-                    groups=frozenset(groups),
-                    versions=frozenset(versions),
-                    resources=split,
-                    scope=self.choice(fields, "scope", f"{place}.scope", ("*", "Cluster", "Namespaced"), "*"),
-                    resource_names=frozenset(self.texts(fields, "resourceNames", f"{place}.resourceNames")),
-                )
+def _audit_annotations(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
+    rows = _named(reader, spec, "auditAnnotations", "key", "valueExpression")
+    for place, row in rows:
+        # The server writes them down as `<policy>/<key>`, so that the key itself has no prefix.
+        if row.name.strip() and ("/" in row.name or not name_forms.is_label_key(row.name)):
+            reader.say(
+                place, f"{row.name!r} is no key: letters, digits, '-', '_', '.', at most 63, no prefix"
             )
-        return tuple(found)
+    return _told_apart(reader, rows)
 
-    def param_ref(self, spec: dict[str, Any]) -> ParamRef | None:
-        path = "spec.paramRef"
-        if spec.get("paramRef") is None:
-            return None
-        known = ("name", "namespace", "selector", "parameterNotFoundAction")
-        fields = self.mapping(spec, "paramRef", path, known, required=True)
-        name = self.text(fields, "name", f"{path}.name")
-        selected = fields.get("selector") is not None
-        if bool(name) == selected:
-            self.say(path, "exactly one of name and selector is needed")
-        action = fields.get("parameterNotFoundAction")
-        if action not in ("Allow", "Deny"):
-            self.say(f"{path}.parameterNotFoundAction", f"{action!r} is none of Allow, Deny")
-        return ParamRef(
-            name=name,
-            namespace=self.text(fields, "namespace", f"{path}.namespace"),
-            selector=self.selector(fields, "selector", path) if selected else None,
-            deny_when_missing=action == "Deny",
+
+def _told_apart(reader: FieldReader, rows: list[tuple[str, Expression]]) -> tuple[Expression, ...]:
+    seen: set[str] = set()
+    for place, row in rows:
+        if row.name and row.name in seen:
+            reader.say(place, f"{row.name!r} is given twice; rename one")
+        seen.add(row.name)
+    return tuple(row for _, row in rows)
+
+
+def _validation(reader: FieldReader, row: Any, path: str) -> Validation:
+    known = ("expression", "message", "messageExpression", "reason")
+    fields = reader.mapping({"row": row}, "row", path, known, required=True)
+    expression = reader.text(fields, "expression", f"{path}.expression", required=True)
+    message = reader.filled_text(fields, "message", f"{path}.message")
+    if re.search(r"[\n\r]", message):
+        reader.say(f"{path}.message", "must not contain line breaks")
+    place = f"{path}.messageExpression"
+    worded = reader.filled_text(fields, "messageExpression", place)
+    return Validation(
+        expression=Expression(expression, f"{path}.expression"),
+        message=message,
+        # As it is written, so that columns are those of the text.
+        message_expression=Expression(fields["messageExpression"], place) if worded else None,
+        reason=reader.choice(fields, "reason", f"{path}.reason", _REASONS, "Invalid"),
+    )
+
+
+def _param_kind(reader: FieldReader, spec: dict[str, Any]) -> tuple[str, str] | None:
+    if spec.get("paramKind") is None:
+        return None
+    path = "spec.paramKind"
+    fields = reader.mapping(spec, "paramKind", path, ("apiVersion", "kind"))
+    api_version = reader.text(fields, "apiVersion", f"{path}.apiVersion", required=True)
+    group, _, version = api_version.rpartition("/")
+    if api_version.strip():
+        if group and not name_forms.is_subdomain(group):
+            reader.say(f"{path}.apiVersion", f"the group {group!r} is none: {name_forms.SUBDOMAIN}")
+        if not name_forms.is_dns_label(version):
+            reader.say(f"{path}.apiVersion", f"the version {version!r} is none: {name_forms.DNS_LABEL}")
+    kind = reader.text(fields, "kind", f"{path}.kind", required=True)
+    if kind.strip() and not name_forms.is_dns_label(kind.lower()):
+        reader.say(
+            f"{path}.kind", f"{kind!r} is no kind: letters, digits and '-', at most 63, a letter first"
         )
+    return f"{group}/{version}" if group else version, kind
+
+
+def _param_ref(reader: FieldReader, spec: dict[str, Any]) -> ParamRef | None:
+    path = "spec.paramRef"
+    if spec.get("paramRef") is None:
+        return None
+    known = ("name", "namespace", "selector", "parameterNotFoundAction")
+    fields = reader.mapping(spec, "paramRef", path, known, required=True)
+    name = reader.text(fields, "name", f"{path}.name")
+    if not name_forms.is_path_segment(name):
+        said = f"{name!r} is no object's name: neither '.' nor '..', without '/' and '%'"
+        reader.say(f"{path}.name", said)
+    selected = fields.get("selector") is not None
+    if bool(name) == selected:
+        reader.say(path, "exactly one of name and selector is needed")
+    action = fields.get("parameterNotFoundAction")
+    if action not in ("Allow", "Deny"):
+        reader.say(f"{path}.parameterNotFoundAction", f"{action!r} is none of Allow, Deny")
+    return ParamRef(
+        name=name,
+        namespace=reader.text(fields, "namespace", f"{path}.namespace"),
+        selector=selector(reader, fields, "selector", path) if selected else None,
+        deny_when_missing=action == "Deny",
+    )

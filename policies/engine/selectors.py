@@ -5,14 +5,12 @@ It knows labels only; which object's labels are meant is the caller's business.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
-_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+from policies.engine.name_forms import LABEL_KEY, is_label_key, is_label_value
+
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
@@ -56,15 +54,17 @@ def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
         return Selector(), [("", "a selector is a mapping of matchLabels and matchExpressions")]
     problems = [(f"{key}", "unknown field") for key in body if key not in ("matchLabels", "matchExpressions")]
     requirements: list[Requirement] = []
-    labels = body.get("matchLabels") or {}
+    labels = body.get("matchLabels")
+    labels = {} if labels is None else labels
     if not isinstance(labels, dict):
         problems.append(("matchLabels", "a mapping of label to value is expected"))
         labels = {}
     for key, value in labels.items():
         path = f"matchLabels[{key}]"
         problems += _wrong_key(key, path) + _wrong_value(value, path)
-        requirements.append(Requirement(key, "In", frozenset([str(value)])))
-    rows = body.get("matchExpressions") or []
+        requirements.append(Requirement(key, "In", frozenset([_text(value)])))
+    rows = body.get("matchExpressions")
+    rows = [] if rows is None else rows
     if not isinstance(rows, list):
         problems.append(("matchExpressions", "a list is expected"))
         rows = []
@@ -79,7 +79,8 @@ def read_selector(body: Any) -> tuple[Selector, list[tuple[str, str]]]:
 def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str, str]]]:
     if not isinstance(row, dict):
         return None, [(path, "a mapping of key, operator and values is expected")]
-    key, operator, values = str(row.get("key", "")), row.get("operator"), row.get("values") or []
+    key, operator, values = row.get("key"), row.get("operator"), row.get("values")
+    values = [] if values is None else values
     problems = _wrong_key(key, f"{path}.key")
     if operator not in _OPERATORS:
         return None, [*problems, (f"{path}.operator", f"{operator!r} is none of {', '.join(_OPERATORS)}")]
@@ -91,20 +92,23 @@ def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str
         problems.append((f"{path}.values", f"{operator} takes no values"))
     for number, value in enumerate(values):
         problems += _wrong_value(value, f"{path}.values[{number}]")
-    return Requirement(key, operator, frozenset(str(value) for value in values)), problems
+    return Requirement(_text(key), operator, frozenset(map(_text, values))), problems
 
 
-def _wrong_key(key: str, path: str) -> list[tuple[str, str]]:
-    prefix, slash, name = key.rpartition("/")
-    bad_prefix = slash and (len(prefix) > 253 or not _PREFIX.match(prefix))
-    if bad_prefix or len(name) > 63 or not _NAME.match(name):
-        return [(path, f"{key!r} is not a label key: [prefix/]name of letters, digits, '-', '_', '.'")]
+def _text(value: Any) -> str:
+    """As the server reads it: null is an empty text."""
+    return "" if value is None else str(value)
+
+
+def _wrong_key(key: Any, path: str) -> list[tuple[str, str]]:
+    if not isinstance(key, str) or not is_label_key(key):
+        return [(path, f"{key!r} is not a label key: {LABEL_KEY}")]
     return []
 
 
 def _wrong_value(value: Any, path: str) -> list[tuple[str, str]]:
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         return [(path, f"{value!r} is not a string; quote it")]
-    if len(value) > 63 or not _VALUE.match(value):
+    if not is_label_value(_text(value)):
         return [(path, f"{value!r} is not a label value: at most 63 letters, digits, '-', '_', '.'")]
     return []
