@@ -42,8 +42,10 @@ class Server:
         user: str | None = None,
         groups: tuple[str, ...] = (),
         dry_run: bool = True,
+        strict: bool = False,
     ) -> Answer:
-        """CREATE, UPDATE or DELETE of the object; `user` is impersonated."""
+        """CREATE, UPDATE or DELETE of the object; `user` is impersonated. `strict` refuses unknown fields, as
+        kubectl does."""
         resource = self.api.require(body["apiVersion"], body["kind"])
         namespace = body["metadata"].get("namespace", "default") if resource.namespaced else None
         name = body["metadata"].get("name")
@@ -52,7 +54,7 @@ class Server:
         assert len(groups) <= 1, "one header per group is what the server wants; one group is enough here"
         group = groups[0] if groups else None
         sent = None if method == "DELETE" else body
-        return self.send(method, path, sent, user=user, group=group, dry_run=dry_run)
+        return self.send(method, path, sent, user=user, group=group, dry_run=dry_run, strict=strict)
 
     def send(
         self,
@@ -64,6 +66,7 @@ class Server:
         user: str | None = None,
         group: str | None = None,
         dry_run: bool = True,
+        strict: bool = False,
     ) -> Answer:
         """One request as it stands; `user` and `group` are impersonated."""
         headers: dict[str, Any] = {"Content-Type": content_type, "Accept": "application/json"}
@@ -72,7 +75,9 @@ class Server:
         if group:
             headers["Impersonate-Group"] = group
         self._access.client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-        url = self._access.server + path + ("?" + urlencode({"dryRun": "All"}) if dry_run else "")
+        query = {"dryRun": "All"} if dry_run else {}
+        query |= {"fieldValidation": "Strict"} if strict else {}
+        url = self._access.server + path + ("?" + urlencode(query) if query else "")
         answer = self._access.client.rest_client.pool_manager.request(
             method, url, body=b"" if body is None else json.dumps(body).encode(), headers=headers
         )

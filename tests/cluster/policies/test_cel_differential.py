@@ -1,8 +1,7 @@
 """Our CEL against the real API server's: same refusals to compile, same values, same errors.
 
 Hundreds of generated expressions, over everything that a policy can say (cel_expressions.yaml).
-GPUPOOL_DIFFERENTIAL_KUBECONFIG points the suite at another cluster, GPUPOOL_DIFFERENTIAL_ROUNDS draws more
-expressions from the same pieces.
+GPUPOOL_DIFFERENTIAL_ROUNDS draws more expressions from the same pieces.
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ that of the crash; we say the error that it was given."""
 
 
 @pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest) -> Iterator[Mapping[str, Outcome]]:
+def outcomes(compared: Path) -> Iterator[Mapping[str, Outcome]]:
     """What the server makes of every expression."""
-    given = os.environ.get("GPUPOOL_DIFFERENTIAL_KUBECONFIG")
-    kubeconfig = Path(given) if given else request.getfixturevalue("control_plane").kubeconfig
-    server = CelServer(Server(kubeconfig))
+    server = CelServer(Server(compared))
     try:
         yield server.outcomes(EXPRESSIONS)
     finally:

@@ -1,13 +1,11 @@
 """The engine's verdicts against the API server's, rule by rule of what a policy and a binding can say.
 
 Every case of `semantics.yaml` is created on the real server, every request of it sent as a dry run, and the
-same documents given to the engine: same verdict, same words, same warnings. GPUPOOL_DIFFERENTIAL_KUBECONFIG
-points the suite at another cluster.
+same documents given to the engine: same verdict, same words, same warnings.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local.control_plane import ControlPlane
 from policies.engine.documents import Document, from_bodies
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
@@ -57,10 +54,9 @@ def requests() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def server(control_plane: ControlPlane) -> Iterator[Server]:
+def server(compared: Path) -> Iterator[Server]:
     """A server on which all cases are in force."""
-    kubeconfig = os.environ.get("GPUPOOL_DIFFERENTIAL_KUBECONFIG")
-    server = Server(Path(kubeconfig) if kubeconfig else control_plane.kubeconfig)
+    server = Server(compared)
     made: list[Object] = []
 
     def create(body: Object) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpupool.policy_files import BINDING, SHIPPED, read_objects
 from infra.kube_api import MERGE, ApiError, KubeApi
-from infra.local.control_plane import ControlPlane
 from policies.engine.fixtures import Case, kinds_of, policy_set, read_suites
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
@@ -103,9 +103,9 @@ def existing(case: Case, policy: str) -> Object | None:
 
 
 @pytest.fixture(scope="module")
-def asker(control_plane: ControlPlane) -> Iterator[Asker]:
+def asker(compared: Path) -> Iterator[Asker]:
     """A server with the policies in force and everything that the fixtures refer to."""
-    asker = Asker(control_plane.kubeconfig)
+    asker = Asker(compared)
     made: list[Object] = []
 
     def create(body: Object) -> None:

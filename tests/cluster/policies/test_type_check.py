@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from infra import kubeconfig
 from infra.kube_api import KubeApi
-from infra.local.control_plane import ControlPlane
 from policies.engine.documents import from_bodies
 from policies.engine.kinds import Kinds
 from policies.engine.policy_reader import read_policy
@@ -48,9 +48,9 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def statuses(control_plane: ControlPlane) -> Iterator[dict[str, Object]]:
+def statuses(compared: Path) -> Iterator[dict[str, Object]]:
     """What the server's controller wrote about each policy."""
-    api = control_plane.api()
+    api = KubeApi(kubeconfig.load(compared, None))
     for body, _ in CASES.values():
         api.create(body)
     yield _checked(api)
@@ -71,8 +71,8 @@ def _checked(api: KubeApi) -> dict[str, Object]:
 
 
 @pytest.fixture(scope="module")
-def kinds(control_plane: ControlPlane) -> Kinds:
-    api = control_plane.api()
+def kinds(compared: Path) -> Kinds:
+    api = KubeApi(kubeconfig.load(compared, None))
     found = api.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     api.close()
     return Kinds.builtin().with_crds(from_bodies(found, "the server"))

@@ -154,10 +154,13 @@ def form(path: str, value: Any) -> Object:
 
 
 def odd_forms() -> Iterator[tuple[str, Object]]:
-    """Each place of both with each of the odd values, and what it is called."""
+    """Each place of both with each of the odd values, and what it is called.
+
+    Metadata that are no mapping make no object at all, which is for the reader of documents to say.
+    """
     for body in (POLICY, BINDING):
         for place in _places(body):
-            if place[0] in ("metadata", "spec"):
+            if place[0] == "spec" or (place[0] == "metadata" and len(place) > 1):
                 for value in ODD:
                     yield f"{body['kind']} {place}: {value!r}", changed(body, place, value)
 
