@@ -14,6 +14,7 @@ from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.many import judge_many
 from policies.engine.outcome import PolicyFinding, Report
+from policies.engine.parameters import missing, wanted
 from policies.engine.policy_set import PolicySet, engine_finding, is_policy, read_policies
 from policies.engine.request import User
 
@@ -79,8 +80,8 @@ def _unmatched(found: PolicySet, judge: Judge) -> list[PolicyFinding]:
         finding = engine_finding("unmatched-policy", policy.document, "", _UNMATCHED, level="audit")
         binding = judge.unparameterised.get(policy.name)
         if binding and binding.param_ref and policy.param_kind:
-            wanted = binding.param_ref.name or "by its selector"
-            message = f"was not applied: no {policy.param_kind[1]} {wanted} is given as its parameter"
+            message = f"was not applied: no {wanted(policy, binding)} is given as its parameter"
             finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
+            finding = replace(finding, binding=binding.name, fix=missing(policy, binding))
         findings.append(replace(finding, title=policy.text("title")))
     return findings

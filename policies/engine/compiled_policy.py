@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from policies.engine import unseen_variables
 from policies.engine.cel import CompileError, Environment, Program
 from policies.engine.policy import Expression, Policy, Validation
 
@@ -44,6 +45,8 @@ class Refusal:
     path: str
     expression: str
     message: str
+    fix: str = ""
+    """What to do, where the message does not say it."""
 
 
 class Compiler:
@@ -101,7 +104,7 @@ class _Sight:
 
 
 def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]:
-    compiler = _PolicyCompiler(shared)
+    compiler = _PolicyCompiler(policy, shared)
     plain = _Sight(params=policy.param_kind is not None, authorizer=True)
     composed, unauthorized = plain, replace(plain, authorizer=False)
     conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
@@ -144,12 +147,13 @@ def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]
 class _PolicyCompiler:
     """Compiles the expressions of one policy and gathers what is refused."""
 
-    def __init__(self, shared: Compiler) -> None:
-        self._shared = shared
+    def __init__(self, policy: Policy, shared: Compiler) -> None:
+        self._policy, self._shared = policy, shared
         self.refusals: list[Refusal] = []
 
     def refuse(self, row: Expression, message: str) -> None:
-        self.refusals.append(Refusal(row.path, row.text, message))
+        fix = unseen_variables.advice(self._policy, row, message)
+        self.refusals.append(Refusal(row.path, row.text, message, fix))
 
     def compile(self, sight: _Sight, row: Expression, expects: tuple[str, ...]) -> Program | None:
         try:

@@ -117,12 +117,17 @@ def run(suite: Suite, kinds: Kinds) -> list[Failure]:
     """
     found = policy_set(suite, suite.policy)
     broken = [
-        Failure(f"{finding.file}:{finding.line}", "", f"{finding.path}: {finding.message}")
+        Failure(f"{finding.file}:{finding.line}", "", _told(finding))
         for finding in found.findings
         if finding.level == "deny"
     ]
     unbound = [] if suite.bindings else [_unbound(suite)]
     return [*suite.problems, *unbound, *(broken or failing(suite, found, kinds))]
+
+
+def _told(finding: PolicyFinding) -> str:
+    """What is wrong with the policy itself, where, and what to do."""
+    return "; ".join(part for part in (f"{finding.path}: {finding.message}", finding.fix) if part)
 
 
 def _unbound(suite: Suite) -> Failure:

@@ -20,7 +20,7 @@ from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
 from policies.engine.matching import Matcher, is_exempt
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
-from policies.engine.parameters import ParameterError, Parameters
+from policies.engine.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from policies.engine.plausibility import unknown_kind
 from policies.engine.policy import Binding, Policy
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
@@ -33,11 +33,6 @@ _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 _SURROUNDING = {"PriorityClass", "ServiceAccount", "LimitRange"}
 """Kinds of objects that change how pods are admitted."""
-
-
-_GIVE_THE_CRD = (
-    "Give the CustomResourceDefinition of the parameters too, beside the manifests or with --policies."
-)
 
 
 class Judge:
@@ -140,7 +135,7 @@ class Judge:
                 self.matched[policy.name] += 1
                 decision, level = Decision("error", broken), _config_level(policy)
                 finding = _finding(policy, None, decision, level, document, path)
-                findings.append(replace(finding, fix=_GIVE_THE_CRD))
+                findings.append(replace(finding, fix=GIVE_THE_CRD))
                 continue
             if scope is None and bindings:
                 scope = self._scope(request)
@@ -154,9 +149,8 @@ class Judge:
                 except ParameterError as error:
                     applied = True
                     decision = Decision("error", f"failed to configure binding: {error}")
-                    findings.append(
-                        _finding(policy, binding, decision, _config_level(policy), document, path)
-                    )
+                    finding = _finding(policy, binding, decision, _config_level(policy), document, path)
+                    findings.append(replace(finding, fix=error.fix or finding.fix))
                     continue
                 if not parameters:
                     self.unparameterised[policy.name] = binding

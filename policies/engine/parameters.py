@@ -16,8 +16,18 @@ Body = dict[str, Any]
 NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAction"
 
 
+GIVE_THE_CRD = (
+    "Give the CustomResourceDefinition of the parameters too, beside the manifests or with --policies."
+)
+
+
 class ParameterError(Exception):
-    """The parameters can't be had; the text is the API server's."""
+    """The parameters can't be had; the text is the API server's, which names neither them nor the binding."""
+
+    def __init__(self, text: str, fix: str = "") -> None:
+        super().__init__(text)
+        self.fix = fix
+        """What to do, with the names."""
 
 
 class Parameters:
@@ -52,6 +62,7 @@ class Parameters:
             return [None]
         api_version, kind = policy.param_kind
         reference = binding.param_ref
+        where = ""
         resource = self._kinds.resource(api_version, kind)
         assert resource is not None, "asked of a policy whose kind of parameters is unknown"
         candidates = self._by_kind.get((api_version, kind), [])
@@ -59,19 +70,59 @@ class Parameters:
             where = reference.namespace or namespace
             if not where:
                 raise ParameterError(
-                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+                    "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources",
+                    f"Name a namespace for the {kind} in spec.paramRef.namespace of {_place(binding)}, since "
+                    "the object has none; or take what is cluster-scoped out of what it matches.",
                 )
             candidates = [body for body in candidates if _metadata(body).get("namespace", "default") == where]
         elif reference.namespace:
-            raise ParameterError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+            raise ParameterError(
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`",
+                f"Remove spec.paramRef.namespace from {_place(binding)}: a {kind} has no namespace.",
+            )
         if reference.selector is not None:
             selector = reference.selector
             found = [body for body in candidates if selector.matches(_metadata(body).get("labels") or {})]
         else:
             found = [body for body in candidates if _metadata(body).get("name") == reference.name]
         if not found and reference.deny_when_missing:
-            raise ParameterError(NOT_FOUND)
+            advice = (
+                f"{_give(policy, binding, where)}, or let it be missing with parameterNotFoundAction: Allow."
+            )
+            raise ParameterError(NOT_FOUND, advice)
         return list(found)
+
+
+def wanted(policy: Policy, binding: Binding, namespace: str = "") -> str:
+    """What a binding hands to its policy: `ConfigMap team-a/limits`, `ConfigMap with the labels set=x`.
+
+    `namespace`: the one that is looked into, where that is known.
+    """
+    assert policy.param_kind is not None
+    assert binding.param_ref is not None
+    reference, kind = binding.param_ref, policy.param_kind[1]
+    namespace = namespace or reference.namespace
+    if reference.selector is None:
+        return f"{kind} {namespace}/{reference.name}" if namespace else f"{kind} {reference.name}"
+    where = f" in {namespace}" if namespace else ""
+    labels = ", ".join(map(str, reference.selector.requirements))
+    return f"{kind}{where}" + (f" with the labels {labels}" if labels else "")
+
+
+def missing(policy: Policy, binding: Binding) -> str:
+    """What to do about a parameter that is not there and lets everything pass."""
+    return f"{_give(policy, binding, '')}."
+
+
+def _give(policy: Policy, binding: Binding, namespace: str) -> str:
+    give = f"Give the {wanted(policy, binding, namespace)} that {_place(binding)} names"
+    return f"{give}, beside the manifests or with --policies; or correct spec.paramRef there"
+
+
+def _place(binding: Binding) -> str:
+    document = binding.document
+    where = f"{document.file}:{document.line}" if document.line else document.file
+    return f"the binding {binding.name!r} ({where})" if where else f"the binding {binding.name!r}"
 
 
 def _metadata(body: Mapping[str, Any]) -> Mapping[str, Any]:

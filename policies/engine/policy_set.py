@@ -6,7 +6,7 @@ What the API server would not accept is refused here, never passed over. It judg
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policies.engine.compiled_policy import CompiledPolicy, Compiler
 from policies.engine.documents import Document
@@ -84,10 +84,11 @@ def read_policies(
         if isinstance(outcome, CompiledPolicy):
             compiled[policy.name] = outcome
         else:
-            findings += [
-                engine_finding("invalid-policy", document, row.path, row.message, expression=row.expression)
-                for row in outcome
-            ]
+            for row in outcome:
+                finding = engine_finding(
+                    "invalid-policy", document, row.path, row.message, expression=row.expression
+                )
+                findings.append(replace(finding, fix=row.fix))
     findings += _loose_ends(known, list(bindings.values()))
     bound = [
         BoundPolicy(item, tuple(b for b in bindings.values() if b.policy == name))

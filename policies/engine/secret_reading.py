@@ -9,17 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from policies.engine.expression_code import code_of
 from policies.engine.policy import Policy
 from policies.engine.secret_kinds import SECRET_KINDS
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which `kubectl apply` keeps the whole object, contents included."""
-_NO_CODE = re.compile(
-    r"""(?:\b(?:[rR][bB]?|[bB][rR])(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*"|'[^'\n]*')"""
-    r"""|(?:\b[bB])?(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'))"""
-    r"""|//[^\n]*""",
-    re.DOTALL,
-)
 _ROOTS = {"object", "oldObject", "params", "request", "namespaceObject", "authorizer", "variables"}
 _WORD = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\b(?!\s*\()")
 _AFTER_DOT = re.compile(r"\.\s*\??\s*[A-Za-z_`]\w*")
@@ -48,7 +43,7 @@ class SecretReading:
 
     def reads(self, expression: str) -> bool:
         """Whether an expression uses what is in the Secret, itself or through variables."""
-        code = _NO_CODE.sub(_blank, expression)
+        code = code_of(expression)
         if self._root.search(code) or '"' in code.replace('""', "") or "'" in code:
             return True
         return any(name is None or name in self._variables for name in _variables_in(code))
@@ -56,13 +51,9 @@ class SecretReading:
     def part_reads(self, part: str) -> bool:
         """The same of a part of an expression, in which the elements that a macro goes through are names
         that say nothing of where they come from."""
-        code = _AFTER_DOT.sub(".x", _NO_CODE.sub(_blank, part))
+        code = _AFTER_DOT.sub(".x", code_of(part))
         names = {match[1] for match in _WORD.finditer(code)}
         return "…" in part or not names <= _ROOTS | _NOT_NAMES or self.reads(part)  # long parts are cut
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " if match[0].startswith("//") else '""'
 
 
 def _variables_in(code: str) -> Iterable[str | None]:

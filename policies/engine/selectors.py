@@ -31,6 +31,15 @@ class Requirement:
             return labels.get(self.key) not in self.values
         return (self.key in labels) == (self.operator == "Exists")
 
+    def __str__(self) -> str:
+        """As `kubectl get -l` takes it."""
+        values = ",".join(sorted(self.values))
+        if self.operator == "In":
+            return f"{self.key}={values}" if len(self.values) == 1 else f"{self.key} in ({values})"
+        if self.operator == "NotIn":
+            return f"{self.key} notin ({values})"
+        return self.key if self.operator == "Exists" else f"!{self.key}"
+
 
 @dataclass(frozen=True, slots=True)
 class Selector:

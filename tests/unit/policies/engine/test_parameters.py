@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from policies.engine.documents import from_bodies
+from policies.engine.check import check
+from policies.engine.documents import from_bodies, read_text
 from policies.engine.kinds import Kinds
+from policies.engine.outcome import PolicyFinding
 from policies.engine.parameters import NOT_FOUND, ParameterError, Parameters
 from policies.engine.policy import Binding, MatchResources, ParamRef, Policy
 from policies.engine.selectors import read_selector
@@ -57,18 +59,70 @@ def test_none_wanted() -> None:
 
 
 def test_missing() -> None:
-    with pytest.raises(ParameterError, match=NOT_FOUND):
+    with pytest.raises(ParameterError, match=NOT_FOUND) as raised:
         GIVEN.of(policy(), binding("none", "default", deny=True), "team")
+    assert raised.value.fix == (
+        "Give the ConfigMap default/none that the binding 'b' (f) names, beside the manifests or with "
+        "--policies; or correct spec.paramRef there, or let it be missing with "
+        "parameterNotFoundAction: Allow."
+    )
+
+
+@pytest.mark.parametrize(
+    ("bound", "kind", "named"),
+    [
+        (binding("none", deny=True), "ConfigMap", "ConfigMap team/none"),
+        (
+            binding(labels={"set": "y", "b": ""}, deny=True),
+            "ConfigMap",
+            "ConfigMap in team with the labels set=y, b=",
+        ),
+        (binding(labels={}, deny=True), "Secret", "Secret in team"),
+        (binding("none", deny=True), "Node", "Node none"),
+    ],
+)
+def test_the_missing_one_is_named(bound: Binding, kind: str, named: str) -> None:
+    with pytest.raises(ParameterError) as raised:
+        GIVEN.of(policy(("v1", kind)), bound, "team")
+    assert raised.value.fix.startswith(f"Give the {named} that the binding 'b' (f) names")
+
+
+def test_findings_name_binding_and_parameter() -> None:
+    rule = "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}"
+    kinds = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy"
+    text = (
+        f"{kinds}\nmetadata: {{name: p, annotations: {{policies.gpupool.dev/fix: Another matter.}}}}\n"
+        f"spec:\n  matchConstraints: {{resourceRules: [{rule}]}}\n"
+        "  paramKind: {apiVersion: v1, kind: ConfigMap}\n"
+        "  validations: [{expression: params.data.a == '1'}]\n"
+        f"---\n{kinds}Binding\nmetadata: {{name: b}}\nspec: {{policyName: p, validationActions: [Deny], "
+        "paramRef: {name: limits, parameterNotFoundAction: ACTION}}\n"
+    )
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "namespace": "team"}, "spec": {}}
+
+    def found(action: str) -> PolicyFinding:
+        policies = read_text(text.replace("ACTION", action), "p.yaml")[0]
+        (finding,) = check(from_bodies([pod], "f"), policies=policies).findings
+        return finding
+
+    denied, passed = found("Deny"), found("Allow")
+    assert denied.message == f"failed to configure binding: {NOT_FOUND}", "as the server says it"
+    assert denied.binding == passed.binding == "b"
+    assert denied.fix.startswith("Give the ConfigMap team/limits that the binding 'b' (p.yaml:9) names")
+    assert passed.message == "was not applied: no ConfigMap limits is given as its parameter"
+    assert passed.fix.startswith("Give the ConfigMap limits that the binding 'b' (p.yaml:9) names")
 
 
 def test_namespaced_for_a_cluster_object() -> None:
-    with pytest.raises(ParameterError, match="cannot use namespaced paramRef"):
+    with pytest.raises(ParameterError, match="cannot use namespaced paramRef") as raised:
         GIVEN.of(policy(), binding("a"), "")
+    assert "spec.paramRef.namespace of the binding 'b'" in raised.value.fix
 
 
 def test_a_namespace_for_a_cluster_scoped_kind() -> None:
-    with pytest.raises(ParameterError, match=r"paramRef\.namespace must not be provided"):
+    with pytest.raises(ParameterError, match=r"paramRef\.namespace must not be provided") as raised:
         GIVEN.of(policy(("v1", "Node")), binding("a", "default"), "")
+    assert raised.value.fix.startswith("Remove spec.paramRef.namespace from the binding 'b'")
 
 
 def test_unknown_kinds() -> None:
