@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from policies.engine.documents import SUFFIXES, Document
 from policies.engine.plausibility import meant
@@ -48,11 +49,19 @@ def misplaced(path: Path, policies: Iterable[str]) -> str:
     return f"no policy has this name; {near or 'rename the folder or remove it'}"
 
 
+def mapping_in(body: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The mapping at these keys, empty where there is none; what else is there is told when it is judged."""
+    for key in keys:
+        value = body.get(key)
+        body = value if isinstance(value, dict) else {}
+    return body
+
+
 def unknown_annotation(document: Document) -> str:
     """What is wrong with an annotation that looks like one of a fixture and would do nothing; or nothing."""
     if is_policy(document):
         return ""  # has such annotations of its own
-    for key in (document.body.get("metadata") or {}).get("annotations") or {}:
+    for key in mapping_in(document.body, "metadata", "annotations"):
         own = str(key).removeprefix(ANNOTATION)
         if str(key).startswith(ANNOTATION) and own not in (*ANNOTATIONS, *_OTHERS):
             near = meant(own, ANNOTATIONS) or f"known are {', '.join(ANNOTATIONS)}"

@@ -22,6 +22,7 @@ from policies.engine.fixture_names import (
     ANNOTATIONS,
     file_kind,
     files_of,
+    mapping_in,
     misnamed,
     misplaced,
     unknown_annotation,
@@ -249,15 +250,14 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
 
 
 def _annotations(body: dict[str, Any]) -> dict[str, str]:
-    found = (body.get("metadata") or {}).get("annotations") or {}
+    found = mapping_in(body, "metadata", "annotations")
     return {key: str(found[ANNOTATION + key]) for key in ANNOTATIONS if ANNOTATION + key in found}
 
 
 def _bare(body: dict[str, Any]) -> dict[str, Any]:
     """A copy without the annotations that only a fixture has."""
     bare = copy.deepcopy(body)
-    metadata = bare.get("metadata") or {}
-    annotations = metadata.get("annotations")
+    metadata, annotations = mapping_in(bare, "metadata"), mapping_in(bare, "metadata", "annotations")
     if annotations:
         kept = {k: v for k, v in annotations.items() if k not in {ANNOTATION + key for key in ANNOTATIONS}}
         metadata["annotations"] = kept
@@ -269,7 +269,7 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
 def _binding(suite: Suite) -> Document:
     """For a policy that is bound elsewhere: to everything, with every parameter that the context has."""
     spec: dict[str, Any] = {"policyName": suite.name, "validationActions": ["Deny"]}
-    if (suite.policy.body.get("spec") or {}).get("paramKind"):
+    if mapping_in(suite.policy.body, "spec").get("paramKind"):
         spec["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Deny"}
     api_version = str(suite.policy.body.get("apiVersion"))
     body = {"apiVersion": api_version, "kind": BINDING, "metadata": {"name": suite.name}, "spec": spec}
@@ -278,7 +278,7 @@ def _binding(suite: Suite) -> Document:
 
 
 def _names(binding: Document, policy: str) -> bool:
-    return bool((binding.body.get("spec") or {}).get("policyName") == policy)
+    return bool(mapping_in(binding.body, "spec").get("policyName") == policy)
 
 
 def _key(body: dict[str, Any]) -> tuple[Any, ...]:
