@@ -31,7 +31,11 @@ _EXPONENT = re.compile(r"[+-]?[0-9]+")
 _NANO = -9
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _MAX_SHIFT = 100_000
-"""Digits that aligning two quantities may add. The API server has no limit, and hangs far beyond this one."""
+"""Digits that a quantity may have, and that aligning two may add. The API server has no limit, and hangs far
+beyond this one."""
+
+_MAX_DIGITS = 4_000
+"""Digits that are turned into a number at once, or are written."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,8 +88,18 @@ def parse_quantity(text: str) -> Quantity:
         return small
     if not (match["zeros"] or whole or fraction):
         raise CelError(_WRONG_NUMBER)
-    number = int(digits) * (-1 if match["sign"] == "-" else 1)
+    if len(digits) > _MAX_SHIFT:
+        raise CelError(f"a quantity of more than {_MAX_SHIFT} digits can't be evaluated")
+    number = _integer(digits) * (-1 if match["sign"] == "-" else 1)
     return _big(number, _int32(len(fraction)), shift, form)
+
+
+def _integer(digits: str) -> int:
+    """The number that any count of digits is; int() alone refuses those of more than 4,300."""
+    if len(digits) <= _MAX_DIGITS:
+        return int(digits)
+    half = len(digits) // 2
+    return _integer(digits[:-half]) * int(10**half) + _integer(digits[-half:])
 
 
 def _suffix(suffix: str) -> tuple[int, Form]:
@@ -154,7 +168,8 @@ def _rounded_up(number: int, exponent: int, to: int) -> int:
     """`number` in units of `10 ** to`, rounded away from zero."""
     if exponent >= to:
         return number * _power(exponent - to)
-    size = -(-abs(number) // _power(to - exponent)) if to - exponent <= len(str(abs(number))) + 1 else 1
+    low = to - exponent > number.bit_length() // 3 + 1  # then the power has more digits than the number
+    size = 1 if low else -(-abs(number) // _power(to - exponent))
     return size if number > 0 else -size
 
 
@@ -254,10 +269,13 @@ def _float_power(exponent: int) -> float:
 
 
 def _canonical(quantity: Quantity) -> str:
-    """With the largest suffix that leaves an integer."""
+    """With the largest suffix that leaves an integer. A number that nobody would read is told by its size."""
     if quantity.mantissa == 0:
         return "0"
     number, exponent = quantity.mantissa, quantity.exponent
+    digits = number.bit_length() * 30_103 // 100_000 + 1
+    if digits > _MAX_DIGITS:
+        return f"{'-' if number < 0 else ''}(about 10^{digits + exponent})"
     if quantity.form == "BinarySI" and _compare_numbers(abs(number), exponent, 1024, 0) >= 0:
         whole = _rounded_up(number, exponent, 0)
         if _compare_numbers(whole, 0, number, exponent) == 0:

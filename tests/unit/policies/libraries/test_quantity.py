@@ -160,3 +160,23 @@ def test_the_least_integer_is_its_own_negative() -> None:
 
 def test_sign() -> None:
     assert [sign(parse_quantity(text)) for text in ("-1m", "0", "1Ki")] == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["", "m", "Ki", "e3"])
+@pytest.mark.parametrize("digits", ["9" * 4_301, "1" + "0" * 20_000, "0." + "3" * 5_000, "-" + "7" * 9_000])
+def test_as_many_digits_as_there_are(digits: str, suffix: str) -> None:
+    """More than Python's int() reads or str() writes; the server takes them, and caps those with Ki."""
+    quantity = parse_quantity(digits + suffix)
+    assert sign(quantity) == (-1 if digits.startswith("-") else 1)
+    assert compare(quantity, parse_quantity("1" + suffix)) == (-1 if digits[0] in "-0" else 1)
+    assert compare(add(quantity, quantity), quantity) == (-1 if digits.startswith("-") else 1)
+    assert len(str(quantity)) < 5_000
+    as_float(quantity)
+    to_nearest = subtract(quantity, quantity)
+    assert sign(to_nearest) == 0
+
+
+@pytest.mark.parametrize("digits", ["9" * 3_000_000, "0." + "3" * 3_000_000])
+def test_beyond_all_sense(digits: str) -> None:
+    with pytest.raises(CelError, match="can't be evaluated"):
+        parse_quantity(digits)
