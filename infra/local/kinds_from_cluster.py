@@ -151,6 +151,8 @@ class _Packages:
                 return "bytes"
             case "string", "date-time":
                 return "time"
+            case "integer", "int32":
+                return "int32"
             case ("string" | "integer" | "number" | "boolean") as name, _:
                 return str(name)
         return "any"
@@ -162,7 +164,7 @@ def _presence(options: frozenset[str], kind: str) -> str:
     may_go = bool(options & {"omitempty", "omitzero"})
     if "pointer" in options:
         return "?" if may_go else "*"
-    if kind in ("string", "integer", "number", "boolean"):
+    if kind in ("string", "integer", "int32", "number", "boolean"):
         return "" if may_go else "!"
     if kind.startswith(("[]", "{}")) or kind == "bytes":
         return "" if may_go else "*"

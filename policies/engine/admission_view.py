@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from policies.engine.canonical_form import DOUBTS, MISTYPED, Convert, converter
-from policies.engine.decoding import Doubt, doubts_about
+from policies.engine.decoding import Doubt, doubts_about, doubts_about_metadata
 from policies.engine.kinds import Kinds, Resource
 from policies.engine.pod_admission import Surroundings, admit_pod, quality_of_service
 from policies.engine.pod_templates import pod_templates
@@ -33,6 +33,7 @@ NODE_PORT = 30000
 RANDOM = "xxxxx"
 """Stands for the five characters that the server appends to generateName."""
 _STARTED = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+_METADATA = builtin("meta.v1.ObjectMeta")
 _KEEP_STATUS = frozenset({"Node", "ComponentStatus"})
 """Kinds whose status may be given when they are created."""
 _GATED = {
@@ -63,7 +64,7 @@ def as_admitted(
 ) -> Body:
     """`body` as policies see it as `object` when it is created or updated; `body` itself is not changed.
 
-    Fields that the kind doesn't have are gone; they, and values of the wrong type, are added to `doubts`.
+    Fields that the kind doesn't have are gone; they, and values that can't be read, are added to `doubts`.
     The object of a kind that isn't known comes with its metadata completed and else as it is.
     """
     api_version, kind = body.get("apiVersion", ""), body.get("kind", "")
@@ -72,10 +73,15 @@ def as_admitted(
     DOUBTS.any = False
     if schema is None:
         out = {**body, "metadata": _metadata(body.get("metadata") or {})}
+        if doubts is not None and DOUBTS.any:
+            doubts.extend(doubts_about_metadata(body, _METADATA))
     else:
         given = body.get("status")
         if given is not None and kind not in _KEEP_STATUS and kinds.drops_status(api_version, kind):
             out = _converter(kinds, api_version, kind)({key: body[key] for key in body if key != "status"})
+            dropped = schema.properties.get("status")
+            if dropped is not None and dropped.name:
+                converter(dropped)(given)  # the server reads it nonetheless
         else:
             out = _converter(kinds, api_version, kind)(body)
         if doubts is not None and DOUBTS.any:
@@ -97,14 +103,15 @@ def _converter(kinds: Kinds, api_version: str, kind: str) -> Convert:
 
 
 def _metadata(value: Any) -> Body:
-    found = converter(builtin("meta.v1.ObjectMeta"))(value)
+    found = converter(_METADATA)(value)
     return found if isinstance(found, dict) else {}
 
 
 def _fill_metadata(metadata: Body, resource: Resource | None, operation: str) -> None:
     """What the server writes into the metadata of any object."""
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"] + RANDOM
+    prefix = metadata.get("generateName")
+    if not metadata.get("name") and prefix and isinstance(prefix, str):
+        metadata["name"] = prefix + RANDOM
     if resource is None or resource.namespaced:
         if not metadata.get("namespace") and resource is not None:
             metadata["namespace"] = "default"

@@ -24,6 +24,8 @@ MISTYPED = (TypeError, AttributeError, KeyError, ValueError)
 """What filling in an object raises when a part has the wrong type, which no server accepts (`decoding`)."""
 _MODULES = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.")
 _SCALARS: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+WHOLE_NUMBERS = {"int32": (-(2**31), 2**31 - 1), "": (-(2**63), 2**63 - 1)}
+"""Least and greatest, by the format of an integer."""
 _ZERO: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
 
@@ -74,7 +76,7 @@ def _builtin_object(name: str) -> Convert:
     def field(key: str) -> tuple[bool, Convert | None, type | None] | None:
         schema = properties.get(key)
         if schema is not None:
-            function = _of_type(schema)
+            function = _of_type(schema) or _number(schema)
             fields[key] = schema.presence != "", function, None if function else _SCALARS.get(schema.type)
         else:
             fields[key] = None
@@ -136,9 +138,12 @@ def _when_missing(schema: Schema) -> Any:
 def _of_type(schema: Schema) -> Convert | None:
     """The converter of a field's value; None for one that stays as it is."""
     if schema.quantity:
-        return canonical_text.quantity
+        return _read_by(canonical_text.read_quantity)
+    if schema.int_or_string:
+        return _int_or_string
     if schema.type == "string":
-        return _STRINGS.get(schema.format)
+        read = _STRINGS.get(schema.format)
+        return _read_by(read) if read else None
     if schema.items is not None:
         return _list(schema.items)
     if schema.values is not None:
@@ -148,16 +153,63 @@ def _of_type(schema: Schema) -> Convert | None:
     return None
 
 
-_STRINGS: dict[str, Convert] = {
+_STRINGS: dict[str, Callable[[Any], str | None]] = {
     "date-time": canonical_text.time,
     "micro-time": canonical_text.micro_time,
     "byte": canonical_text.base64_text,
 }
 
 
+def _read_by(read: Callable[[Any], str | None]) -> Convert:
+    doubts = DOUBTS
+
+    def convert(value: Any) -> Any:
+        found = read(value)
+        if found is None:
+            doubts.any = True
+            return value
+        return found
+
+    return convert
+
+
+def _int_or_string(value: Any) -> Any:
+    if value.__class__ is not str:
+        _int32(value)
+    return value
+
+
+def _whole_number(low: int, high: int) -> Convert:
+    doubts = DOUBTS
+
+    def convert(value: Any) -> Any:
+        if value.__class__ is not int or not low <= value <= high:
+            doubts.any = True
+        return value
+
+    return convert
+
+
+_int32 = _whole_number(*WHOLE_NUMBERS["int32"])
+_int64 = _whole_number(*WHOLE_NUMBERS[""])
+
+
+def _number(schema: Schema) -> Convert | None:
+    """What looks at a field's number, which stays as it is; None for what is no number."""
+    if schema.type == "integer":
+        return _int32 if schema.format == "int32" else _int64
+    return _double if schema.type == "number" else None
+
+
+def _double(value: Any) -> Any:
+    if value.__class__ is not float:
+        _int64(value)
+    return value
+
+
 def _list(items: Schema) -> Convert:
     inner, zero = _of_type(items), _ZERO.get(items.type)
-    expected = _SCALARS.get(items.type)
+    expected, look = _SCALARS.get(items.type), _number(items)
     doubts = DOUBTS
 
     def convert(value: Any) -> Any:
@@ -171,6 +223,8 @@ def _list(items: Schema) -> Convert:
                 if item.__class__ is not expected:
                     doubts.any = True
                     return [zero if each is None else each for each in value]
+                if look is not None:
+                    look(item)
         return value
 
     return convert
@@ -179,7 +233,7 @@ def _list(items: Schema) -> Convert:
 def _map(values: Schema) -> Convert:
     inner, zero = _of_type(values), _ZERO.get(values.type)
     if values.quantity:
-        inner = functools.partial(canonical_text.quantity, milli=True)
+        inner = _read_by(functools.partial(canonical_text.read_quantity, milli=True))
     expected = _SCALARS.get(values.type)
     doubts = DOUBTS
 

@@ -1,6 +1,6 @@
 """Values that the API server reads and writes again in a form of its own: quantities, times, bytes.
 
-Pure functions of one value. What isn't well formed comes back as it was: refusing it is for the server.
+Pure functions of one value. What the server can't read is None; saying so is `decoding`'s business.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,14 @@ _NANO = 10**9
 _POWER = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX = {power: suffix for suffix, power in _POWER.items()}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_READABLE = frozenset({str, int, float})
+_SPACE = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""Around quantities, what the server skips: white space to Go that JSON doesn't escape."""
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+)
+"""RFC 3339 as Go reads it."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +43,26 @@ class _Quantity:
     """The text as it was given, where the server writes it again as it is; else empty."""
 
 
-@functools.lru_cache(maxsize=4096)
-def quantity(value: Any, *, milli: bool = False) -> Any:
+def quantity(value: Any) -> Any:
     """A quantity as the server writes it (1000m: "1", 1024Mi: "1Gi"; but 1.500 stays); apimachinery 0.36.
+    What is none comes back as it was."""
+    found = read_quantity(value)
+    return value if found is None else found
+
+
+def read_quantity(value: Any, milli: bool = False) -> str | None:
+    """The same, None for what is no quantity or has more than 100 characters.
 
     `milli` rounds up to thousandths, as the server does for resources of containers.
     """
+    return _canonical(value, milli) if value.__class__ in _READABLE else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _canonical(value: str | float, milli: bool) -> str | None:
     parsed = _parsed(value)
     if parsed is None:
-        return value
+        return None
     nanos = parsed.nanos
     if milli and (parsed.scale is None or parsed.scale < -3):
         nanos = -(-nanos // 10**6) * 10**6
@@ -53,12 +71,19 @@ def quantity(value: Any, *, milli: bool = False) -> Any:
     return _signed(nanos, parsed.binary, parsed.exponent)
 
 
+def quantity_text(value: Any) -> str | None:
+    """The text that the server reads as a quantity; None for a value that it reads none from."""
+    if isinstance(value, str):
+        return value.strip(_SPACE)
+    return _number_text(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _parsed(value: Any) -> _Quantity | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    text = quantity_text(value)
+    if text is None or len(text) > 100:
         return None
-    text = value.strip() if isinstance(value, str) else _number_text(value)
     match = _QUANTITY.fullmatch(text)
-    if match is None or not (match[2] or match[3]) or len(text) > 100:
+    if match is None or not (match[2] or match[3]):
         return None
     sign, whole, fraction, binary, decimal, exponent = match.groups()
     number, fraction = whole.lstrip("0") or "0", fraction or ""
@@ -134,33 +159,41 @@ def _written(nanos: int, binary: bool, exponent: bool) -> str:
     return f"{nanos}{_SUFFIX[power]}"
 
 
-def time(value: Any) -> Any:
+def time(value: Any) -> str | None:
     """A point in time in UTC, in whole seconds."""
-    return _time(value, "")
+    return _time(value, micro=False)
 
 
-def micro_time(value: Any) -> Any:
-    """A point in time in UTC, in microseconds."""
-    return _time(value, ".%f")
+def micro_time(value: Any) -> str | None:
+    """A point in time in UTC, in microseconds, which have to be written."""
+    return _time(value, micro=True)
 
 
-def _time(value: Any, fraction: str) -> Any:
+def _time(value: Any, *, micro: bool) -> str | None:
     if not isinstance(value, str) or not (match := _TIME.fullmatch(value)):
-        return value
-    day, clock, parts, zone = match.groups()
-    if zone == "Z" and not fraction and parts is None:
-        return value
-    try:
-        moment = datetime.fromisoformat(
-            f"{day}T{clock}.{(parts or '0')[:6]:0<6}{zone}".replace("Z", "+00:00")
-        )
+        return None
+    parts, sign = match[7] or "", match[8]
+    if micro and len(parts) != 6:
+        return None
+    year, month, day, hour, minute, second, ahead, more = (int(match[n] or 0) for n in (*range(1, 7), 9, 10))
+    if ahead > 24 or more > 60:
+        return None
+    try:  # Go's calendar begins with the year 0, a leap year
+        moment = datetime(year or 4, month, day, hour, minute, second)
     except ValueError:
-        return value
-    return moment.astimezone(UTC).strftime(f"%Y-%m-%dT%H:%M:%S{fraction}Z")
+        return None
+    offset = timedelta(hours=ahead, minutes=more)
+    try:
+        moment = (moment.replace(year=year) - offset) if sign == "+" else (moment.replace(year=year) + offset)
+    except (ValueError, OverflowError):
+        return value  # in a year that Python doesn't have
+    return f"{moment.isoformat()}{f'.{parts}' if micro else ''}Z"
 
 
-def base64_text(value: Any) -> Any:
+def base64_text(value: Any) -> str | None:
     """Base64 without the line breaks that Go's decoder skips."""
-    if isinstance(value, str) and ("\n" in value or "\r" in value):
-        return value.replace("\n", "").replace("\r", "")
-    return value
+    if not isinstance(value, str):
+        return None
+    if "\n" in value or "\r" in value:
+        value = value.replace("\n", "").replace("\r", "")
+    return value if len(value) % 4 == 0 and _BASE64.fullmatch(value) else None

@@ -25,7 +25,8 @@ class Schema:
     type: str = ""
     """array, boolean, integer, number, object, string, or "" for anything (also for int-or-string)."""
     format: str = ""
-    """Of a string: date-time, micro-time or byte; for a CRD whatever it says."""
+    """Of a string: date-time, micro-time or byte; of an integer: int32 where it has no more bits; for a CRD
+    whatever it says."""
     name: str = ""
     """The definition, as io.k8s.api.core.v1.Container; empty where it has no name."""
     properties: Mapping[str, Schema] = field(default_factory=dict, repr=False)
@@ -50,13 +51,14 @@ class Schema:
 _SCALARS: Final = {
     "string": Schema("string"),
     "integer": Schema("integer"),
+    "int32": Schema("integer", "int32"),
     "number": Schema("number"),
     "boolean": Schema("boolean"),
     "bytes": Schema("string", "byte"),
     "time": Schema("string", "date-time"),
     "micro-time": Schema("string", "micro-time"),
     "quantity": Schema("string", quantity=True),
-    "int-or-string": Schema(int_or_string=True),
+    "int-or-string": Schema(format="int32", int_or_string=True),
     "any": Schema(preserve_unknown=True),
 }
 _MODULES: Final = {

@@ -45,7 +45,7 @@ def test_unknown_and_mistyped_fields_are_told() -> None:
     told = [(doubt.path, doubt.fatal, doubt.hint) for doubt in doubts]
     assert told == [
         ("spec.contaners", False, "did you mean containers?"),
-        ("spec.containers[0].image", True, "write text"),
+        ("spec.containers[0].image", True, "quote it"),
         ("spec.containers[0].env[0].valu", False, "did you mean value?"),
     ]
     assert "contaners" not in seen["spec"]

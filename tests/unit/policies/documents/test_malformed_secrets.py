@@ -69,7 +69,7 @@ def test_no_value_of_what_is_no_object_is_shown(text: str) -> None:
 
 def test_of_other_kinds_values_are_shown() -> None:
     said = told(HEAD.replace("Secret", "ConfigMap") + "data: [plain]\n")
-    assert "'plain'" in said[0]
+    assert '["plain"]' in said[0]
 
 
 def test_the_fault_is_named() -> None:
