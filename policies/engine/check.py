@@ -45,6 +45,8 @@ def check(
     if typed:
         findings += _mistyped(found, kinds)
     objects = [document for document in documents if not is_policy(document)]
+    judged = set(map(id, objects))
+    findings += [row for one, rows in judge.context.unreadable if id(one) not in judged for row in rows]
     findings += judge_many(judge, objects, operation=operation, user=user)
     findings += _unmatched(found, judge)
     return Report(tuple(findings), len(objects), judge.evaluations, dict(judge.matched))

@@ -145,6 +145,10 @@ def policy_set(suite: Suite, policy: Document) -> PolicySet:
 def failing(suite: Suite, found: PolicySet, kinds: Kinds) -> Iterator[Failure]:
     """Fixtures with another outcome than they should have, one after another, for who stops at the first."""
     judge = Judge(found, suite.context, kinds)
+    for document, wrong in judge.context.unreadable:
+        for finding in wrong:
+            place = f"{document.file}:{finding.line}"
+            yield Failure(place, str(finding.object), f"{finding.path}: {finding.message}")
     for case in suite.cases:
         findings = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
         message = _verdict(case, findings)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from policies.engine.admission_view import Doubt, Surroundings, as_admitted, pod_templates
+from policies.engine.admission_view import Doubt, as_admitted, pod_templates
 from policies.engine.cel import Scope
 from policies.engine.cel.libraries.authorization import Authorizer, ResourceCheck
+from policies.engine.context_objects import ContextObjects, doubtful
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
@@ -24,15 +26,10 @@ from policies.engine.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from policies.engine.plausibility import unknown_kind
 from policies.engine.policy import Binding, Policy
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
-from policies.engine.rbac import Rbac
 from policies.engine.request import Request, User
 
 Body = dict[str, Any]
 _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
-
-
-_SURROUNDING = {"PriorityClass", "ServiceAccount", "LimitRange"}
-"""Kinds of objects that change how pods are admitted."""
 
 
 class Judge:
@@ -41,20 +38,11 @@ class Judge:
     def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds) -> None:
         self._policies = policies.policies
         self._kinds = kinds
-        bodies = [document.body for document in context]
-        self._rbac = Rbac(bodies)
-        self._surroundings = Surroundings.of(
-            as_admitted(body, kinds, operation="CREATE")
-            for body in bodies
-            if body.get("kind") in _SURROUNDING
-        )
-        self._parameters = Parameters(bodies, kinds)
-        self._namespaces = {
-            body["metadata"]["name"]: as_admitted(body, kinds, operation="CREATE")
-            for body in bodies
-            if body.get("kind") == "Namespace" and body.get("apiVersion") == "v1" and _name(body)
-        }
-        labels = {name: body["metadata"].get("labels") or {} for name, body in self._namespaces.items()}
+        given = list(context)
+        self.context = ContextObjects(given, kinds)
+        self._parameters = Parameters([document.body for document in given], kinds)
+        namespaces = self.context.namespaces
+        labels = {name: body["metadata"].get("labels") or {} for name, body in namespaces.items()}
         self._matcher = Matcher(kinds, labels)
         self._candidates: dict[Hashable, list[BoundPolicy]] = {}
         self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
@@ -73,28 +61,38 @@ class Judge:
         old: Mapping[str, Any] | None = None,
         user: User = User(),  # noqa: B008  (immutable)
     ) -> list[PolicyFinding]:
-        """Every finding about one object.
+        """Every finding about one object; what goes wrong here in judging it is one too, never a silent pass.
 
         `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
         itself, and DELETE takes the document for the old object.
         """
+        findings: list[PolicyFinding] = []
+        try:
+            findings.extend(self._findings(document, operation, old, user))
+        except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
+            findings.append(_not_judged(document, error))
+        return findings
+
+    def _findings(
+        self, document: Document, operation: str, old: Mapping[str, Any] | None, user: User
+    ) -> Iterator[PolicyFinding]:
         resource = resource_of(document.body, self._kinds)
         if is_exempt(resource):
-            return []
+            return
         wrong_kind = unknown_kind(document, self._kinds)
         if wrong_kind:
-            return [replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")]
+            yield replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")
+            return
         doubts: list[Doubt] = []
         request = self._request(document.body, resource, operation, old, user, doubts)
-        findings = [_doubtful(doubt, document) for doubt in doubts]
-        findings += self._on(request, document, "", self._policies)
+        yield from (doubtful(doubt, document) for doubt in doubts)
+        yield from self._on(request, document, "", self._policies)
         if self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
             for path, pod in pod_templates(document.body):
                 inner = self._request(pod, pods, "CREATE", None, user)
-                findings += self._on(inner, document, path, self._for_templates)
-        return findings
+                yield from self._on(inner, document, path, self._for_templates)
 
     def _request(
         self,
@@ -109,11 +107,13 @@ class Judge:
         before: Body | None = None
         if operation != "DELETE":
             new = as_admitted(
-                body, self._kinds, operation=operation, surroundings=self._surroundings, doubts=doubts
+                body, self._kinds, operation=operation, surroundings=self.context.surroundings, doubts=doubts
             )
         if operation in ("UPDATE", "DELETE"):
             stored = dict(old) if old is not None else body
-            before = as_admitted(stored, self._kinds, operation="CREATE", surroundings=self._surroundings)
+            before = as_admitted(
+                stored, self._kinds, operation="CREATE", surroundings=self.context.surroundings
+            )
         metadata = (new or before or {}).get("metadata") or {}
         name = str(metadata.get("name") or "")
         namespace = ""
@@ -186,9 +186,9 @@ class Judge:
     def _scope(self, request: Request) -> Scope:
         namespace = None
         if request.namespace and not request.is_namespace:
-            namespace = self._namespaces.get(request.namespace) or _bare_namespace(request.namespace)
+            namespace = self.context.namespace(request.namespace)
         own, user = request.resource, request.user
-        authorizer = Authorizer(self._rbac, user.name, user.groups)
+        authorizer = Authorizer(self.context.rbac, user.name, user.groups)
         return Scope(
             {
                 "object": request.object,
@@ -214,6 +214,17 @@ def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
     return Resource(group, version, kind, guessed_plural(kind), namespaced)
 
 
+def _not_judged(document: Document, error: Exception) -> PolicyFinding:
+    """Told without the error's words, which may hold what is in a Secret."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "the engine"
+    message = f"could not be judged: {type(error).__name__} in {where}, a defect of this program"
+    finding = engine_finding("not-judged", document, "", message)
+    return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
+
+
 def guessed_plural(kind: str) -> str:
     """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
     name = kind.lower()
@@ -222,14 +233,6 @@ def guessed_plural(kind: str) -> str:
     if name.endswith("y"):
         return name[:-1] + "ies"
     return name + "s"
-
-
-def _doubtful(doubt: Doubt, document: Document) -> PolicyFinding:
-    """A field that the server would drop or refuse: `kubectl` refuses both by default."""
-    rule = "unreadable-field" if doubt.fatal else "unknown-field"
-    level: Level = "deny" if doubt.fatal else "warn"
-    finding = engine_finding(rule, document, doubt.path, doubt.message, level=level)
-    return replace(finding, origin="document", fix=doubt.hint)
 
 
 def _unconverted(own: Resource, wanted: Resource) -> str:
@@ -278,18 +281,3 @@ def _finding(
         why=policy.text("why"),
         fix=policy.text("fix"),
     )
-
-
-def _name(body: Mapping[str, Any]) -> str:
-    return str((body.get("metadata") or {}).get("name") or "")
-
-
-def _bare_namespace(name: str) -> Body:
-    """What is known of a namespace that the bundle does not hold."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-        "spec": {"finalizers": ["kubernetes"]},
-        "status": {"phase": "Active"},
-    }

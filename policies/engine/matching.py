@@ -88,7 +88,10 @@ def _labels_match(criteria: MatchResources, request: Request) -> bool:
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
-    return (body.get("metadata") or {}).get("labels") or {}
+    labels = (body.get("metadata") or {}).get("labels") or {}
+    if isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values()):
+        return labels
+    return {}  # no server can read them, which is told elsewhere
 
 
 def _matching_rule(

@@ -29,10 +29,11 @@ class ObjectRef:
         """The reference of an object; of one that is to get a name, the beginning of it."""
         metadata = body.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
+        namespace = metadata.get("namespace")
         return cls(
             str(body.get("apiVersion", "")),
             str(body.get("kind", "")),
-            metadata.get("namespace"),
+            str(namespace) if namespace is not None else None,
             str(metadata.get("name") or metadata.get("generateName") or ""),
         )
 

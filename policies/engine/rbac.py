@@ -1,7 +1,8 @@
 """RBAC offline: who may do what, by the roles and bindings of a bundle.
 
 After the API server's RBAC authorizer (`plugin/pkg/auth/authorizer/rbac`, Kubernetes 1.36). It knows only the
-objects it is given: no bootstrap roles but `cluster-admin`, no node or webhook authorizer.
+objects it is given, which the server can read: no bootstrap roles but `cluster-admin`, no node or webhook
+authorizer.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from policies.engine.cel.libraries.authorization import Attributes, AuthorizationError
 
 Body = Mapping[str, Any]
-_GROUP = "rbac.authorization.k8s.io"
+GROUP = "rbac.authorization.k8s.io"
 _ADMIN = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 _ADMIN_PATHS = {"nonResourceURLs": ["*"], "verbs": ["*"]}
 
@@ -26,7 +27,7 @@ class Rbac:
         self._cluster_bindings: list[Body] = []
         self._bindings: list[Body] = []
         for body in bodies:
-            if str(body.get("apiVersion", "")).partition("/")[0] != _GROUP:
+            if str(body.get("apiVersion", "")).partition("/")[0] != GROUP:
                 continue
             metadata = body.get("metadata") or {}
             name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace") or "default")
