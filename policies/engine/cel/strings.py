@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from policies.engine.cel.errors import CelError, NoSuchOverload
+from policies.engine.cel.errors import CelError, CostExceeded, NoSuchOverload
 from policies.engine.cel.formatting import format_string
 from policies.engine.cel.go_format import verb_v
 from policies.engine.cel.libraries import costs
@@ -25,6 +25,17 @@ _SPACES = (
 )
 _SPACES += "\u202f\u205f\u3000"
 """What Go's unicode.IsSpace holds for white space."""
+
+
+_LONGEST = 10_000_000
+"""Characters of a text that reading once costs more than one expression may cost (10 characters a unit)."""
+
+
+def _affordable(length: int) -> None:
+    """Raises CostExceeded for a text that is not to be made: the server prices it by what it is made from, and
+    two texts of 200 kB can be made one of 40 GB."""
+    if length > _LONGEST:
+        raise CostExceeded
 
 
 def _out_of_range(index: int) -> CelError:
@@ -58,6 +69,9 @@ def last_index_of(text: str, part: str, offset: int | None = None) -> int:
 
 
 def replace(text: str, old: str, new: str, count: int = -1) -> str:
+    if len(new) > len(old):
+        found = text.count(old) if count < 0 else min(count, text.count(old))
+        _affordable(len(text) + found * (len(new) - len(old)))
     return text.replace(old, new, count if count >= 0 else -1) if count else text
 
 
@@ -91,6 +105,7 @@ def join(parts: Sequence[Any], separator: str = "") -> str:
     for part in parts:
         if type(part) is not str:
             raise CelError(f"join: invalid input: {verb_v(part)}")
+    _affordable(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 

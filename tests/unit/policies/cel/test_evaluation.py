@@ -74,6 +74,30 @@ def test_an_expression_over_its_limit_stops_there() -> None:
     assert PER_CALL_LIMIT <= spent < 1.01 * PER_CALL_LIMIT, "of some 10^9 that it would cost"
 
 
+@pytest.mark.parametrize(
+    ("expression", "length"),
+    [
+        ("size(object.replace('a', object))", 200_000**2),
+        ("size(object.replace('', object))", 200_000**2),
+        ("size(object.split('').join(object))", 200_000**2),
+        ("size(object.split('').map(one, object).join())", 200_000**2),
+        ("size(object.replace('a', 'bbb'))", 600_000),
+        ("size(object.replace('a', object, 3))", 3 * 200_000 + 199_997),
+        ("size(object.replace('a', object, 0))", 200_000),
+        ("size(object.replace('aa', 'a'))", 100_000),
+        ("size(object.split('').join(', '))", 200_000 + 2 * 199_999),
+    ],
+)
+def test_a_text_that_no_expression_could_read_is_not_made(expression: str, length: int) -> None:
+    """The longest would take 40 GB."""
+    program, scope = ADMISSION.compile(expression), Scope({"object": "a" * 200_000})
+    if length > 10_000_000:
+        with pytest.raises(CostExceeded):
+            program.evaluate(scope)
+    else:
+        assert program.evaluate(scope) == length
+
+
 def test_the_cost_limit_is_not_absorbed() -> None:
     program = ADMISSION.compile("object.all(a, object.all(b, object.all(c, a + b + c >= 0))) || true")
     with pytest.raises(CostExceeded):
