@@ -19,6 +19,8 @@ from gpupool.findings import Finding
 from policies.engine.manifest_objects import Located, objects_in
 from policies.engine.manifest_place import place_in
 from policies.engine.manifest_stream import Piece, pieces
+from policies.engine.request_size import MAX_BYTES as MAX_REQUEST
+from policies.engine.request_size import oversize
 from policies.engine.secret_kinds import may_hold_secret
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -89,12 +91,21 @@ def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], lis
             continue
         for one in objects_in(piece, hide=functools.partial(may_hold_secret, text)):
             if isinstance(one, Located):
+                size = oversize(one.body, piece.text)
+                if size is not None:
+                    findings.append(_too_large(file, one.line, size))
+                    continue
                 documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
                 continue
             bad = one.problem
             hint = _FOREIGN if in_folder and one.foreign else bad.hint
             findings.append(Finding(file, bad.line, bad.column, "", bad.message, hint))
     return documents, findings
+
+
+def _too_large(file: str, line: int, size: int) -> Finding:
+    message = f"{size:,} bytes as JSON; the server takes no more than {MAX_REQUEST:,} in one request"
+    return Finding(file, line, 1, "", message, "split the object, or keep large contents out of it")
 
 
 def read_files(paths: Sequence[Path]) -> tuple[list[Document], list[Finding]]:

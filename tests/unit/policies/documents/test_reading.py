@@ -134,11 +134,39 @@ def test_absurd_nesting_is_refused(text: str) -> None:
     assert findings
 
 
-def test_large_object() -> None:
-    text = f'{HEAD}data:\n  big: "{"x" * (3 << 20)}"\n'
+HELD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"big": ""}}
+ROOM = (3 << 20) - len(json.dumps(HELD, separators=(",", ":"))) - 1
+"""Bytes that the value may have: the API server reads 3,145,728, of which the last is a line end."""
+
+
+@pytest.mark.parametrize(
+    ("filling", "bytes_each"),
+    [("x", 1), ("é", 2), ("\N{GRINNING FACE}", 4), ("<", 6), ("&", 6), ("\\n", 2), ("\\0", 6), ("\\L", 6)],
+)
+def test_large_object(filling: str, bytes_each: int) -> None:
+    """What the server takes is judged; one character more is a finding, which hides no other document."""
+    count = ROOM // bytes_each
+    for times, taken in ((count, True), (count + 1, False)):
+        text = f'{HEAD}data:\n  big: "{filling * times}"\n---\n{HEAD.replace("name: a", "name: b")}'
+        documents, findings = read_text(text, "big.yaml")
+        assert [document.body["metadata"]["name"] for document in documents] == (
+            ["a", "b"] if taken else ["b"]
+        )
+        assert [(finding.file, finding.line) for finding in findings] == ([] if taken else [("big.yaml", 1)])
+    assert "3,145,728" in findings[0].message
+
+
+def test_objects_that_only_aliases_make_large() -> None:
+    lines = [f"  k{number}: *it" for number in range(40)]
+    text = "\n".join([f"{HEAD}data:", f"  first: &it {'x' * 80_000}", *lines, ""])
     documents, findings = read_text(text, "big.yaml")
-    assert len(documents[0].body["data"]["big"]) == 3 << 20
-    assert findings == []
+    assert (documents, len(findings)) == ([], 1)
+
+
+def test_a_list_may_be_large() -> None:
+    item = f"- {HEAD.replace(chr(10), chr(10) + '  ')}data: {{big: {'x' * (2 << 20)}}}\n"
+    documents, findings = read_text(f"apiVersion: v1\nkind: List\nitems:\n{item}{item}", "big.yaml")
+    assert (len(documents), findings) == (2, [])
 
 
 def test_files(tmp_path: Path) -> None:
