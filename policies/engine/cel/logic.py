@@ -137,6 +137,13 @@ def _equality_price(left: Any, right: Any) -> int:
     return 1 if isinstance(left, Opaque) else _shorter(left, right)
 
 
+def _refused(wanted: bool) -> bool:
+    """Of values that won't be compared: `==` says so, for `!=` anything but a clear true is a difference."""
+    if wanted:
+        raise NoSuchOverload
+    return True
+
+
 def equality(left: Run, right: Run, wanted: bool) -> Run:
     """`==` with True, `!=` with False."""
 
@@ -151,7 +158,10 @@ def equality(left: Run, right: Run, wanted: bool) -> Run:
             _failed(frame, one, right, error, _equality_price)
             raise
         frame[COST] += _equality_price(one, other)
-        return equal(one, other) is wanted
+        try:
+            return equal(one, other) is wanted
+        except NoSuchOverload:
+            return _refused(wanted)
 
     return run
 
@@ -173,7 +183,10 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
             return (value == text) is wanted
         if isinstance(value, Opaque):
             frame[COST] += 1
-            return equal(value, text) is wanted
+            try:
+                return equal(value, text) is wanted
+            except NoSuchOverload:
+                return _refused(wanted)
         frame[COST] += ceil(min(actual_size(value), len(text)) * PER_CHARACTER) if value else least
         return not wanted
 

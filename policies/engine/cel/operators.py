@@ -228,12 +228,20 @@ def greater_equal(left: Any, right: Any) -> bool:
 def contained(element: Any, container: Any) -> bool:
     """`in`: an element of a list, a key of a map."""
     if isinstance(container, (list, tuple)):
-        return any(equal(entry, element) for entry in container)
+        return any(_is(element, entry) for entry in container)
     if isinstance(container, dict):
         if isinstance(element, (str, int, float)):
             return to_key(element) in container
         return False
     raise NoSuchOverload
+
+
+def _is(element: Any, entry: Any) -> bool:
+    """Whether the element, on the left of `==`, is the entry; a refusal to compare is a no."""
+    try:
+        return equal(element, entry)
+    except NoSuchOverload:
+        return False
 
 
 def constant_set(elements: list[Any]) -> Callable[[Any], bool] | None:
@@ -250,7 +258,7 @@ def constant_set(elements: list[Any]) -> Callable[[Any], bool] | None:
     def among(value: Any) -> bool:
         if type(value) is str:
             return value in strings
-        return any(equal(value, other) for other in others)
+        return any(_is(value, other) for other in others)
 
     return among
 

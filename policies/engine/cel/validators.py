@@ -12,7 +12,16 @@ from policies.engine.cel import formatting, times
 from policies.engine.cel.dispatch import split_type
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.libraries.patterns import compile_pattern
-from policies.engine.cel.syntax import Call, ListLiteral, Literal, MapLiteral, Node, Tree
+from policies.engine.cel.syntax import (
+    Call,
+    Comprehension,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    Tree,
+)
 
 Problem = tuple[str, Node]
 
@@ -171,13 +180,41 @@ def _format_call(tree: Tree, node: Call) -> Problem | None:
         element = elements[used]
         used += 1
         unfit = _unprintable(tree, element, piece.letter.lower())
-        if unfit is not None:
+        if unfit is not None and not (unfit is element and _untyped(tree, element, elements)):
             name = split_type(tree.types.get(unfit.id, "dyn"))[0]
             return f"error during formatting: {formatting.PROBLEMS[piece.letter.lower()].format(name)}", unfit
     if len(elements) > used:
         text = f"too many arguments supplied to string.format (expected {used}, got {len(elements)})"
         return text, node
     return None
+
+
+_READING = ("_[_]", "_[?_]", "_?._", "_+_", "value", "orValue")
+
+
+def _untyped(tree: Tree, element: Node, elements: list[Node]) -> bool:
+    """Whether an argument has its type only from another one beside it: cel-go's validator sees dyn there."""
+    if isinstance(element, (ListLiteral, MapLiteral)):
+        return False
+    found = tree.types.get(element.id)
+    return _empty(element) and any(tree.types.get(one.id) == found and not _empty(one) for one in elements)
+
+
+def _empty(node: Node) -> bool:
+    """Whether it reads from nothing but empty literals, so that nothing in it determines its type."""
+    if isinstance(node, ListLiteral):
+        return all(map(_empty, node.elements))
+    if isinstance(node, MapLiteral):
+        return not node.entries
+    if isinstance(node, Select):
+        return _empty(node.operand)
+    if isinstance(node, Comprehension):
+        return _empty(node.range)
+    if not isinstance(node, Call):
+        return False
+    if node.function == "_?_:_":
+        return all(map(_empty, node.arguments[1:]))
+    return node.function == "optional.none" or (node.function in _READING and _empty(node.operands[0]))
 
 
 def _unprintable(tree: Tree, element: Node, letter: str) -> Node | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from policies.engine.cel.errors import CelError
+from policies.engine.cel.errors import CelError, NoSuchOverload
 from policies.engine.cel.value_types import NONE, Opaque, Optional, Uint, some
 
 __all__ = [
@@ -148,7 +148,8 @@ def kind(value: Any) -> str:
 def equal(left: Any, right: Any) -> bool:
     """`==`: numbers compare by value across kinds, everything else only within its kind.
 
-    Raises CelError where an opaque kind refuses the other value.
+    Raises NoSuchOverload where an opaque kind refuses the other value; inside lists and maps such a refusal
+    counts as equal, because only a clear false ends cel-go's comparison.
     """
     if left is None or right is None:
         return left is right
@@ -162,13 +163,13 @@ def equal(left: Any, right: Any) -> bool:
         return (
             isinstance(right, (list, tuple))
             and len(left) == len(right)
-            and all(equal(one, other) for one, other in zip(left, right, strict=True))
+            and all(_agree(one, other) for one, other in zip(left, right, strict=True))
         )
     if isinstance(left, dict):
         return (
             isinstance(right, dict)
             and len(left) == len(right)
-            and all(key in right and equal(value, right[key]) for key, value in left.items())
+            and all(key in right and _agree(value, right[key]) for key, value in left.items())
         )
     if isinstance(left, Optional):
         return (
@@ -177,6 +178,13 @@ def equal(left: Any, right: Any) -> bool:
             and (not left.present or equal(left.value, right.value))
         )
     return type(left) is type(right) and bool(left == right)
+
+
+def _agree(one: Any, other: Any) -> bool:
+    try:
+        return equal(one, other)
+    except NoSuchOverload:
+        return True
 
 
 def _same_number(left: float, right: float) -> bool:

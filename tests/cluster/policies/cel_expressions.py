@@ -43,6 +43,7 @@ def expressions(rounds: int = 1) -> list[Expression]:
         for index, text in enumerate(_DATA["refused"])
         if text is not None
     ]
+    found += [Expression(f"whole-{index}", text) for index, text in enumerate(_DATA["whole"])]
     for round_number in range(rounds):
         for kind, templates in _DATA["templates"].items():
             for index, template in enumerate(templates):

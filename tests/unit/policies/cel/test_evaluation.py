@@ -10,6 +10,7 @@ from policies.engine.cel import (
     Budget,
     BudgetExceeded,
     CelError,
+    CompileError,
     CostExceeded,
     Environment,
     Program,
@@ -159,3 +160,35 @@ def test_values_of_the_scope_are_never_changed() -> None:
     ):
         ADMISSION.compile(expression).evaluate(scope)
     assert json.dumps(body) == before
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("quantity('1') != quantity('1').add(0)", True),
+        ("dyn(quantity('1')) != 'a'", True),
+        ("[quantity('1')] == [quantity('1').add(0)]", True),
+        ("{'a': quantity('1')} != {'a': quantity('1').add(0)}", False),
+        ("quantity('1') in [quantity('1').add(0)]", False),
+        ("quantity('1').add(0) in [quantity('1')]", True),
+        ("dyn(quantity('1')) in [1, 2]", False),
+    ],
+)
+def test_only_a_clear_answer_of_a_comparison_counts(expression: str, value: bool) -> None:
+    """A value that won't be compared is an error of `==` alone."""
+    assert ADMISSION.compile(expression).evaluate(Scope({})) is value
+    with pytest.raises(CelError, match="no such overload"):
+        ADMISSION.compile("quantity('1') == quantity('1').add(0)").evaluate(Scope({}))
+
+
+def test_an_argument_of_format_without_a_type_is_judged_when_it_is_there() -> None:
+    program = ADMISSION.compile("'%s and %d'.format(['a', [][9]])")
+    with pytest.raises(CelError, match="index out of bounds: 9"):
+        program.evaluate(Scope({}))
+    for determined in (
+        "'%s %d'.format(['a', 'b'])",
+        "'%d'.format([[[]][0]])",
+        "'%d %d'.format(['a', [][9]])",
+    ):
+        with pytest.raises(CompileError, match="error during formatting"):
+            ADMISSION.compile(determined)
