@@ -12,6 +12,8 @@ from typing import Any
 from policies.engine.kinds import Resource
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+"""Kinds of `request.options`, for patches and applies too: they are updates or creations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,6 @@ class Request:
     user: User = User()
     subresource: str = ""
     dry_run: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
     kind: str = field(init=False)
     """What rules without names look at; equal for requests that they can't tell apart."""
 
@@ -68,6 +69,14 @@ class Request:
     def is_namespace(self) -> bool:
         """Whether the object is a Namespace itself."""
         return self.resource.group == "" and self.resource.plural == "namespaces"
+
+    def _options(self) -> dict[str, Any] | None:
+        """`request.options` of a client that asks for nothing special; None of a CONNECT."""
+        kind = _OPTIONS.get(self.operation)
+        if kind is None:
+            return None
+        body: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        return body | {"dryRun": ["All"]} if self.dry_run else body
 
     def as_cel(self) -> dict[str, Any]:
         """The `request` variable of a policy whose rule matched the resource as it was addressed."""
@@ -85,7 +94,7 @@ class Request:
             "object": None,
             "oldObject": None,
             "dryRun": self.dry_run,
-            "options": dict(self.options) or None,
+            "options": self._options(),
         }
         optional = {
             "name": self.name,

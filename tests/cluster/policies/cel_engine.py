@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from policies.engine.cel import CelError, CompileError, Environment, Scope
 from policies.engine.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from policies.engine.kinds import Resource
+from policies.engine.request import Request, User
 from tests.cluster.policies.cel_expressions import Expression
 from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
 
@@ -39,32 +39,20 @@ def engine_outcome(number: int, expression: Expression) -> Outcome:
 def _scope() -> Scope:
     """The values of the request that the server is sent."""
     authorizer = Authorizer(AdminOnly(), ADMIN, ("system:masters",))
-    resource = {"group": "differential.gpupool.dev", "version": "v1", "resource": "specimens"}
-    kind = {"group": "differential.gpupool.dev", "version": "v1", "kind": "Specimen"}
-    request: dict[str, Any] = {
-        "kind": kind,
-        "resource": resource,
-        "requestKind": kind,
-        "requestResource": resource,
-        "name": "specimen",
-        "namespace": "default",
-        "operation": "CREATE",
-        "userInfo": {"username": ADMIN, "groups": ["system:masters", "system:authenticated"]},
-        "dryRun": True,
-    }
+    resource = Resource("differential.gpupool.dev", "v1", "Specimen", "specimens", namespaced=True)
+    user = User(ADMIN, ("system:masters", "system:authenticated"))
+    request = Request("CREATE", resource, "specimen", "default", specimen(0), None, user, dry_run=True)
     namespace = {
         "metadata": {"name": "default", "labels": {"kubernetes.io/metadata.name": "default"}},
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-    asked = ResourceCheck(
-        authorizer, resource["group"], resource["resource"], namespace="default", name="specimen"
-    )
+    asked = ResourceCheck(authorizer, resource.group, resource.plural, namespace="default", name="specimen")
     return Scope(
         {
             "object": specimen(0),
             "oldObject": None,
-            "request": request,
+            "request": request.as_cel(),
             "namespaceObject": namespace,
             "authorizer": authorizer,
             "authorizer.requestResource": asked,
