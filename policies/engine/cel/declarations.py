@@ -8,7 +8,7 @@ pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -109,14 +109,25 @@ _PLAIN = {
 }
 
 
-def checker_type(signature: str) -> Any:
-    """A type as the checker's variables have it."""
+_DEEPEST_TYPE = 12
+"""Levels that the checker takes of the type of a name; below them it is told dyn."""
+
+
+def checker_type(signature: str, messages: Collection[str] = (), level: int = 1) -> Any:
+    """A type as the checker's variables have it; `messages` are the types that have fields."""
     name, parameters = split_type(signature)
     if name in _PLAIN:
         return _PLAIN[name]
+    if level > _DEEPEST_TYPE:
+        return cel.Type.DYN
+    if name in messages:
+        return cel.Type(name)
+    inner = [checker_type(parameter, messages, level + 1) for parameter in parameters]
     if name == "list":
-        return cel.Type.List(checker_type(parameters[0]) if parameters else cel.Type.DYN)
+        return cel.Type.List(inner[0] if inner else cel.Type.DYN)
     if name == "map":
-        key, value = parameters or ["dyn", "dyn"]
-        return cel.Type.Map(checker_type(key), checker_type(value))
-    return cel.Type.AbstractType(name, [checker_type(parameter) for parameter in parameters])
+        key, value = inner or [cel.Type.DYN, cel.Type.DYN]
+        return cel.Type.Map(key, value)
+    if name == "type" and inner:
+        return cel.Type.Type(inner[0])
+    return cel.Type.AbstractType(name, inner)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from policies.engine.cel.checked_expression import read_tree
 from policies.engine.cel.declarations import checker_type, configuration, number_orders
 from policies.engine.cel.errors import CompileError
 from policies.engine.cel.message_types import ADMISSION, Types, pool
+from policies.engine.cel.parts import deep_stack, tree_of_parts
 from policies.engine.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from policies.engine.cel.program import Program
 from policies.engine.cel.syntax import Identifier, Node, Tree
@@ -85,6 +87,10 @@ class Environment:
         named: for the API server a validation must be ("bool",).
         """
         tree = self._check(expression)
+        with deep_stack() if tree.deep else nullcontext():
+            return self._program(expression, tree, expects)
+
+    def _program(self, expression: str, tree: Tree, expects: Collection[str]) -> Program:
         problem = validators.problem(tree)
         if problem is not None:
             raise self._refusal(problem[0], tree, problem[1], expression)
@@ -129,17 +135,29 @@ class Environment:
         except RecursionError:
             raise CompileError("expression is nested too deeply") from None
         except (RuntimeError, ValueError) as error:
-            raise refusals.reworded(str(error), text) from None
+            tree = tree_of_parts(text, str(error), self._check_part)
+            if tree is None:
+                raise refusals.reworded(str(error), text) from None
+            return tree
+
+    def _check_part(self, text: str, names: Mapping[str, str]) -> Tree:
+        """The tree of a part of an expression, in which `names` stand for other parts."""
+        messages = {*ADMISSION, *(self._types or ())}
+        types = {name: checker_type(signature, messages) for name, signature in names.items()}
+        return read_tree(self._new_checker(".sortBy" in text, types).compile(text).serialize())
 
     def _checker(self, sorting: bool) -> Any:
         if sorting not in self._checkers:
-            self._checkers[sorting] = cel.NewEnv(
-                descriptor_pool=self._pool,
-                config=configuration(sorting),
-                variables={name: self._type(signature) for name, signature in self._variables.items()},
-                extensions=[number_orders()],
-            )
+            self._checkers[sorting] = self._new_checker(sorting, {})
         return self._checkers[sorting]
+
+    def _new_checker(self, sorting: bool, more: dict[str, Any]) -> Any:
+        return cel.NewEnv(
+            descriptor_pool=self._pool,
+            config=configuration(sorting),
+            variables={name: self._type(signature) for name, signature in self._variables.items()} | more,
+            extensions=[number_orders()],
+        )
 
     def _presence(self, match: re.Match[str]) -> str:
         """has(variables.x), which the checker misreads: true, or the variable's error."""

@@ -6,11 +6,13 @@ from here, and whatever can't be explained is left out.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from policies.engine.cel.errors import CelError
 from policies.engine.cel.frame import LOCALS
+from policies.engine.cel.parts import deep_stack
 from policies.engine.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from policies.engine.cel.program import PER_CALL_LIMIT, Program, Scope
 from policies.engine.cel.source_text import source_text
@@ -51,7 +53,9 @@ def explain(program: Program, scope: Scope) -> Explanation:
     """Follow a false, or failed, expression down to what made it so. Never raises."""
     explainer = _Explainer(scope)
     try:
-        path, readings = explainer.follow(_Position(program.tree, program.tree.root, {}, {}), False, _DEPTH)
+        with deep_stack() if program.tree.deep else nullcontext():
+            whole = _Position(program.tree, program.tree.root, {}, {})
+            path, readings = explainer.follow(whole, False, _DEPTH)
     except RecursionError:
         return Explanation("", ())
     return Explanation(path, tuple(readings.items()))

@@ -12,6 +12,7 @@ from typing import Any
 
 from policies.engine.cel.errors import BudgetExceeded, CelError, CostExceeded, Halted
 from policies.engine.cel.frame import COST, Frame, Run
+from policies.engine.cel.parts import deep_stack, roomy
 from policies.engine.cel.planner import VARIABLE_PREFIX
 from policies.engine.cel.syntax import Tree
 
@@ -142,6 +143,9 @@ class Program:
         except CelError as problem:
             error = problem
         except RecursionError:
+            if self.tree.deep and not roomy():
+                with deep_stack():
+                    return self.run(scope)
             error = CelError("expression is nested too deeply")
         if frame[COST] > PER_CALL_LIMIT and not isinstance(error, Halted):
             return None, frame[COST], CostExceeded()

@@ -16,6 +16,13 @@ _REWORDED = (
     (re.compile(r"undeclared reference to 'variables\.(\w+)[^']*' \([^)]*\)"), r"undefined field '\1'"),
     (re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
     (re.compile(r"all\(\) variable name must be a simple identifier"), "argument must be a simple name"),
+    (
+        re.compile(
+            r"(?:Expression recursion limit exceeded\. limit|Exceeded max recursion depth of): ?\d+.*"
+        ),
+        "nested too deeply for this check, which has a lower limit than the API server: "
+        "make a variable of a part of it",
+    ),
     (re.compile(r"has\(\) argument must be a field selection"), "invalid argument to has() macro"),
 )
 _UNFIT = re.compile(

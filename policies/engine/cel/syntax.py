@@ -104,6 +104,8 @@ class Tree:
     references: dict[int, Reference]
     positions: Callable[[], dict[int, int]] = dict
     """Gives the offset of each node in the text, in code points; read only when something is refused."""
+    deep: bool = False
+    """Whether going through it may take more of Python's stack than there usually is."""
 
     def walk(self, node: Node | None = None) -> Iterator[Node]:
         """Every node, parents before children."""

@@ -44,6 +44,10 @@ def expressions(rounds: int = 1) -> list[Expression]:
         if text is not None
     ]
     found += [Expression(f"whole-{index}", text) for index, text in enumerate(_DATA["whole"])]
+    found += [
+        Expression(f"deep-{index}", start + step * count + end)
+        for index, (start, step, count, end) in enumerate(_DATA["deep"])
+    ]
     for round_number in range(rounds):
         for kind, templates in _DATA["templates"].items():
             for index, template in enumerate(templates):

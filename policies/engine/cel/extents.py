@@ -1,0 +1,247 @@
+"""Where the parts of an expression stand in its text, and how deep they are nested.
+
+Reads the grammar of the CEL specification with cel-go's limit of depth. It must not judge: for a text that
+is no CEL there are no extents, and saying what is wrong with it is the checker's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+MOST_LEVELS = 250
+"""Levels that cel-go's parser takes (parser/options.go: maxRecursionDepth)."""
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*)
+    |(?P<text>[bB]?[rR](?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n]*'|"[^"\n]*")
+      |[bB]?(?:'{3}(?:\\.|[^\\])*?'{3}|"{3}(?:\\.|[^\\])*?"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
+    |(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)[uU]?)
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>\|\||&&|[=!<>]=|[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_OPERATORS = (("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
+"""From the loosest to the tightest, below `||` and `&&`."""
+_LONGEST_NAME = 3
+"""Dots in a name that is declared as one: google.protobuf.Timestamp, authorizer.requestResource."""
+_ONE_VARIABLE = frozenset(("all", "exists", "exists_one", "filter", "map", "sortBy"))
+_TWO_VARIABLES = frozenset(
+    ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry")
+)
+_OPTIONAL = frozenset(("optMap", "optFlatMap"))
+
+
+class NotCelError(Exception):
+    """The text can't be read as an expression."""
+
+
+class TooDeepError(Exception):
+    """The expression has more levels than the API server's parser takes."""
+
+
+@dataclass(slots=True)
+class Macro:
+    """What gives variables to the arguments of a macro."""
+
+    receiver: Extent
+    variables: tuple[str, ...]
+    optional: bool
+    """Whether the receiver is an optional, whose value is the variable."""
+
+
+@dataclass(slots=True, eq=False)
+class Extent:
+    """One part of an expression; its parts lie inside it, from left to right."""
+
+    start: int
+    end: int
+    parts: list[Extent] = field(default_factory=list)
+    macro: Macro | None = None
+    """The macro that it is an argument of, if that has variables."""
+    whole: bool = True
+    """Whether it is an expression that may stand anywhere; not so what a macro takes as it is written."""
+    copied: bool = False
+    """Whether a macro uses it more than once, as optMap() does with what it is called on."""
+    two_variables: bool = False
+    """Whether it is a macro with two variables."""
+    levels: int = 0
+    """How deep cel-go's parser goes for it, beside brackets."""
+
+
+def extents(text: str) -> Extent:
+    """The whole expression. Raises NotCelError, or TooDeepError."""
+    return _Reader(text).read()
+
+
+class _Reader:
+    """Recursive descent over the tokens."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, str, int, int]] = []
+        at = 0
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise NotCelError
+            if match.lastgroup != "space":
+                kind = "sign" if match[0] == "in" else str(match.lastgroup)
+                self._tokens.append((kind, match[0], at, match.end()))
+            at = match.end()
+        self._tokens.append(("end", "", at, at))
+        self._names = {start: text for kind, text, start, _ in self._tokens if kind == "name"}
+        self._at = 0
+        self._open = 0
+
+    def read(self) -> Extent:
+        found = self._expression()
+        if self._tokens[self._at][0] != "end":
+            raise NotCelError
+        return found
+
+    def _is(self, *signs: str) -> bool:
+        kind, text, _, _ = self._tokens[self._at]
+        return kind == "sign" and text in signs
+
+    def _take(self, sign: str = "") -> str:
+        kind, text, _, _ = self._tokens[self._at]
+        if kind == "end" or (sign and not (kind == "sign" and text == sign)):
+            raise NotCelError
+        self._at += 1
+        return text
+
+    def _made(self, start: int, parts: list[Extent], *, level: int = 0) -> Extent:
+        """The extent from a position to the last token taken; `level`: whether cel-go counts it."""
+        levels = level + max((part.levels for part in parts), default=0)
+        if levels > MOST_LEVELS:
+            raise TooDeepError
+        return Extent(start, self._tokens[self._at - 1][3], parts, levels=levels)
+
+    def _expression(self) -> Extent:
+        self._open += 1
+        if self._open > MOST_LEVELS:
+            raise TooDeepError
+        found = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+        if self._is("?"):
+            self._take()
+            then = self._joined("||", lambda: self._joined("&&", lambda: self._operation(0)))
+            self._take(":")
+            found = self._made(found.start, [found, then, self._expression()], level=1)
+        self._open -= 1
+        return found
+
+    def _joined(self, sign: str, operand: Callable[[], Extent]) -> Extent:
+        """Operands of `&&` or `||`, which every parser keeps flat."""
+        parts = [operand()]
+        while self._is(sign):
+            self._take()
+            parts.append(operand())
+        if len(parts) == 1:
+            return parts[0]
+        return self._made(parts[0].start, parts)
+
+    def _operation(self, tightness: int) -> Extent:
+        if tightness == len(_OPERATORS):
+            return self._unary()
+        found = self._operation(tightness + 1)
+        while self._is(*_OPERATORS[tightness]):
+            self._take()
+            found = self._made(found.start, [found, self._operation(tightness + 1)], level=1)
+        return found
+
+    def _unary(self) -> Extent:
+        start = self._tokens[self._at][2]
+        signed = self._is("!", "-")
+        while self._is("!", "-"):
+            self._take()
+        found = self._member()
+        return self._made(start, [found]) if signed else found
+
+    def _member(self) -> Extent:
+        found = self._primary()
+        while self._is(".", "["):
+            if self._take() == "[":
+                if self._is("?"):
+                    self._take()
+                index = self._expression()
+                self._take("]")
+                found = self._made(found.start, [found, index], level=1)
+                continue
+            if self._is("?"):
+                self._take()
+                self._name()
+                found = self._made(found.start, [found], level=1)
+                continue
+            name = self._name()
+            if self._is("("):
+                found = self._call(name, found)
+            else:
+                found = self._made(found.start, [found], level=1)
+                found.whole = found.parts[0].whole or found.levels > _LONGEST_NAME
+        return found
+
+    def _name(self) -> str:
+        if self._tokens[self._at][0] != "name":
+            raise NotCelError
+        return self._take()
+
+    def _call(self, name: str, receiver: Extent) -> Extent:
+        arguments = self._items("(", ")")
+        words = [self._word(argument) for argument in arguments]
+        variables: tuple[str, ...] = ()
+        if name in _TWO_VARIABLES and len(words) > 2 and words[0] and words[1]:
+            variables = (words[0], words[1])
+        elif name in _ONE_VARIABLE | _OPTIONAL and len(words) > 1 and words[0]:
+            variables = (words[0],)
+        if variables:
+            macro = Macro(receiver, variables, name in _OPTIONAL)
+            receiver.copied = name in _OPTIONAL
+            for argument in arguments[len(variables) :]:
+                argument.macro = macro
+        found = self._made(receiver.start, [receiver, *arguments], level=1)
+        found.two_variables = len(variables) == 2
+        return found
+
+    def _word(self, extent: Extent) -> str:
+        """The argument, if it is a plain name."""
+        text = self._names.get(extent.start, "")
+        return text if extent.end - extent.start == len(text) else ""
+
+    def _primary(self) -> Extent:
+        kind, _, start, _ = self._tokens[self._at]
+        if kind in ("text", "number"):
+            self._take()
+            return self._made(start, [])
+        if self._is("("):
+            return self._made(start, self._items("(", ")"))
+        if self._is("["):
+            return self._made(start, self._items("[", "]"))
+        if self._is("{"):
+            return self._made(start, self._items("{", "}"))
+        if self._is("."):
+            self._take()
+        name = self._name()
+        if not self._is("("):
+            found = self._made(start, [])
+            found.whole = False
+            return found
+        arguments = self._items("(", ")")
+        if name == "has":
+            for argument in arguments:
+                argument.whole = False
+        return self._made(start, arguments)
+
+    def _items(self, opening: str, closing: str) -> list[Extent]:
+        """Arguments, items or entries, each of which may start with `?` where it is optional."""
+        self._take(opening)
+        found: list[Extent] = []
+        while not self._is(closing):
+            if self._is("?"):
+                self._take()
+            found.append(self._expression())
+            if not self._is(closing):
+                if not self._is(",", ":"):
+                    raise NotCelError
+                self._take()
+        self._take(closing)
+        return found
