@@ -8,7 +8,7 @@ pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -31,7 +31,18 @@ _LISTS = {"name": "lists"}
 _IN_LISTS = frozenset(
     ("slice", "flatten", "sort", "@sortByAssociatedKeys", "lists.range", "reverse", "distinct")
 )
-_NUMBERS = {"int": "int64", "uint": "uint64", "double": "double"}
+_ARITHMETIC = (
+    "_*_ multiply: double, int, uint",
+    "_/_ divide: double, int, uint",
+    "_-_ subtract: double, duration-duration, int, timestamp-duration, timestamp-timestamp, uint",
+    "-_ negate: double, int",
+    "_+_ add: bytes, double, duration-duration, duration-timestamp, timestamp-duration, "
+    "int, list, string, uint",
+)
+"""The overloads of operators in cel-go's order (common/stdlib/standard.go): an operand whose type nothing
+else determines, as in `[].map(x, x * x)`, takes that of the first. The checker's own order is another."""
+_SIZED = {"int": "int64", "uint": "uint64"}
+_NUMBERS = {**_SIZED, "double": "double"}
 _ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
 
 
@@ -65,15 +76,36 @@ def _functions(overloads: Iterable[Overload], without: frozenset[str]) -> list[d
     return [{"name": name, "overloads": entries} for name, entries in by_name.items()]
 
 
+def _arithmetic() -> Iterator[dict[str, Any]]:
+    """The operators of `_ARITHMETIC` as the environment file has them."""
+    for line in _ARITHMETIC:
+        head, _, kinds = line.partition(": ")
+        operator, verb = head.split()
+        overloads = []
+        for kind in kinds.split(", "):
+            one, _, other = kind.partition("-")
+            operands = [one] if operator == "-_" else [one, other or one]
+            result = "duration" if one == other else "timestamp" if other else one
+            types = [type_entry("list(A)" if name == "list" else name) for name in operands]
+            returned = type_entry("list(A)" if result == "list" else result)
+            name = f"{verb}_{one}_{other}" if other else f"{verb}_{_SIZED.get(one, one)}"
+            overloads.append({"id": name, "args": types, "return": returned})
+        yield {"name": operator, "overloads": overloads}
+
+
 @lru_cache(maxsize=2)
 def configuration(sorting: bool) -> Any:
     """The checker's configuration without variables; `sorting`: for expressions with sortBy()."""
     optionals = [overload for overload in OPTIONALS if "unwrap" in overload.function]
     strings = [overload for overload in CONVERSIONS if overload.function == "string"]
+    arithmetic = list(_arithmetic())
     document = {
-        "stdlib": {"exclude_functions": [{"name": "string"}]},
+        "stdlib": {
+            "exclude_functions": [{"name": each["name"]} for each in ({"name": "string"}, *arithmetic)]
+        },
         "extensions": [*EXTENSIONS, _LISTS] if sorting else EXTENSIONS,
-        "functions": _functions(
+        "functions": arithmetic
+        + _functions(
             (*strings, *optionals, *STRINGS, *OVERLOADS), without=_IN_LISTS if sorting else frozenset()
         ),
     }

@@ -185,9 +185,10 @@ class _Parts:
 
     def _refusal(self, said: str, text: _Text) -> Exception:
         """The checker's first objection, at its place in the whole expression."""
-        found = _FIRST.search(str(refusals.reworded(said, text.whole)))
+        problem = refusals.reworded(said, text.whole)
+        found = _FIRST.search(problem.message)
         if found is None:
-            return refusals.refusal(said, self._text, 0)
+            return problem
         line, column = int(found[1]), int(found[2])
         lines = text.whole.splitlines(keepends=True)
         offset = sum(map(len, lines[: line - 1])) + max(0, column - 1)

@@ -18,7 +18,7 @@ _REWORDED = (
     (re.compile(r"all\(\) variable name must be a simple identifier"), "argument must be a simple name"),
     (
         re.compile(
-            r"(?:Expression recursion limit exceeded\. limit|Exceeded max recursion depth of): ?\d+.*"
+            r"(?:[A-Z]+: )?(?:Expression recursion limit exceeded\. limit|Exceeded max recursion depth of): ?\d+.*"
         ),
         "nested too deeply for this check, which has a lower limit than the API server: "
         "make a variable of a part of it",

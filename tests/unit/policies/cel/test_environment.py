@@ -122,3 +122,11 @@ def test_types_of_ones_own_find_misspelt_fields() -> None:
 def test_expressions_beyond_the_limits_are_refused(expression: str) -> None:
     with pytest.raises(CompileError):
         ADMISSION.compile(expression)
+
+
+def test_an_operand_without_a_type_has_that_of_the_first_overload_as_for_the_api_server() -> None:
+    assert ADMISSION.compile("[].map(x, x * x)").result_type == "list(double)"
+    assert ADMISSION.compile("[].map(x, x + x)").result_type == "list(bytes)"
+    assert ADMISSION.compile("object.a * 2").result_type == "int"
+    with pytest.raises(CompileError, match=r"'add' applied to 'kubernetes.Quantity.\(double\)'"):
+        ADMISSION.compile("quantity('1Gi').add([].map(x, x * x).sum())")

@@ -84,3 +84,8 @@ def test_an_error_deep_inside_is_told() -> None:
     program = ADMISSION.compile("object.deep" + ".a" * 100 + " == 'x'")
     with pytest.raises(CelError, match="no such key: a"):
         program.evaluate(NAMES)
+
+
+def test_where_the_checker_can_not_follow_the_refusal_says_whose_limit_it_is() -> None:
+    with pytest.raises(CompileError, match="lower limit than the API server"):
+        ADMISSION.compile("[1].map(x, " * 60 + "1" + ")" * 60)
