@@ -17,9 +17,7 @@ _REWORDED = (
     (re.compile(r"(undefined field '[^']*') not found in struct '[^']*'"), r"\1"),
     (re.compile(r"all\(\) variable name must be a simple identifier"), "argument must be a simple name"),
     (
-        re.compile(
-            r"(?:[A-Z]+: )?(?:Expression recursion limit exceeded\. limit|Exceeded max recursion depth of): ?\d+.*"
-        ),
+        re.compile(r"(?:[A-Z]+: )?(?:Expression recursion|Exceeded max recursion depth)[^\n]*"),
         "nested too deeply for this check, which has a lower limit than the API server: "
         "make a variable of a part of it",
     ),
