@@ -25,6 +25,11 @@ SUITES = {suite.name: suite for suite in read_suites(SHIPPED)[0]}
 CASES = [(suite.name, case) for suite in SUITES.values() for case in suite.cases]
 REFUSED_ANYWAY = frozenset({"gpu-limits-equal-requests"})
 """Policies about what the API server's own validation refuses first; they are there for templates of pods."""
+REFUSED_BEFORE = {
+    "value-not-known": "no PriorityClass with name unknown",
+    "value-not-known-none-allowed": "no PriorityClass with name unknown",
+}
+"""Bad fixtures, by name, that a built-in admission plugin refuses before policies are asked; its words."""
 _LABEL = "fixture"
 _ENFORCED_SECONDS = 180.0
 _STRATEGIC = "application/strategic-merge-patch+json"
@@ -200,7 +205,9 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
     kinds = kinds_of(suite, Kinds.builtin())
     judge = Judge(policy_set(suite, suite.policy), suite.context, kinds)
     wrong = []
-    for case in (case for case in suite.cases if not case.good):
+    for case in suite.cases:
+        if case.good or case.document.body["metadata"]["name"] in REFUSED_BEFORE:
+            continue
         found = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
         told, ours = enforced[case.place], [finding for finding in found if finding.rule == name]
         denials = [finding.message for finding in ours if finding.level == "deny"]
@@ -216,6 +223,9 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
 def as_expected(case: Case, policy: str, verdict: str) -> bool:
     if policy in REFUSED_ANYWAY:
         return "is invalid: spec." in verdict
+    words = REFUSED_BEFORE.get(case.document.body["metadata"]["name"])
+    if words is not None:
+        return words in verdict
     return f"ValidatingAdmissionPolicy '{policy}'" in verdict and case.expect in verdict
 
 
