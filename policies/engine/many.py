@@ -1,7 +1,8 @@
 """Judges many objects, on several processors where that pays.
 
 CEL in Python holds one processor. A bundle of tens of thousands of judgements is therefore split among forked
-processes, which share what was read and compiled. It decides nothing itself (see `judge`).
+processes, which share what was read and compiled; each of them costs memory, so that there is one for so much
+work, however many processors there are. It decides nothing itself (see `judge`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from policies.engine.outcome import PolicyFinding
 from policies.engine.request import User
 
 WORTH_IT = 25_000
-"""Objects times policies from which a second process is well worth the 30 ms it costs (0.4 s of work)."""
+"""Objects times policies from which one more process is well worth what it costs: 30 ms, for 0.4 s of work,
+and some 30 MiB of its own, because counting references copies much of what processes share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ def judge_many(
 ) -> list[PolicyFinding]:
     """Every finding about the documents, in their order; the judge's counts are brought up to date.
 
-    `processes`: how many to use; by default as many as there are processors, if the bundle is large enough.
+    `processes`: how many to use, this one included; by default see `processes_for`.
     """
     if processes is None:
-        large = len(documents) * len(judge.matched) >= WORTH_IT
         # Forking a process of several threads may inherit a lock that nobody will release.
-        processes = len(os.sched_getaffinity(0)) if large and _can_fork() else 1
+        processors = len(os.sched_getaffinity(0)) if _can_fork() else 1
+        processes = processes_for(len(documents) * len(judge.matched), processors)
     if processes <= 1:
         return [
             finding
@@ -58,18 +60,27 @@ def judge_many(
     _judge, _documents = judge, documents
     gc.freeze()  # so that no collection writes to, and thereby copies, what the processes share
     size = -(-len(documents) // processes)
-    starts = range(0, len(documents), size)
+    starts = range(size, len(documents), size)
     fork = multiprocessing.get_context("fork")
     try:
-        with ProcessPoolExecutor(processes, mp_context=fork) as pool:
-            shares = list(pool.map(_share, [(start, start + size, operation, user) for start in starts]))
+        with ProcessPoolExecutor(processes - 1, mp_context=fork) as pool:
+            theirs = pool.map(_share, [(start, start + size, operation, user) for start in starts])
+            # This process would only wait, and its memory is there anyway.
+            findings = judge_many(judge, documents[:size], operation=operation, user=user, processes=1)
+            shares = list(theirs)
     finally:
         gc.unfreeze()
     for share in shares:
         judge.evaluations += share.evaluations
         for name, count in share.matched.items():
             judge.matched[name] += count
-    return [finding for share in shares for finding in share.findings]
+        findings += share.findings
+    return findings
+
+
+def processes_for(judgements: int, processors: int) -> int:
+    """How many processes so many judgements (objects times policies) are given."""
+    return max(1, min(processors, 1 + judgements // WORTH_IT))
 
 
 def _can_fork() -> bool:

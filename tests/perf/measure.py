@@ -35,18 +35,23 @@ def run(
     variables: Mapping[str, str] | None = None,
     accepted: Collection[int] = (0,),
     output: Path | None = None,
+    tree: bool = False,
 ) -> tuple[float, float]:
     """Wall seconds and peak resident megabytes (MiB) of a program; what it prints goes to `output` if given.
 
+    With `tree` the peak is that of all its processes together, otherwise that of the largest; it is sampled,
+    which slows the program down, so that the seconds are then no figure.
+
     Raises Failed with its last words when its exit status is none of `accepted`.
     """
+    memory = "tree" if tree else "own"
     with (
         tempfile.TemporaryFile() as said,
         tempfile.NamedTemporaryFile("r") as report,
         output.open("wb") if output else nullcontext(said) as printed,
     ):
         done = subprocess.run(
-            [sys.executable, "-I", "-S", _LAUNCHER, report.name, *(str(part) for part in command)],
+            [sys.executable, "-I", "-S", _LAUNCHER, report.name, memory, *(str(part) for part in command)],
             cwd=folder,
             env={**os.environ, **(variables or {})},
             stdin=subprocess.DEVNULL,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
 
+from policies.engine import many
 from policies.engine.documents import from_bodies
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
-from policies.engine.many import judge_many
+from policies.engine.many import judge_many, processes_for
 from policies.engine.policy_set import read_policies
 from policies.engine.request import User
 
@@ -59,3 +61,27 @@ def test_the_same_as_one_process(processes: int) -> None:
     assert together == alone
     assert judges[1].evaluations == judges[0].evaluations == 101
     assert judges[1].matched == judges[0].matched == {"numbered": 101}
+
+
+@pytest.mark.parametrize(
+    ("judgements", "processors", "processes"),
+    [(0, 8, 1), (24_999, 8, 1), (30_000, 1, 1), (30_000, 2, 2), (30_000, 64, 2), (300_000, 8, 8)],
+)
+def test_more_processors_do_not_make_more_processes(judgements: int, processors: int, processes: int) -> None:
+    """Each process has memory of its own: that of 3,000 objects by 10 policies is the same on any machine."""
+    assert processes_for(judgements, processors) == processes
+
+
+def test_the_process_that_asks_judges_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would only wait, at the price of one more process."""
+    asked = list[int]()
+
+    class Recorded(ProcessPoolExecutor):
+        def __init__(self, workers: int, **others: Any) -> None:
+            asked.append(workers)
+            super().__init__(workers, **others)
+
+    monkeypatch.setattr(many, "ProcessPoolExecutor", Recorded)
+    judge = Judge(read_policies(from_bodies(POLICIES, "policies")), [], Kinds.builtin())
+    judge_many(judge, from_bodies(OBJECTS, "objects"), operation="CREATE", user=User(), processes=2)
+    assert asked == [1]
