@@ -80,7 +80,8 @@ def _unmatched(found: PolicySet, judge: Judge) -> list[PolicyFinding]:
         if not bound.bindings or judge.matched[policy.name]:
             continue
         finding = engine_finding("unmatched-policy", policy.document, "", _UNMATCHED, level="audit")
-        binding = judge.unparameterised.get(policy.name)
+        without = judge.unparameterised.get(policy.name)
+        binding = next((one for one in bound.bindings if one.name == without), None)
         if binding and binding.param_ref and policy.param_kind:
             message = f"was not applied: no {wanted(policy, binding)} is given as its parameter"
             finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")

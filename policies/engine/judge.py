@@ -50,8 +50,8 @@ class Judge:
         """CEL expressions evaluated so far."""
         self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
         """Objects that each policy was evaluated on so far."""
-        self.unparameterised: dict[str, Binding] = {}
-        """Policies that let an object pass because a parameter isn't given, with such a binding."""
+        self.unparameterised: dict[str, str] = {}
+        """Policies that let an object pass for want of a parameter, with the name of such a binding."""
 
     def judge(
         self,
@@ -153,7 +153,7 @@ class Judge:
                     findings.append(replace(finding, fix=error.fix or finding.fix))
                     continue
                 if not parameters:
-                    self.unparameterised[policy.name] = binding
+                    self.unparameterised[policy.name] = binding.name
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)

@@ -32,6 +32,7 @@ class _Share:
     findings: list[PolicyFinding]
     evaluations: int
     matched: dict[str, int]
+    unparameterised: dict[str, str]
 
 
 _judge: Judge
@@ -74,6 +75,7 @@ def judge_many(
         judge.evaluations += share.evaluations
         for name, count in share.matched.items():
             judge.matched[name] += count
+        judge.unparameterised |= share.unparameterised
         findings += share.findings
     return findings
 
@@ -92,4 +94,4 @@ def _share(part: tuple[int, int, str, User]) -> _Share:
     evaluations, matched = _judge.evaluations, dict(_judge.matched)  # one process may get two parts
     found = judge_many(_judge, _documents[start:end], operation=operation, user=user, processes=1)
     counts = {name: count - matched[name] for name, count in _judge.matched.items()}
-    return _Share(found, _judge.evaluations - evaluations, counts)
+    return _Share(found, _judge.evaluations - evaluations, counts, dict(_judge.unparameterised))

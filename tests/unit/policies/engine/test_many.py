@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -61,6 +62,17 @@ def test_the_same_as_one_process(processes: int) -> None:
     assert together == alone
     assert judges[1].evaluations == judges[0].evaluations == 101
     assert judges[1].matched == judges[0].matched == {"numbered": 101}
+
+
+def test_what_passed_for_want_of_a_parameter_is_known_from_every_process() -> None:
+    policy, binding = deepcopy(POLICIES)
+    policy["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    binding["spec"]["paramRef"] = {"name": "bounds", "parameterNotFoundAction": "Allow"}
+    judge = Judge(read_policies(from_bodies([policy, binding], "policies")), [], Kinds.builtin())
+    others = [{**OBJECTS[0], "kind": "Secret", "data": {}} for _ in range(60)]
+    documents = from_bodies([*others, *OBJECTS[60:]], "objects")  # so that the first share has none
+    assert not judge_many(judge, documents, operation="CREATE", user=User(), processes=2)
+    assert judge.unparameterised == {"numbered": "numbered"}
 
 
 @pytest.mark.parametrize(
