@@ -253,7 +253,9 @@ def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
         return "audit"  # the server lets it pass; say at least that it did not hold
     if decision.kind == "audit-error":
         return "deny"  # denied whatever the binding's actions are
-    return next(_LEVELS[action] for action in ("Deny", "Warn", "Audit") if action in binding.actions)
+    # A binding whose actions can't be read is refused itself; what it would have enforced is denied.
+    actions = (action for action in ("Deny", "Warn", "Audit") if action in binding.actions)
+    return _LEVELS[next(actions, "Deny")]
 
 
 def _finding(

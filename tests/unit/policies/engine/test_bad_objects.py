@@ -123,3 +123,9 @@ def test_a_defect_of_the_engine_costs_one_object_and_is_no_pass(monkeypatch: pyt
     assert [(finding.rule, finding.line) for finding in found] == [("not-judged", 1), ("unknown-kind", 3)]
     assert "hunter2" not in str(found)
     assert found[0].fix
+
+
+@pytest.mark.parametrize("actions", ["x", "[Denied]", "[]"])
+def test_a_binding_without_an_action_that_is_known_denies(actions: str) -> None:
+    found = denials(POLICY.replace("validationActions: [Deny]", f"validationActions: {actions}"))
+    assert {finding.rule for finding in found} == {"invalid-binding", "p"}
