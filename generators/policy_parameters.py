@@ -21,9 +21,6 @@ _REPELS = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod away; PreferNoSchedule only advises."""
 _UNDIVIDED = "time-slicing"
 """The mode that shares a GPU and leaves its memory to whoever takes it."""
-_MOST = 2**62
-"""A number that CEL can still read (64 bits)."""
-
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _OWNER_GROUPS = ("system:masters", f"system:serviceaccounts:{OPERATOR_NAMESPACE}")
 """Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one."""
@@ -105,10 +102,10 @@ def _limits(plan: Plan) -> dict[str, str]:
     limits = plan.policies.limits
     return {
         "registries": " ".join(f"{registry}/" for registry in limits.registries),
-        "jobTtlSeconds": str(min(limits.job_ttl_seconds, _MOST)),
-        "jobDeadlineSeconds": str(min(limits.job_deadline_seconds, _MOST)),
+        "jobTtlSeconds": str(limits.job_ttl_seconds),
+        "jobDeadlineSeconds": str(limits.job_deadline_seconds),
         "jobRetries": str(limits.job_retries),
-        "budgetAfterSeconds": str(min(limits.budget_after_seconds, _MOST)),
+        "budgetAfterSeconds": str(limits.budget_after_seconds),
     }
 
 

@@ -88,7 +88,7 @@ def test_limits_are_in_seconds() -> None:
         "kind": "Environment",
         "metadata": {"name": "random"},
         "cluster": {"platform": "local", "name": "x"},
-        "policies": {"limits": {**limits, "jobRetries": 0, "budgetAfter": "9999999999999999999999h"}},
+        "policies": {"limits": {**limits, "jobRetries": 0, "budgetAfter": "2562047h"}},
     }
     data = data_of(plan_of(environment))[LIMITS]
     assert data == {
@@ -96,7 +96,7 @@ def test_limits_are_in_seconds() -> None:
         "jobTtlSeconds": "90",
         "jobDeadlineSeconds": "5400",
         "jobRetries": "0",
-        "budgetAfterSeconds": str(2**62),
+        "budgetAfterSeconds": str(2562047 * 3600),
     }
 
 

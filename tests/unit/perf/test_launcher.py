@@ -46,9 +46,10 @@ def test_the_file_pages_of_processes_are_those_of_one() -> None:
 
 
 def test_a_program_is_measured_as_a_tree(tmp_path: Path) -> None:
-    """A child that the parent waits for holds the memory; the parent alone is small."""
-    child = f"import time; {_ALLOCATE}; time.sleep(1)"
-    waiting = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    """Parent and child hold as much as each other at the same time."""
+    hold = f"held = b'x' * ({MEBIBYTES} << 20)"
+    child = f"import time; {hold}; time.sleep(1)"
+    both = f"import subprocess, sys; {hold}; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     _, alone = run([sys.executable, "-c", child], tmp_path)
-    _, tree = run([sys.executable, "-c", waiting], tmp_path, tree=True)
-    assert tree > alone > MEBIBYTES
+    _, tree = run([sys.executable, "-c", both], tmp_path, tree=True)
+    assert MEBIBYTES < alone < 2 * MEBIBYTES < tree
