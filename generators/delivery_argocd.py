@@ -104,8 +104,8 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     argocd = bundle.delivery.argocd
     assert argocd is not None
     objects = [_project(bundle, argocd), _application(bundle, argocd)]
-    if _replaced(bundle):
-        objects.append(_recreating_application(bundle, argocd))
+    if replaced := _replaced(bundle):
+        objects.append(_recreating_application(bundle, argocd, replaced))
     if bundle.releases:
         objects.append(_chart_project(bundle, argocd))
         objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
@@ -158,7 +158,7 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     delivery = bundle.delivery
     # Files that are no objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
     left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
-    left_out += _recreated(bundle)
+    left_out += _recreated(_replaced(bundle))
     source = _folder(delivery, exclude=f"{{{','.join(left_out)}}}")
     kinds = {m.kind for m in bundle.manifests}
     ignored = [
@@ -176,9 +176,9 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     return _with_diff(_named(bundle, argocd, "Application", application_name(bundle.environment), 0), spec)
 
 
-def _recreated(bundle: Bundle) -> list[str]:
+def _recreated(replaced: list[Manifest]) -> list[str]:
     """Globs of the files whose objects are deleted and made anew when an immutable field changes."""
-    kinds = {manifest_path(m).removesuffix(f"-{m.name}.yaml") for m in _replaced(bundle)}
+    kinds = {manifest_path(m).removesuffix(f"-{m.name}.yaml") for m in replaced}
     return [f"{kind}-*" for kind in sorted(kinds)]
 
 
@@ -186,12 +186,12 @@ def _replaced(bundle: Bundle) -> list[Manifest]:
     return [m for m in bundle.manifests if replacing.may_need_a_new_object(m)]
 
 
-def _recreating_application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+def _recreating_application(bundle: Bundle, argocd: ArgoCd, replaced: list[Manifest]) -> dict[str, Any]:
     """Apart, because the server's own comparison fails on a change that it refuses, and an Application that
     can't be compared is not synced at all (argoproj/argo-cd issue 29348)."""
-    globs = _recreated(bundle)
+    globs = _recreated(replaced)
     include = globs[0] if len(globs) == 1 else f"{{{','.join(globs)}}}"
-    name = application_name(bundle.environment, _replaced(bundle)[0])
+    name = application_name(bundle.environment, replaced[0])
     named = _named(bundle, argocd, "Application", name, 0)
     named["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
     spec = {

@@ -1,4 +1,4 @@
-"""Which values of a live object the server keeps as one, read from its metadata.managedFields.
+"""What a live object's metadata.managedFields says, and which values the server keeps as one.
 
 Of a struct that is one value to the server (x-kubernetes-map-type: atomic, as every label selector) or a list
 that is one, managedFields names the field and nothing below it: whoever writes any part owns, and replaces,
@@ -11,6 +11,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
+def rows_of(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """One row for each manager and operation, those of the status excepted."""
+    rows = (live.get("metadata") or {}).get("managedFields") or ()
+    return [row for row in rows if not row.get("subresource")]
+
+
+def name_of(item: Any) -> str:
+    """By which the server tells the items of most lists apart; empty where there is none."""
+    return str(item.get("name", "")) if isinstance(item, Mapping) else ""
+
+
+def is_key_of(key: str, item: Any) -> bool:
+    """Whether a key of fieldsV1 stands for this item of a list."""
+    return key.startswith("k:") and f'"{name_of(item)}"' in key
+
+
 class Fields(NamedTuple):
     """What managers own at one place of an object: a tree of fieldsV1 for each that owns something there."""
 
@@ -19,8 +35,7 @@ class Fields(NamedTuple):
     @classmethod
     def of(cls, live: Mapping[str, Any]) -> Fields:
         """Those of the whole object, its status excepted."""
-        rows = (live.get("metadata") or {}).get("managedFields") or ()
-        return cls(tuple(row.get("fieldsV1") or {} for row in rows if not row.get("subresource")))
+        return cls(tuple(row.get("fieldsV1") or {} for row in rows_of(live)))
 
     def below(self, key: str) -> Fields:
         """Those of a field."""
@@ -28,8 +43,7 @@ class Fields(NamedTuple):
 
     def of_item(self, item: Any) -> Fields:
         """Those of an item, in a list whose items the server tells apart by name."""
-        name = item.get("name") if isinstance(item, Mapping) else None
-        return self._at(lambda have: have.startswith("k:") and f'"{name}"' in have)
+        return self._at(lambda have: is_key_of(have, item))
 
     def _at(self, matches: Callable[[str], bool]) -> Fields:
         return Fields(tuple(tree[key] for tree in self.trees for key in tree if matches(key)))

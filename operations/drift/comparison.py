@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from infra.local.pulumi_diff import MISSING, Step
-from infra.managed_fields import Fields
+from infra.managed_fields import Fields, is_key_of, name_of, rows_of
 from policies.engine.admission_view import as_admitted
 from policies.engine.canonical_text import quantity
 from policies.engine.kinds import Kinds
@@ -157,8 +157,7 @@ class Ownership:
 
     def __init__(self, live: Mapping[str, Any]) -> None:
         self._live = live
-        rows = live["metadata"].get("managedFields") or ()
-        self._rows = [row for row in rows if not row.get("subresource")]
+        self._rows = rows_of(live)
 
     def managers(self) -> frozenset[str]:
         """Everybody who has set a field, of the status excepted."""
@@ -184,7 +183,7 @@ class Ownership:
         for step in path:
             if isinstance(step, int):
                 item = live[step] if isinstance(live, list) and step < len(live) else {}
-                keys = [key for key in fields if key.startswith("k:") and f'"{_name(item)}"' in key]
+                keys = [key for key in fields if is_key_of(key, item)]
                 if not keys:
                     return True  # the list is one value
                 fields, live = fields[keys[0]], item
@@ -230,13 +229,8 @@ def _step(key: str, body: Any, live: Any) -> tuple[Step | None, Any, Any]:
         name = key[2:]
         mine = body.get(name, MISSING) if isinstance(body, Mapping) else MISSING
         return name, mine, live.get(name, MISSING) if isinstance(live, Mapping) else MISSING
-    if key.startswith("k:") and isinstance(live, list):
-        for place, item in enumerate(live):
-            if f'"{_name(item)}"' in key:
-                items = body if isinstance(body, list) else []
-                return place, next((row for row in items if _name(row) == _name(item)), MISSING), item
+    for place, item in enumerate(live if isinstance(live, list) else ()):
+        if is_key_of(key, item):
+            items = body if isinstance(body, list) else []
+            return place, next((row for row in items if name_of(row) == name_of(item)), MISSING), item
     return None, MISSING, MISSING
-
-
-def _name(item: Any) -> str:
-    return str(item.get("name", "")) if isinstance(item, Mapping) else ""

@@ -1,14 +1,13 @@
-"""An environment brought to the shared control plane as `gpupool up` does, and taken away again."""
+"""An environment brought to the shared control plane as `gpupool up` does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from generators import generate
-from generators.manifest import Manifest
 from gpupool.plan import Plan
 from infra import static_nodes
 
@@ -17,9 +16,8 @@ MANAGER = "gpupool"
 
 
 @pytest.fixture
-def bring(cluster: Any) -> Iterator[Callable[[Plan], None]]:
-    """Apply everything that a plan amounts to; what the cluster's own cleaning leaves goes after the test."""
-    applied: list[Manifest] = []
+def bring(cluster: Any) -> Callable[[Plan], None]:
+    """Apply everything that a plan amounts to."""
 
     def apply(plan: Plan) -> None:
         manifests = tuple(generate(plan))
@@ -27,9 +25,5 @@ def bring(cluster: Any) -> Iterator[Callable[[Plan], None]]:
             manifests = static_nodes.resolve(plan, manifests, cluster.api)
         for manifest in manifests:
             cluster.api.apply(dict(manifest.body), MANAGER, force=True)
-            applied.append(manifest)
 
-    yield apply
-    for manifest in reversed(applied):
-        if manifest.namespace is None and manifest.kind not in ("Namespace", "Node"):
-            cluster.api.delete(manifest.api_version, manifest.kind, manifest.name)
+    return apply
