@@ -13,6 +13,7 @@ from cli.output import Format, FormatOption, finding_json, print_error, print_js
 if TYPE_CHECKING:
     from generators.manifest import Bundle
     from gpupool.plan import Plan, Pool
+    from gpupool.plan_tenants import Tenant
 
 _SHOWN = 10
 """Files that a rendering warns of, one by one."""
@@ -151,17 +152,18 @@ def _print_plan(plan: Plan) -> None:
     print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
     if plan.tenants:
         print()
-        rows = [
-            (
-                tenant.name,
-                tenant.namespace,
-                f"{tenant.weight:g}",
-                tenant.max_priority or "-",
-                _counts(tenant.quota) or "-",
-            )
-            for tenant in plan.tenants
-        ]
-        print_table(("tenant", "namespace", "weight", "max priority", "quota"), rows, right=("weight",))
+        print_table(
+            ("tenant", "namespace", "weight", "max priority", "quota", "cpus", "gib"),
+            [_tenant_row(tenant) for tenant in plan.tenants],
+            right=("weight", "cpus", "gib"),
+        )
+
+
+def _tenant_row(tenant: Tenant) -> tuple[str, ...]:
+    share = tenant.requests
+    compute = (f"{share.cpu_millis / 1000:g}", f"{share.memory_mib / 1024:.0f}") if share else ("-", "-")
+    quota = _counts(tenant.quota) or "-"
+    return (tenant.name, tenant.namespace, f"{tenant.weight:g}", tenant.max_priority or "-", quota, *compute)
 
 
 def _pool_row(pool: Pool) -> tuple[str, ...]:

@@ -182,6 +182,7 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     for settings in given.operators:
         operator_values.settle(settings, draft)
     tenants.warm(given.cluster, draft)
+    tenants.jobs_only(given.cluster, draft)
     tenants.make(given.cluster, draft)
     policies_in_force.make(given.cluster, draft)
     own_check.make(given.cluster, draft)

@@ -28,10 +28,12 @@ class DraftPool:
     zones: list[str] = field(default_factory=list)
     consolidate_after: str | None = None
     expire_after: str | None = None
+    termination_grace_period: str | None = None
     usd_per_hour: Values = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     selector: dict[str, str] = field(default_factory=dict)
     gpus: int | None = None
+    jobs_only: bool = False
     labels: dict[str, str] = field(default_factory=dict)
     taints: list[dict[str, str]] | None = None
     max_unavailable: int | None = None

@@ -23,6 +23,7 @@ class Fields:
     limits: Path
     class_reference: Path
     expire_after: Path | None
+    termination_grace_period: Path | None
     expire_seconds: Path | None
     empty_seconds: Path | None
     """Seconds after which an empty node goes; its presence is what later is consolidationPolicy WhenEmpty."""
@@ -48,6 +49,7 @@ V1ALPHA5 = Fields(
     limits=("spec", "limits", "resources"),
     class_reference=("spec", "providerRef"),
     expire_after=None,
+    termination_grace_period=None,
     expire_seconds=("spec", "ttlSecondsUntilExpired"),
     empty_seconds=("spec", "ttlSecondsAfterEmpty"),
     consolidation_enabled=("spec", "consolidation", "enabled"),
@@ -69,6 +71,7 @@ _NODE_POOL = {
 V1BETA1 = Fields(
     **_NODE_POOL,
     expire_after=("spec", "disruption", "expireAfter"),
+    termination_grace_period=None,
     expire_seconds=None,
     empty_seconds=None,
     consolidation_enabled=None,
@@ -81,6 +84,7 @@ V1BETA1 = Fields(
 V1 = Fields(
     **_NODE_POOL,
     expire_after=(*_TEMPLATE, "expireAfter"),
+    termination_grace_period=(*_TEMPLATE, "terminationGracePeriod"),
     expire_seconds=None,
     empty_seconds=None,
     consolidation_enabled=None,

@@ -13,6 +13,7 @@ from conversion.account import Part
 from conversion.karpenter_fields import VERSIONS, Fields
 from conversion.machines import Selection
 from conversion.quantities import duration, duration_or_never
+from conversion.spec_words import fits
 from gpupool.plan import POOL_LABEL
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -48,6 +49,7 @@ class Fleet:
     region: str | None = None
     consolidate_after: str | None = None
     expire_after: str | None = None
+    termination_grace_period: str | None = None
     limits: list[tuple[str, Part]] = field(default_factory=list)
     budgets: list[Part] = field(default_factory=list)
     warm: int | None = None
@@ -177,6 +179,12 @@ def _disruption(fleet: Fleet) -> None:
         if fleet.expire_after is None:
             fleet.expire_after = "720h"
             part.note("assumed", "Karpenter's default of 720h was written", "", *fields.expire_after)
+    if fields.termination_grace_period:
+        fleet.termination_grace_period = part.take(
+            lambda value: value if fits("duration", value) else None,
+            "a duration such as 24h",
+            *fields.termination_grace_period,
+        )
     fleet.warm = part.whole("spec", "replicas")
 
 

@@ -162,6 +162,7 @@ def _derived(part: Part, draft: Draft) -> None:
             part.says(False, *path)
     part.says(False, "gpuCluster", "deployCR")
     part.says("all-disabled", "migManager", "config", "default")
+    part.says(implied()["clusterPolicy"]["toolkit"]["env"], "toolkit", "env")
     _strategy(part, draft)
     known = [*_CHART_TOLERATIONS, *(toleration_of(taint) for pool in draft.pools for taint in _taints(pool))]
     for path in _TOLERATIONS:

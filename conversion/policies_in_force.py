@@ -22,9 +22,15 @@ _ACTIONS = ("deny", "warn", "audit")
 _WAIVED = "waivers.policies.gpupool.dev/"
 _EVERYWHERE = "Everywhere"
 _NOTE = re.compile(r"(?P<owner>.+?), until (?P<until>[0-9]{4}-[0-9]{2}-[0-9]{2}): (?P<reason>.+)", re.DOTALL)
-_LIMITS = "gpupool-limits"
-_DEFAULTS = {"jobTtl": 604800, "jobDeadline": 1209600, "jobRetries": 3, "budgetAfter": 43200}
-"""`policies.limits` of `gpupool.spec_services`, in seconds."""
+_LIMITS, _POOLS = "gpupool-limits", "gpupool-pools"
+_DEFAULTS = {
+    "jobTtl": (_LIMITS, 604800),
+    "jobDeadline": (_LIMITS, 1209600),
+    "jobRetries": (_LIMITS, 3),
+    "budgetAfter": (_LIMITS, 43200),
+    "podGrace": (_POOLS, 3600),
+}
+"""`policies.limits` of `gpupool.spec_services`, in seconds, and the ConfigMap that has each."""
 
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
@@ -109,9 +115,9 @@ def _limits(cluster: ClusterObjects) -> dict[str, Any]:
     registries = cluster.parameter(_LIMITS, "registries").split()
     if registries:
         limits["registries"] = [registry.removesuffix("/") for registry in registries]
-    for name, default in _DEFAULTS.items():
+    for name, (parameters, default) in _DEFAULTS.items():
         key = name if name == "jobRetries" else f"{name}Seconds"
-        text = cluster.parameter(_LIMITS, key)
+        text = cluster.parameter(parameters, key)
         if text.isdecimal() and int(text) != default:
             limits[name] = int(text) if name == "jobRetries" else duration(int(text))
     return limits

@@ -94,6 +94,7 @@ def _signature(fleet: Fleet) -> tuple[object, ...]:
             fleet.zones,
             fleet.consolidate_after,
             fleet.expire_after,
+            fleet.termination_grace_period,
         ),
         fleet.class_name,
     )
@@ -124,6 +125,7 @@ def _pool(
     _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
     pool.zones = fleet.zones
     pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
+    pool.termination_grace_period = fleet.termination_grace_period
     pool.labels, pool.taints = dict(fleet.labels), fleet.taints
     _maintenance(pool, group)
     pool.origin = [*(_origin(other) for other in group), *origin]

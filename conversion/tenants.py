@@ -22,8 +22,9 @@ from gpupool.checks.names import RESERVED
 from gpupool.checks.priorities import LEVELS
 from gpupool.sharing import GPU_RESOURCE
 
-_TENANTS = "gpupool-tenants"
+_TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"
+_GRANTS, _EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
 _UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
 
 
@@ -102,6 +103,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     counts: dict[str, int] = {}
     for quota in quotas:
         _quota(quota, counts)
+    notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
     if (label is None and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
         return None
@@ -111,9 +113,12 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     if highest:
         tenant["maxPriority"] = highest
     pools = [pool for pool in draft.pools if known is None or pool.name in known]
-    grants = _grants(pools, counts, named=known is not None)
+    grants = _noted_grants(pools, counts, notes.get(_GRANTS, ""))
+    grants = grants or _grants(pools, counts, named=known is not None)
     if grants:
         tenant["pools"] = grants
+    if extra := _extra(notes.get(_EXTRA, "")):
+        tenant["extra"] = extra
     for resource, count in counts.items():
         if count:
             why = f"its quota of {resource} is {count} more than the pools can have together"
@@ -133,7 +138,9 @@ def _quota(quota: Part, counts: dict[str, int]) -> None:
     for key, part in hard.items() if hard else ():
         resource = key.removeprefix("requests.")
         amount = quantity(part.value)
-        if not resource.startswith("nvidia.com/"):
+        if resource in ("cpu", "memory") and ours(quota):
+            part.derived()  # they follow from the grants
+        elif not resource.startswith("nvidia.com/"):
             part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")
         elif resource == key:
             part.wrong(
@@ -144,6 +151,44 @@ def _quota(quota: Part, counts: dict[str, int]) -> None:
         else:
             part.used()
             counts[resource] = counts.get(resource, 0) + int(amount)
+
+
+def _notes(quota: Part) -> dict[str, str]:
+    """What gpupool's own quota says of its parts."""
+    annotations = quota.at("metadata", "annotations")
+    found = {}
+    for key, part in annotations.items() if annotations else ():
+        if key in (_GRANTS, _EXTRA) and isinstance(part.value, str):
+            part.used()
+            found[key] = part.value
+    return found
+
+
+def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str) -> dict[str, Any]:
+    """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
+    is not the sum of it any more."""
+    known = {pool.name: pool for pool in pools}
+    given: dict[str, dict[str, int]] = {}
+    for word in noted.split():
+        place, _, count = word.rpartition("=")
+        pool, _, resource = place.partition("/")
+        if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
+            return {}
+        given.setdefault(pool, {})[resource] = int(count)
+    total: dict[str, int] = {}
+    for grant in given.values():
+        for resource, number in grant.items():
+            total[resource] = total.get(resource, 0) + number
+    if total != {resource: number for resource, number in counts.items() if number}:
+        return {}
+    counts.update(dict.fromkeys(counts, 0))
+    return {pool: _grant(known[pool], grant) for pool, grant in given.items()}
+
+
+def _extra(noted: str) -> dict[str, Any]:
+    amounts = dict(word.partition("=")[::2] for word in noted.split())
+    cpus, memory = amounts.get("cpu", ""), amounts.get("memory", "")
+    return {"cpus": int(cpus), "memory": memory} if cpus.isdecimal() and memory else {}
 
 
 def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> dict[str, Any]:
@@ -228,6 +273,7 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
                 str(name.value) for name in names if name and name.value != "gpupool-system"
             ]
             policy.derived()
+    access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
 
@@ -235,6 +281,12 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
 def _word(row: Part, field: str) -> str:
     found = row.at(field)
     return found.value if found and isinstance(found.value, str) else ""
+
+
+def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
+    """Pools for Jobs only, by what policies judge by."""
+    for pool in draft.pools:
+        pool.jobs_only = cluster.parameter(_POOLS, f"jobs-only.{pool.name}") == "true"
 
 
 def warm(cluster: ClusterObjects, draft: Draft) -> None:

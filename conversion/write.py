@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from conversion.draft import Draft, DraftPool
 from gpupool.yaml_scalars import plain_value
 
@@ -19,7 +21,7 @@ _WIDTH = 110
 _PLAIN = re.compile(
     r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
 )
-_DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never"}
+_DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
 Values = Mapping[str, Any]
 
 
@@ -68,6 +70,8 @@ def _pool(pool: DraftPool) -> list[str]:
     if pool.sharing != {"mode": "exclusive"}:
         fields["sharing"] = pool.sharing
     fields["nodes"] = _nodes(pool)
+    if pool.jobs_only:
+        fields["jobsOnly"] = True
     if pool.labels:
         fields["labels"] = pool.labels
     if pool.taints is not None:
@@ -96,10 +100,10 @@ def _nodes(pool: DraftPool) -> dict[str, Any]:
             fields[key] = value
     if pool.image:
         fields["image"] = pool.image
-    for key, name in (("consolidateAfter", "consolidate_after"), ("expireAfter", "expire_after")):
+    for name, default in _DEFAULTS.items():
         value = getattr(pool, name)
-        if value is not None and value != _DEFAULTS[name]:
-            fields[key] = value
+        if value is not None and value != default:
+            fields[to_camel(name)] = value
     return fields
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generators import device_requests
 from generators.device_plugin import DEFAULT_KEY
 from generators.device_plugin import config_map_name as device_plugin_config_map
 from generators.manifest import HelmRelease, Manifest
@@ -68,7 +69,7 @@ def values(plan: Plan) -> dict[str, Any]:
             "serviceMonitor": {"enabled": plan.prometheus_operator, "interval": plan.dcgm_interval},
         },
     }
-    return merged(ours, plan.gpu_operator.values)
+    return merged(merged(ours, plan.gpu_operator.values), device_requests.values(plan.gpu_operator))
 
 
 def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
@@ -103,9 +104,10 @@ def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
         "operator": {"defaultRuntime": "containerd"},
         "daemonsets": chart["daemonsets"],
         "driver": chart["driver"],
-        "toolkit": chart.get("toolkit", {"enabled": True}),
+        "toolkit": {"enabled": True, **chart.get("toolkit", {})},
         "devicePlugin": {
             "enabled": True,
+            **({"env": chart["devicePlugin"]["env"]} if "env" in chart["devicePlugin"] else {}),
             "config": {key: chart["devicePlugin"]["config"][key] for key in ("name", "default")},
         },
         "dcgm": {"enabled": False},

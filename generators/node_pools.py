@@ -41,11 +41,17 @@ def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
                         "requirements": _requirements(pool, capacity),
                         "taints": [taint.as_dict() for taint in pool.taints],
                         "expireAfter": pool.expire_after,
+                        **_grace(pool),
                     },
                 },
             },
         }
     )
+
+
+def _grace(pool: Pool) -> dict[str, str]:
+    grace = pool.termination_grace_period
+    return {"terminationGracePeriod": grace} if grace is not None else {}
 
 
 def _limits(pool: Pool, capacity: Capacity) -> dict[str, str]:

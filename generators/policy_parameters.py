@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL, metadata
-from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool, Tenant
+from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan_tenants import Tenant, cpu_quantity, memory_quantity
 from gpupool.sharing import GPU_RESOURCE
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
@@ -51,7 +52,12 @@ def _pools(plan: Plan) -> dict[str, str]:
     for pool in plan.pools:
         for resource, count in pool.slices_max.items():
             capacity[resource] = capacity.get(resource, 0) + count
-    data = {"pools": _words(pool.name for pool in plan.pools), "capacity": _counts(capacity)}
+    data = {
+        "pools": _words(pool.name for pool in plan.pools),
+        "capacity": _counts(capacity),
+        # A limit of the site, here because a binding has one object of parameters.
+        "podGraceSeconds": str(plan.policies.limits.pod_grace_seconds),
+    }
     for pool in sorted(plan.pools, key=lambda pool: pool.name):
         data |= _pool(pool)
     return data
@@ -59,11 +65,22 @@ def _pools(plan: Plan) -> dict[str, str]:
 
 def _pool(pool: Pool) -> dict[str, str]:
     taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in pool.taints if taint.effect in _REPELS]
-    return {
+    data = {
         f"resources.{pool.name}": _counts(pool.slices_per_node),
         f"sharing.{pool.name}": pool.sharing.mode,
         f"taints.{pool.name}": " ".join(taints),
-    } | ({f"memory.{pool.name}": f"{_memory_share_mib(pool)}Mi"} if pool.sharing.mode == _UNDIVIDED else {})
+        f"grace.{pool.name}": pool.termination_grace_period or "",
+        f"jobs-only.{pool.name}": str(pool.jobs_only).lower(),
+    }
+    if pool.sharing.mode == _UNDIVIDED:
+        data[f"memory.{pool.name}"] = f"{_memory_share_mib(pool)}Mi"
+    shares = {resource: pool.share(resource) for resource in sorted(pool.slices_per_node)}
+    known = {resource: share for resource, share in shares.items() if share is not None}
+    if len(known) == len(shares):
+        cpu = (f"{name}={cpu_quantity(share.cpu_millis)}" for name, share in known.items())
+        memory = (f"{name}={memory_quantity(share.memory_mib)}" for name, share in known.items())
+        data |= {f"node-cpu.{pool.name}": " ".join(cpu), f"node-memory.{pool.name}": " ".join(memory)}
+    return data
 
 
 def _memory_share_mib(pool: Pool) -> int:
@@ -76,6 +93,7 @@ def _tenants(plan: Plan) -> dict[str, str]:
     for tenant in sorted(plan.tenants, key=lambda tenant: tenant.namespace):
         data[f"pools.{tenant.namespace}"] = _words(tenant.grants)
         data[f"priorities.{tenant.namespace}"] = _priorities(plan, tenant)
+        data[f"exposure.{tenant.namespace}"] = _words(tenant.exposure)
     return data
 
 

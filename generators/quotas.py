@@ -2,6 +2,8 @@
 
 The quota names every GPU resource of the environment, zero for those the tenant has no grant on. It
 says `requests.<resource>`: a bare extended resource is accepted by the API server and never enforced.
+CPU and memory are bounded by the tenant's share of the machines that it has slices of, so that nobody fills
+nodes that others have slices of too.
 A namespace's quota can't tell two pools of one resource apart; policies and the queue do.
 """
 
@@ -11,9 +13,12 @@ from collections.abc import Iterator
 
 from generators.manifest import Manifest
 from generators.metadata import metadata, quantities
-from gpupool.plan import Plan, Tenant
+from gpupool.plan import Plan
+from gpupool.plan_tenants import NOTHING, Tenant
 
 NAME = "gpupool"
+GRANTS, EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
+"""Annotations that say what the sums are made of: `pool/resource=count`, and `resource=quantity`."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -25,14 +30,32 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _quota(plan: Plan, tenant: Tenant) -> Manifest:
     counts = {f"requests.{resource}": tenant.quota.get(resource, 0) for resource in plan.resources}
+    compute = tenant.requests.as_dict() if tenant.requests else {}
+    described = metadata(plan, NAME, tenant.namespace, tenant=tenant)
+    if parts := _parts(tenant):
+        described["annotations"] = parts
     return Manifest(
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
-            "metadata": metadata(plan, NAME, tenant.namespace, tenant=tenant),
-            "spec": {"hard": quantities(counts)},
+            "metadata": described,
+            "spec": {"hard": quantities(counts) | {f"requests.{name}": n for name, n in compute.items()}},
         }
     )
+
+
+def _parts(tenant: Tenant) -> dict[str, str]:
+    grants = [
+        f"{pool}/{resource}={count}"
+        for pool, grant in tenant.grants.items()
+        for resource, count in grant.items()
+    ]
+    extra = tenant.extra.as_dict() if tenant.extra != NOTHING else {}
+    words = {
+        GRANTS: " ".join(sorted(grants)),
+        EXTRA: " ".join(f"{name}={amount}" for name, amount in extra.items()),
+    }
+    return {name: text for name, text in words.items() if text}
 
 
 def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:

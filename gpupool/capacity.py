@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpupool import spec
+from gpupool import spec, spec_tenants
 from gpupool.catalog import GpuModel, mig_resource
 from gpupool.plan import Capacity, Machine, Pool, Window
+from gpupool.plan_tenants import Share
 from gpupool.sharing import MigSharing, Sharing, sharing_modes
+from gpupool.spec_types import Compute, memory_mib
 
 _WINDOW = re.compile(
     r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC",
@@ -32,7 +34,8 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
     per_gpu = sharing.slices_per_gpu(gpu)
     if static:
         gpus = nodes.gpus or 1
-        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0),)
+        size = share_of(nodes.size) if nodes.size else None
+        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, size),)
     result = []
     for name in nodes.instance_types:
         found = gpu.instance_type(name)
@@ -42,8 +45,14 @@ def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -
         if given.on_demand is not None and found.spot_ratio is not None:
             spot = round(given.on_demand * found.spot_ratio, 4)
         spot = spot if given.spot is None else given.spot
-        result.append(Machine(name, found.gpus, _times(per_gpu, found.gpus), usd, spot))
+        size = Share(found.vcpus * 1000, int(found.memory_gib * 1024))
+        result.append(Machine(name, found.gpus, _times(per_gpu, found.gpus), usd, spot, size))
     return tuple(result)
+
+
+def share_of(given: Compute) -> Share:
+    """CPU and memory that the file writes down."""
+    return Share(given.cpus * 1000, memory_mib(given.memory))
 
 
 def _times(slices: Mapping[str, int], gpus: int) -> dict[str, int]:
@@ -65,7 +74,7 @@ def capacities(pool: str, nodes_max: int, spot_share: float) -> tuple[Capacity, 
     return tuple(result)
 
 
-def grant_slices(pool: Pool, grant: spec.Grant) -> dict[str, int]:
+def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
     """Extended resource -> count that `grant` amounts to on `pool`. Raises CatalogError for a MIG
     profile that the GPU does not have."""
     if grant.profiles and pool.gpu.mig is not None and isinstance(pool.sharing, MigSharing):

@@ -26,6 +26,8 @@ _PLAIN = re.compile(r"v?[0-9]+(\.[0-9]+)*")
 
 MIG_VARIANTS_APART = "mig-variants-apart"
 """The feature that tells instances with `-me`, `+me.all` or `+gfx` from plain ones."""
+CDI_BY_DEFAULT = "cdi-by-default"
+"""The feature that containers get GPUs by CDI unless the operator is configured otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class OperatorReleases:
 
     def __contains__(self, version: object) -> bool:
         return version in self.releases
+
+    def has(self, version: str, feature: str) -> bool:
+        """Whether a release has a feature; an unknown one, which is a newer one, counts as the tested one."""
+        return feature in self.releases.get(version, self.releases[self.tested]).features
 
     def spelled_otherwise(self, version: str) -> OperatorRelease | None:
         """The release that `version` names in other words than the chart, such as 26.7.0 or v26.7; None where

@@ -15,10 +15,15 @@ from typing import Any
 from gpupool.catalog import GpuModel
 from gpupool.plan_delivery import Delivery
 from gpupool.plan_policies import Policies
+from gpupool.plan_tenants import Priority, Share, Tenant
 from gpupool.sharing import Sharing
 
 HOURS_PER_MONTH = 730
 """Hours that a month is reckoned with (365 * 24 / 12), as cloud price lists do."""
+
+FOR_PODS = Fraction(9, 10)
+"""Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
+memory, as Karpenter 1.14 reckons), kubelet, system and daemon sets."""
 
 POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
@@ -57,6 +62,8 @@ class Machine:
     usd_per_hour: float | None
     """On-demand price of the node; 0 where the nodes are the user's own, None where no price is known."""
     spot_usd_per_hour: float | None
+    size: Share | None
+    """CPU and memory of one such node; None where the file says nothing of an existing node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +118,15 @@ class Pool:
     zones: tuple[str, ...]
     consolidate_after: str
     expire_after: str
+    termination_grace_period: str | None
+    """How long a node that is to go waits for its pods; None: for as long as they run."""
     node_names: tuple[str, ...]
     node_selector: Mapping[str, str]
     labels: Mapping[str, str]
     """All labels of the pool's nodes: the user's and those that steer device plugin and MIG manager."""
     taints: tuple[Taint, ...]
     fallback_to: tuple[str, ...]
+    jobs_only: bool
     max_unavailable: int
     window: Window | None
     mig_config: str | None
@@ -141,6 +151,15 @@ class Pool:
     def equivalents(self) -> Mapping[str, Fraction]:
         """Extended resource -> the share of a physical GPU that one of it is."""
         return self.sharing.equivalents(self.gpu)
+
+    def share(self, resource: str) -> Share | None:
+        """What a pod may request of a node with each unit of `resource`: of the machine that gives most.
+        None where a machine's size is unknown."""
+        part = self.equivalents[resource] * FOR_PODS
+        shares = [machine.size.part(part / machine.gpus) for machine in self.machines if machine.size]
+        if len(shares) < len(self.machines):
+            return None
+        return Share(max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares))
 
     def monthly_usd(self) -> tuple[float, float] | None:
         """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown."""
@@ -169,6 +188,7 @@ class Pool:
             "mode": self.sharing.mode,
             "nodesMax": self.nodes_max,
             "warm": self.warm,
+            "jobsOnly": self.jobs_only,
             "gpusPerNode": self.gpus_per_node,
             "slicesPerNode": dict(self.slices_per_node),
             "gpuEquivalents": {name: float(share) for name, share in self.equivalents.items()},
@@ -181,6 +201,7 @@ class Pool:
                     "gpus": m.gpus,
                     "slices": dict(m.slices),
                     "usdPerHour": m.usd_per_hour,
+                    "size": m.size.as_dict() if m.size else None,
                 }
                 for m in self.machines
             ],
@@ -189,65 +210,6 @@ class Pool:
             ],
             "nodes": list(self.node_names),
             "nodeSelector": dict(self.node_selector),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Priority:
-    name: str
-    value: int
-    level: str
-    preempts: bool
-    preemptible: bool
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    usd: float
-    period: str
-    alert_at: tuple[float, ...]
-    on_exhausted: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tenant:
-    name: str
-    namespace: str
-    projects: tuple[str, ...]
-    weight: float
-    max_priority: str | None
-    grants: Mapping[str, Mapping[str, int]]
-    """Pool -> extended resource -> count that the tenant may use of it."""
-    running: int | None
-    queued: int | None
-    gpus_per_job: int | None
-    budget: Budget | None
-    ingress_from: tuple[str, ...]
-    """Namespaces whose pods may reach the tenant's."""
-    oidc_groups: tuple[str, ...]
-    service_accounts: tuple[str, ...]
-    """As namespace/name."""
-
-    @property
-    def quota(self) -> Mapping[str, int]:
-        """Extended resource -> count over all pools: a namespace's quota can't tell pools apart."""
-        total: dict[str, int] = {}
-        for grant in self.grants.values():
-            for name, count in grant.items():
-                total[name] = total.get(name, 0) + count
-        return total
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tenant as `plan --format json` promises it."""
-        return {
-            "name": self.name,
-            "namespace": self.namespace,
-            "quota": dict(self.quota),
-            "pools": {pool: dict(grant) for pool, grant in self.grants.items()},
-            "weight": self.weight,
-            "maxPriority": self.max_priority,
-            "budgetUsd": self.budget.usd if self.budget else None,
         }
 
 

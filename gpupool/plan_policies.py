@@ -44,6 +44,8 @@ class PolicyLimits:
     job_retries: int
     budget_after_seconds: int
     """Jobs that may run longer are to name a budget."""
+    pod_grace_seconds: int
+    """Longest grace that a tenant's pod may ask for when it is deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,17 @@ The only maker of Plans. Reads files through `load` and adds no rule of its own:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
-from gpupool import plan, spec
+from gpupool import plan, spec, spec_tenants
 from gpupool.capacity import (
     capacities,
     grant_slices,
     machines,
     parse_window,
+    share_of,
     sharing_of,
 )
 from gpupool.catalog import Catalog, CatalogError, load_catalog
@@ -24,6 +26,7 @@ from gpupool.gaps import Gaps
 from gpupool.load import Loaded, find_environment, load
 from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan_policies import Policies, PolicyLimits, Waiver
+from gpupool.plan_tenants import NOTHING, Budget, Priority, Share, Tenant
 from gpupool.policy_files import policy_files
 from gpupool.sharing import MigSharing, Sharing
 from gpupool.spec_types import duration_seconds
@@ -131,11 +134,13 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
+        termination_grace_period=nodes.termination_grace_period,
         node_names=tuple(nodes.names),
         node_selector=nodes.selector,
         labels=_node_labels(pool, mig),
         taints=_taints(pool),
         fallback_to=tuple(pool.fallback_to),
+        jobs_only=pool.jobs_only,
         max_unavailable=pool.maintenance.max_unavailable,
         window=_window(pool.maintenance),
         mig_config=mig,
@@ -199,7 +204,7 @@ def _plan(context: Context, text: str) -> plan.Plan:
         karpenter=None if cluster.platform == "static" else _karpenter(environment),
         pools=tuple(context.pools.values()),
         priorities=tuple(
-            plan.Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
+            Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
             for p in environment.priorities
         ),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
@@ -233,26 +238,43 @@ def _karpenter(environment: spec.Environment) -> plan.Karpenter:
     )
 
 
-def _tenant(tenant: spec.Tenant, context: Context) -> plan.Tenant:
+def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
     lowest = context.environment.priorities[-1].name if context.environment.priorities else None
     budget = tenant.budget
-    return plan.Tenant(
+    grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
+    extra = share_of(tenant.extra) if tenant.extra else NOTHING
+    return Tenant(
         name=tenant.name,
         namespace=tenant.namespace,
         projects=tuple(tenant.projects),
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
-        grants={name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()},
+        grants=grants,
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
-        budget=plan.Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
+        budget=Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
         if budget
         else None,
         ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
+        exposure=tuple(tenant.access.exposure),
+        extra=extra,
+        requests=_requests(context, grants, extra),
     )
+
+
+def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:
+    """What all pods of a tenant may request: its share of the machines that it has slices of, and `extra`."""
+    shares = [
+        (context.pools[name].share(resource), count)
+        for name, grant in grants.items()
+        for resource, count in grant.items()
+    ]
+    known = [share * count for share, count in shares if share is not None]
+    bounded = bool(shares) or extra != NOTHING
+    return sum(known, extra) if bounded and len(known) == len(shares) else None
 
 
 def _policies(context: Context) -> Policies:
@@ -268,6 +290,7 @@ def _policies(context: Context) -> Policies:
             job_deadline_seconds=duration_seconds(limits.job_deadline),
             job_retries=limits.job_retries,
             budget_after_seconds=duration_seconds(limits.budget_after),
+            pod_grace_seconds=duration_seconds(limits.pod_grace),
         ),
         files=context.policy_files,
     )

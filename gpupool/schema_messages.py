@@ -22,6 +22,7 @@ _PATTERNS = {
     "karpenter, such as pools.*.labels",
     "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
     "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
+    "(Mi|Gi|Ti)$": "an amount of memory such as 512Gi",
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
     "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
     "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or bottlerocket@v1.54.0",

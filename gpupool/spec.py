@@ -17,10 +17,12 @@ from gpupool.spec_cost import Cost
 from gpupool.spec_delivery import Delivery
 from gpupool.spec_promotion import Promotion
 from gpupool.spec_services import Monitoring, Policies, Queue
+from gpupool.spec_tenants import Tenant
 from gpupool.spec_types import (
-    AccountName,
     AmiAlias,
+    Compute,
     Count,
+    Duration,
     DurationOrNever,
     LabelKey,
     LabelValue,
@@ -157,6 +159,9 @@ class Nodes(Model):
     """How long an empty node stays."""
     expire_after: DurationOrNever = "Never"
     """Age at which a node is replaced; Never keeps long trainings alive."""
+    termination_grace_period: Duration | None = None
+    """How long a node that is to go waits for its pods, whatever they ask for (Karpenter); default: for as
+    long as they run."""
     usd_per_hour: UsdPerHour = UsdPerHour()
     """Prices that differ from the catalog's, for every instance type of the pool."""
     names: list[NodeName] = []
@@ -165,6 +170,8 @@ class Nodes(Model):
     """Existing nodes by label (static); `max` then says how many there are at most."""
     gpus: Positive | None = None
     """GPUs per existing node (static); default 1."""
+    size: Compute | None = None
+    """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
 
 
 class Taint(Model):
@@ -200,6 +207,8 @@ class Pool(Model):
     """Taints on every node; default gpupool.dev/pool=<name>:NoSchedule; [] for none."""
     fallback_to: list[str] = []
     """Time-sliced pools that take this pool's jobs when it is full."""
+    jobs_only: bool = False
+    """Whether only Jobs may use the pool: what runs there then has an end."""
     maintenance: Maintenance = Maintenance()
     """When nodes may be replaced, and how many at once."""
 
@@ -217,65 +226,6 @@ class Priority(Model):
     """Whether its jobs may be pushed out."""
     description: str = ""
     """What the priority is for, in a sentence."""
-
-
-class Grant(Model):
-    gpus: Positive | None = None
-    """Physical GPUs; becomes gpus x slices per GPU."""
-    slices: Positive | None = None
-    """Slices, where the pool is not MIG."""
-    profiles: dict[str, Positive] = {}
-    """MIG instances by profile, where the pool is MIG."""
-
-
-class Limits(Model):
-    running: Positive | None = None
-    """Jobs that may run at once."""
-    queued: Positive | None = None
-    """Jobs that may wait at once."""
-    gpus_per_job: Positive | None = None
-    """GPUs that one job may ask for."""
-
-
-class Budget(Model):
-    usd: Usd
-    """USD per period."""
-    period: Literal["day", "week", "month"] = "month"
-    """What the sum is for."""
-    alert_at: list[Annotated[float, Field(gt=0, le=10)]] = [0.8, 1.0]
-    """Shares of the budget at which an alert goes out."""
-    on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
-    """What happens to jobs when it is spent."""
-
-
-class Access(Model):
-    ingress_from: list[Name] = []
-    """Namespaces whose pods may reach the tenant's, such as an ingress controller's or Prometheus'."""
-    oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
-    """Groups of the identity provider whose members act for the tenant."""
-    service_accounts: list[AccountName] = []
-    """Service accounts, as namespace/name, that act for the tenant."""
-
-
-class Tenant(Model):
-    name: Name
-    """Name of the tenant."""
-    namespace: Name
-    """The tenant's namespace; one per tenant."""
-    projects: list[Name] = []
-    """Projects, for budgets and reports."""
-    weight: Annotated[float, Field(gt=0, le=1000)] = 1
-    """Fair share relative to other tenants."""
-    max_priority: str | None = None
-    """Highest priority that the tenant may use; default: the lowest defined."""
-    pools: dict[str, Grant] = {}
-    """Pools that the tenant may use, and how much of each."""
-    limits: Limits = Limits()
-    """Limits in the queue."""
-    budget: Budget | None = None
-    """Money; absent: unlimited."""
-    access: Access = Access()
-    """Who acts for the tenant."""
 
 
 class Environment(Model):

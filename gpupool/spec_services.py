@@ -80,9 +80,13 @@ class PolicyLimits(Model):
     job_deadline: Duration = "336h"
     """Longest activeDeadlineSeconds of a GPU job."""
     job_retries: Annotated[int, Field(ge=0, le=100)] = 3
-    """Largest backoffLimit of a GPU job. Kubernetes' own default is 6."""
+    """Largest number of retries of a GPU job (backoffLimit), or of each index of one that counts them apart
+    (backoffLimitPerIndex). Kubernetes' own default is 6."""
     budget_after: Duration = "12h"
     """GPU jobs that may run longer than this are to name a budget."""
+    pod_grace: Duration = "1h"
+    """Longest terminationGracePeriodSeconds of tenants' pods: so long a pod may keep its GPU, and its node,
+    after it was told to go."""
 
 
 class Policies(Model):

@@ -38,6 +38,14 @@ def duration_seconds(text: str) -> int:
     return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", text))
 
 
+_MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2}
+
+
+def memory_mib(text: str) -> int:
+    """An amount of memory of the file, such as 512Gi, in MiB."""
+    return int(text[:-2]) * _MEBIBYTES[text[-2:]]
+
+
 def _fits_go(longest: str) -> AfterValidator:
     """Refuses what is longer than Go can hold; `longest` says what may be written instead."""
 
@@ -59,6 +67,7 @@ DurationOrNever = Annotated[
 ]
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
 AmiAlias = Annotated[str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$")]
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$")]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -91,3 +100,10 @@ class Model(BaseModel):
         # Else each model is built once by itself and again in all that contain it, at every start.
         defer_build=True,
     )
+
+
+class Compute(Model):
+    cpus: Positive
+    """Number of CPUs."""
+    memory: Memory
+    """Amount of memory, such as 64Gi."""

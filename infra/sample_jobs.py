@@ -15,7 +15,8 @@ from typing import Any
 from generators import restricted_pod
 from generators.metadata import content_name
 from gpupool.findings import GpupoolError
-from gpupool.plan import POOL_LABEL, Plan, Pool, Tenant
+from gpupool.plan import POOL_LABEL, Plan, Pool
+from gpupool.plan_tenants import Tenant
 from infra.kube_api import KubeApi
 
 _MANAGER = "gpupool-sample"

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from gpupool.changes.wording import counts
-from gpupool.plan import Plan, Tenant
+from gpupool.plan import Plan
+from gpupool.plan_tenants import Tenant
 from infra.kube_api import KubeApi
 from operations.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
 from report.effects.karpenter_nodes import leaving

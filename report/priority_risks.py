@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.plan import Plan, Priority
+from gpupool.plan import Plan
+from gpupool.plan_tenants import Priority
 from report.model import Risk
 from report.risk_context import Context
 

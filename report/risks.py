@@ -153,6 +153,14 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
                 f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
                 "on them; no budget and no window holds for that",
             )
+        grace = pool.termination_grace_period
+        if grace is not None and grace != was.termination_grace_period:
+            yield Risk(
+                "caution",
+                "expire",
+                f"pool {pool.name}: pods on nodes that are to go are ended after {grace}, whatever grace or "
+                "protection they ask for",
+            )
         if pool.spot_share > was.spot_share:
             yield Risk(
                 "caution",
@@ -178,6 +186,12 @@ def _pool_protection(context: Context) -> Iterator[Risk]:
                 "window",
                 f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
                 "be replaced at once",
+            )
+        if was.jobs_only and not pool.jobs_only:
+            yield Risk(
+                "caution",
+                "jobs",
+                f"pool {pool.name} is no longer for Jobs only: what has no end may keep its GPUs",
             )
         if was.taints and not pool.taints:
             yield Risk(

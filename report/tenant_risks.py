@@ -77,8 +77,11 @@ _CUT = {
     "access.ingressFrom": "pods in {gone} reach {tenant} no more, those that call it today included",
     "access.serviceAccounts": "{gone} may act for {tenant} no more: pipelines that submit with it fail",
     "access.oidcGroups": "people of {gone} reach {tenant} no more",
+    "access.exposure": "Services of {tenant} by {gone} can't be made or changed any more",
 }
 """What is cut off where an entry goes from a setting; `gone` are the entries."""
+_WIDER = {"access.exposure": "Services of {tenant} may be reached from outside by {wider}"}
+"""What is opened where an entry is added to a setting, if it is not an account or a namespace."""
 
 
 def access(context: Context) -> Iterator[Risk]:
@@ -92,7 +95,8 @@ def access(context: Context) -> Iterator[Risk]:
             before, after = _entries(field.before), _entries(field.after)
             if after - before:
                 wider = ", ".join(sorted(after - before))
-                yield Risk("caution", "access", f"{wider} may reach or act for {tenant.name}")
+                text = _WIDER.get(field.name, "{wider} may reach or act for {tenant}")
+                yield Risk("caution", "access", text.format(wider=wider, tenant=tenant.name))
             if before - after:
                 gone = ", ".join(sorted(before - after))
                 yield Risk("caution", "access", _CUT[field.name].format(gone=gone, tenant=tenant.name))

@@ -122,6 +122,8 @@ def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
     if draw(st.booleans()):
         pool["taints"] = draw(taints)
     if draw(st.booleans()):
+        pool["jobsOnly"] = draw(st.booleans())
+    if draw(st.booleans()):
         pool["maintenance"] = {"maxUnavailable": draw(st.integers(1, most)), "window": draw(windows())}
     return pool
 
@@ -135,6 +137,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
     nodes["warm"] = draw(st.sampled_from((0, 0, 1, most)))
     nodes["consolidateAfter"] = draw(durations)
     if draw(st.booleans()):
+        nodes["terminationGracePeriod"] = draw(durations.filter(lambda duration: duration != "Never"))
+    if draw(st.booleans()):
         nodes["zones"] = ["us-east-1a", "us-east-1b"]
     return nodes
 
@@ -142,6 +146,8 @@ def _cloud_nodes(draw: st.DrawFn, gpu: GpuModel, platform: str) -> Data:
 @st.composite
 def _static_nodes(draw: st.DrawFn, pool: str) -> Data:
     nodes: Data = {"gpus": draw(st.integers(1, 8))}
+    if draw(st.booleans()):
+        nodes["size"] = {"cpus": draw(st.integers(1, 256)), "memory": draw(st.sampled_from(("31Gi", "2Ti")))}
     if draw(st.booleans()):
         return nodes | {"names": [f"{pool}-{number}" for number in range(draw(st.integers(1, 3)))]}
     return nodes | {"selector": {"example.org/machines": pool}, "max": draw(st.integers(1, 5))}
@@ -197,7 +203,11 @@ def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
         tenant["access"] = {
             "oidcGroups": draw(st.lists(groups, max_size=2)),
             "serviceAccounts": draw(st.sampled_from(([], [f"team-{name}/default"]))),
+            "exposure": draw(st.lists(st.sampled_from(("LoadBalancer", "NodePort")), unique=True)),
         }
+    sized = all("instanceTypes" in pool["nodes"] or "size" in pool["nodes"] for pool in wanted)
+    if sized and draw(st.booleans()):
+        tenant["extra"] = {"cpus": draw(st.integers(1, 64)), "memory": "64Gi"}
     return tenant
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gpupool.changes import wording
 from gpupool.changes.model import FieldChange
-from gpupool.plan import POOL_LABEL, Machine, Pool, Tenant
+from gpupool.plan import POOL_LABEL, Machine, Pool
+from gpupool.plan_tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that nobody writes: they follow from its name and its sharing."""
@@ -33,6 +34,7 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.names": _listed(pool.node_names),
         "nodes.selector": _listed([f"{key}={value}" for key, value in sorted(pool.node_selector.items())]),
         "nodes.gpus": None if pool.capacities else str(pool.gpus_per_node),
+        "nodes.size": None if pool.capacities else _share(pool.machines[0].size),
         "nodes.max": str(pool.nodes_max),
         "nodes.warm": str(pool.warm),
         "nodes.spotShare": f"{pool.spot_share:g}",
@@ -40,14 +42,24 @@ def pool_settings(pool: Pool) -> dict[str, str | None]:
         "nodes.image": _image(pool),
         "nodes.consolidateAfter": pool.consolidate_after,
         "nodes.expireAfter": pool.expire_after,
+        "nodes.terminationGracePeriod": pool.termination_grace_period,
         "nodes.usdPerHour": _prices(pool.machines) if pool.capacities else None,
         "taints": _listed(sorted(wording.taint(taint) for taint in pool.taints)),
         "fallbackTo": _listed(pool.fallback_to),
+        "jobsOnly": "true" if pool.jobs_only else None,
         "maintenance.maxUnavailable": str(pool.max_unavailable),
         "maintenance.window": wording.window(pool.window),
     }
     labels = {key: value for key, value in sorted(pool.labels.items()) if key not in DERIVED_LABELS}
     return settings | {f"labels.{key}": value or '""' for key, value in labels.items()}
+
+
+def _share(share: Share | None) -> str | None:
+    return (
+        None
+        if share is None
+        else f"{cpu_quantity(share.cpu_millis)} CPU, {memory_quantity(share.memory_mib)}"
+    )
 
 
 def _image(pool: Pool) -> str | None:
@@ -93,6 +105,8 @@ def tenant_settings(tenant: Tenant) -> dict[str, str | None]:
         "access.ingressFrom": _listed(tenant.ingress_from),
         "access.oidcGroups": _listed(tenant.oidc_groups),
         "access.serviceAccounts": _listed(tenant.service_accounts),
+        "access.exposure": _listed(tenant.exposure),
+        "extra": _share(tenant.extra) if tenant.extra != NOTHING else None,
     }
     return settings | {f"pools.{pool}": wording.counts(grant) for pool, grant in tenant.grants.items()}
 

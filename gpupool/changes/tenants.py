@@ -5,7 +5,8 @@ from __future__ import annotations
 from gpupool.changes import wording
 from gpupool.changes.fields import differing, tenant_settings
 from gpupool.changes.model import BeforeAfter, QuotaChange, TenantChange
-from gpupool.plan import Plan, Tenant
+from gpupool.plan import Plan
+from gpupool.plan_tenants import Tenant
 
 
 def tenant_changes(before: Plan | None, after: Plan | None) -> tuple[TenantChange, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from gpupool.changes.model import Cost
 from gpupool.money import usd
-from gpupool.plan import Budget, Pool, Taint, Window
+from gpupool.plan import Pool, Taint, Window
+from gpupool.plan_tenants import Budget
 from gpupool.sharing import MigSharing
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")

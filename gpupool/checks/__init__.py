@@ -47,6 +47,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     priorities.order,
     tenants.references,
     tenants.grants,
+    tenants.extra,
     tenants.budgets,
     tenants.projects,
     tenants.access,

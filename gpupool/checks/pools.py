@@ -11,8 +11,8 @@ from gpupool.checks.context import Context, Problem, closest
 from gpupool.sharing.replicated import too_few_replicas
 from gpupool.yaml_source import Loc
 
-_CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones")
-_STATIC_FIELDS = ("names", "selector", "gpus")
+_CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones", "termination_grace_period")
+_STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
 def cluster(context: Context) -> Iterator[Problem]:
@@ -38,9 +38,11 @@ def platform_fields(context: Context) -> Iterator[Problem]:
         for field in foreign:
             if field in pool.nodes.model_fields_set:
                 alias = spec.Nodes.model_fields[field].alias or field
-                other = "names or selector" if platform == "static" else "instanceTypes and max"
+                chosen = "names or a selector" if platform == "static" else "instanceTypes and max"
                 yield Problem(
-                    (*loc, alias), f"nodes.{alias} has no meaning on platform {platform}", f"use {other}"
+                    (*loc, alias),
+                    f"nodes.{alias} has no meaning on platform {platform}",
+                    f"leave it out; nodes are chosen by {chosen} there",
                 )
         yield from (
             _static_nodes(context, loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)

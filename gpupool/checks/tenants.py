@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from gpupool import spec
+from gpupool import spec_tenants
 from gpupool.capacity import grant_slices
 from gpupool.catalog import CatalogError
 from gpupool.checks.context import Context, Problem, closest
@@ -41,7 +41,7 @@ def grants(context: Context) -> Iterator[Problem]:
                 yield from _grant(("tenants", index, "pools", name), context.pools[name], grant)
 
 
-def _grant(loc: Loc, pool: Pool, grant: spec.Grant) -> Iterator[Problem]:
+def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]:
     given = [
         field
         for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
@@ -138,6 +138,17 @@ def _granted(context: Context, name: str) -> dict[str, Fraction]:
                 (count * equivalents.get(r, Fraction(0)) for r, count in slices.items()), Fraction(0)
             )
     return shares
+
+
+def extra(context: Context) -> Iterator[Problem]:
+    """CPU and memory on top of a share that nobody knows would bound nothing."""
+    for index, tenant in enumerate(context.environment.tenants):
+        granted = [context.pools[name] for name in tenant.pools if name in context.pools]
+        unsized = [pool.name for pool in granted if None in map(pool.share, pool.slices_per_node)]
+        if unsized and tenant.extra is not None:
+            loc: Loc = ("tenants", index, "extra")
+            hint = "add nodes.size there, or leave extra out"
+            yield Problem(loc, f"the size of the machines of pool {unsized[0]!r} is not known", hint)
 
 
 def projects(context: Context) -> Iterator[Problem]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpupool.money import usd_exact
-from gpupool.plan import HOURS_PER_MONTH, Budget
+from gpupool.plan import HOURS_PER_MONTH
+from gpupool.plan_tenants import Budget
 from policies.bundle.bundle import Bundle
 from policies.bundle.rule import Found
 

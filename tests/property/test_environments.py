@@ -153,8 +153,21 @@ def test_quotas_are_the_grants_and_never_more_than_the_pools(environment: Data) 
             bound.update(
                 times(per_gpu(written[name]), gpus_per_node(written[name]) * nodes_max(written[name]))
             )
-        hard = {name: int(value) for name, value in quotas[tenant["namespace"]].items()}
-        assert hard == {f"requests.{name}": wanted[name] for name in every}
+        hard = dict(quotas[tenant["namespace"]])
+        compute = {name: hard.pop(name, None) for name in ("requests.cpu", "requests.memory")}
+        assert {name: int(value) for name, value in hard.items()} == {
+            f"requests.{name}": wanted[name] for name in every
+        }
+        shares = [
+            share_of(written[name], granted(written[name], grant)) for name, grant in tenant["pools"].items()
+        ]
+        extra = tenant.get("extra", {})
+        bounded = bool(shares or extra) and None not in shares
+        assert (compute["requests.cpu"] is not None) == bounded
+        if bounded:
+            assert compute["requests.cpu"] == cpu_text(
+                sum(row[0] for row in shares if row) + 1000 * extra.get("cpus", 0)
+            )
         assert all(count <= bound[name] for name, count in wanted.items())
 
 
@@ -164,6 +177,58 @@ def granted(pool: Data, grant: Data) -> dict[str, int]:
             f"nvidia.com/mig-{name.replace('+', '.')}": count for name, count in grant["profiles"].items()
         }
     return times(per_gpu(pool), grant["gpus"]) if "gpus" in grant else {"nvidia.com/gpu": grant["slices"]}
+
+
+def share_of(pool: Data, slices: dict[str, int]) -> tuple[int, int] | None:
+    """Thousandths of a core and MiB that come with so many slices of a pool as written: nine tenths of the
+    machine that has most for each GPU. None where the file does not say how large the machines are."""
+    nodes, gpu = pool["nodes"], load_catalog()[pool["gpu"]]
+    rows = [row for row in gpu.instance_types if row.name in nodes.get("instanceTypes", ())]
+    sizes = [(Fraction(row.vcpus), Fraction(row.memory_gib) * 1024, row.gpus) for row in rows]
+    if "size" in nodes:
+        memory = nodes["size"]["memory"]
+        mib = int(memory[:-2]) * {"Gi": 1024, "Ti": 1024**2}[memory[-2:]]
+        sizes = [(Fraction(nodes["size"]["cpus"]), Fraction(mib), nodes["gpus"])]
+    if not sizes:
+        return None
+    cpu = ram = 0
+    for name, count in slices.items():
+        part = equivalent(pool, name) * Fraction(9, 10)
+        cpu += count * max(int(1000 * part * cpus / gpus) for cpus, _, gpus in sizes)
+        ram += count * max(int(part * int(mib) / gpus) for _, mib, gpus in sizes)
+    return cpu, ram
+
+
+def equivalent(pool: Data, resource: str) -> Fraction:
+    """The part of a GPU that one of `resource` is."""
+    gpu, sharing = load_catalog()[pool["gpu"]], pool.get("sharing") or {"mode": "exclusive"}
+    if sharing["mode"] == "mig":
+        assert gpu.mig is not None
+        profile = next(
+            p for p in gpu.mig.profiles if f"nvidia.com/mig-{p.name.replace('+', '.')}" == resource
+        )
+        return Fraction(profile.size, gpu.mig.slots)
+    return Fraction(1, sharing.get("replicas", 1))
+
+
+def cpu_text(millis: int) -> str:
+    return f"{millis}m" if millis % 1000 else str(millis // 1000)
+
+
+@slow
+@given(environments())
+def test_the_shares_of_all_slices_fit_on_a_node(environment: Data) -> None:
+    for pool in plan_of(environment).pools:
+        for machine in pool.machines:
+            if machine.size is None or len(pool.machines) > 1:
+                continue  # of several sizes the most generous one counts
+            shares = [pool.share(name) for name, count in machine.slices.items() for _ in range(count)]
+            assert sum(share.cpu_millis for share in shares if share) <= machine.size.cpu_millis * Fraction(
+                9, 10
+            )
+            assert sum(share.memory_mib for share in shares if share) <= machine.size.memory_mib * Fraction(
+                9, 10
+            )
 
 
 @slow
@@ -316,7 +381,7 @@ def test_a_pool_renamed_touches_no_other_pool(data: st.DataObject) -> None:
     for tenant in renamed["tenants"]:
         tenant["pools"] = {name if pool == old else pool: grant for pool, grant in tenant["pools"].items()}
     for manifest in changed(plan_of(environment), plan_of(renamed)):
-        if manifest.kind not in SHARED - {"ResourceQuota", "PriorityClass"}:
+        if manifest.kind not in SHARED - {"PriorityClass"}:
             assert manifest.labels.get("gpupool.dev/pool") in (old, name), manifest
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool import spec
+from gpupool import spec, spec_tenants
 from gpupool.capacity import capacities, grant_slices, machines, parse_window, sharing_of
 from gpupool.catalog import CatalogError, load_catalog
 from gpupool.plan import HOURS_PER_MONTH, Pool
@@ -92,8 +92,8 @@ def pool(**fields: object) -> Pool:
     return plan_of(environment).pools[0]
 
 
-def grant(**fields: object) -> spec.Grant:
-    return spec.Grant.model_validate(fields)
+def grant(**fields: object) -> spec_tenants.Grant:
+    return spec_tenants.Grant.model_validate(fields)
 
 
 def test_grants_in_every_mode() -> None:

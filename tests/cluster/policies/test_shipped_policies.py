@@ -136,7 +136,11 @@ def asker(compared: Path) -> Iterator[Asker]:
         ],
     }
     rules = [
-        {"apiGroups": ["", "batch", "networking.k8s.io", "karpenter.sh"], "resources": ["*"], "verbs": ["*"]}
+        {
+            "apiGroups": ["", "apps", "batch", "networking.k8s.io", "karpenter.sh"],
+            "resources": ["*"],
+            "verbs": ["*"],
+        }
     ]
     create({**everybody, "kind": "ClusterRole", "rules": rules, "roleRef": None, "subjects": None})
     create(everybody)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.findings import SpecError
-from gpupool.plan import Budget
+from gpupool.plan_tenants import Budget
 from gpupool.resolve import read_plan
 from policies.bundle.cost import monthly
 from tests.unit.policies.bundle.drafts import draft_of

@@ -1,0 +1,117 @@
+"""The people of a Plan: tenants with what they may use and spend, and the priorities of their jobs.
+
+Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). What a share of a node is in CPU and
+memory is here too, because a tenant's bounds are sums of such shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+_MEBIBYTES = (("Ti", 1024**2), ("Gi", 1024), ("Mi", 1))
+
+
+def cpu_quantity(millis: int) -> str:
+    """Thousandths of a core as the API server writes them: 3600m, or 4 for 4000."""
+    return f"{millis}m" if millis % 1000 else str(millis // 1000)
+
+
+def memory_quantity(mib: int) -> str:
+    """MiB as the API server writes them: 1536Mi, or 2Gi for 2048."""
+    unit, size = next((unit, size) for unit, size in _MEBIBYTES if mib % size == 0)
+    return f"{mib // size}{unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a machine."""
+
+    cpu_millis: int
+    """Thousandths of a core."""
+    memory_mib: int
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.cpu_millis + other.cpu_millis, self.memory_mib + other.memory_mib)
+
+    def __mul__(self, times: int) -> Share:
+        return Share(self.cpu_millis * times, self.memory_mib * times)
+
+    def part(self, fraction: Fraction) -> Share:
+        """So much of it, rounded down."""
+        return Share(int(self.cpu_millis * fraction), int(self.memory_mib * fraction))
+
+    def as_dict(self) -> dict[str, str]:
+        return {"cpu": cpu_quantity(self.cpu_millis), "memory": memory_quantity(self.memory_mib)}
+
+
+NOTHING = Share(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Priority:
+    name: str
+    value: int
+    level: str
+    preempts: bool
+    preemptible: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    usd: float
+    period: str
+    alert_at: tuple[float, ...]
+    on_exhausted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    name: str
+    namespace: str
+    projects: tuple[str, ...]
+    weight: float
+    max_priority: str | None
+    grants: Mapping[str, Mapping[str, int]]
+    """Pool -> extended resource -> count that the tenant may use of it."""
+    running: int | None
+    queued: int | None
+    gpus_per_job: int | None
+    budget: Budget | None
+    ingress_from: tuple[str, ...]
+    """Namespaces whose pods may reach the tenant's."""
+    oidc_groups: tuple[str, ...]
+    service_accounts: tuple[str, ...]
+    """As namespace/name."""
+    exposure: tuple[str, ...]
+    """How its Services may be reached from outside: LoadBalancer, NodePort, ExternalIPs."""
+    extra: Share
+    """CPU and memory beside what comes with the granted GPUs."""
+    requests: Share | None
+    """CPU and memory that all its pods together may request; None where nothing bounds them: it has neither
+    GPUs that they follow from nor extra, or the size of its machines is not known."""
+
+    @property
+    def quota(self) -> Mapping[str, int]:
+        """Extended resource -> count over all pools: a namespace's quota can't tell pools apart."""
+        total: dict[str, int] = {}
+        for grant in self.grants.values():
+            for name, count in grant.items():
+                total[name] = total.get(name, 0) + count
+        return total
+
+    def as_dict(self) -> dict[str, Any]:
+        """The tenant as `plan --format json` promises it."""
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "quota": dict(self.quota),
+            "pools": {pool: dict(grant) for pool, grant in self.grants.items()},
+            "requests": self.requests.as_dict() if self.requests else None,
+            "weight": self.weight,
+            "maxPriority": self.max_priority,
+            "budgetUsd": self.budget.usd if self.budget else None,
+        }

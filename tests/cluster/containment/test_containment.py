@@ -1,0 +1,100 @@
+"""What tenants must not be able to do: each attack of `attacks.yaml` is refused, by the rule that it names.
+What they do all day, in `works.yaml`, is taken.
+
+The server takes up to ten seconds to enforce new policies, so an attack that is taken is tried again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.containment.conftest import Actor
+from tests.cluster.containment.requests import request
+from tests.cluster.kube import Kube
+
+ATTACKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text())
+WORKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("works.yaml").read_text())
+_ENFORCED_SECONDS = 60.0
+_WORDS = {
+    "rbac": r'cannot \w+ resource "',
+    "quota": "exceeded quota: gpupool",
+    "pod-security": 'violates PodSecurity "baseline:latest"',
+    "validation": "is invalid: ",
+    "priority": "the integer value of priority|no PriorityClass with name",
+}
+"""How the server's own rules refuse, as patterns. Of a policy it gives the name."""
+
+
+def refused_by(rule: str, message: str) -> bool:
+    """Whether `message` is that rule's."""
+    policy = f"ValidatingAdmissionPolicy '{re.escape(rule)}' with binding '{re.escape(rule)}'"
+    return re.search(_WORDS.get(rule, policy), message) is not None
+
+
+@pytest.mark.parametrize("number", range(len(ATTACKS)), ids=[row["name"] for row in ATTACKS])
+def test_attack_is_refused(number: int, actors: dict[str, Actor]) -> None:
+    row = ATTACKS[number]
+    actor = actors[row.get("as", "vision")]
+    until = time.monotonic() + _ENFORCED_SECONDS
+    while True:
+        message = actor.refusal(request(row, number, actor.namespace))
+        held = row.get("says", "") in message and refused_by(row["by"], message)
+        if held or time.monotonic() > until:
+            break
+        time.sleep(0.5)
+    assert held, f"{row['name']}: {message or 'taken'}; expected a refusal by {row['by']}"
+
+
+@pytest.mark.parametrize("number", range(len(WORKS)), ids=[row["name"] for row in WORKS])
+def test_work_is_taken(number: int, actors: dict[str, Actor]) -> None:
+    row = WORKS[number]
+    actor = actors[row.get("as", "vision")]
+    assert actor.refusal(request(row, number, actor.namespace)) == ""
+
+
+def conditions(kube: Kube, name: str) -> dict[str, str]:
+    found = kube.get("apps/v1", "Deployment", name, "team-vision")["status"].get("conditions", [])
+    return {row["type"]: row.get("message", "") for row in found}
+
+
+def test_a_workload_whose_pods_are_refused_starts_no_machine(actors: dict[str, Actor], kube: Kube) -> None:
+    tenant = actors["vision"]
+    row: dict[str, Any] = {
+        "deployment": {"replicas": 3},
+        "template": {
+            "nodeSelector": {"gpupool.dev/pool": "inference"},
+            "tolerations": [{"operator": "Exists"}],
+            "priorityClassName": "training",
+        },
+        "container": {"resources": {"requests": {"cpu": "88"}}},
+    }
+    attack = request(row, 1000, tenant.namespace)
+    tenant.server.api.request(attack.method, attack.path, None, attack.body)
+    message = kube.wait("its pods are refused", lambda: conditions(kube, "r1000").get("ReplicaFailure"))
+    assert "ValidatingAdmissionPolicy" in message
+    assert not kube.pods("team-vision")
+    kube.stays("no machine is started", lambda: not kube.api.list("karpenter.sh/v1", "NodeClaim"))
+    tenant.server.api.delete("apps/v1", "Deployment", "r1000", "team-vision")
+
+
+def test_a_pod_that_is_not_to_be_disrupted_lets_its_node_go_in_time(
+    actors: dict[str, Actor], kube: Kube
+) -> None:
+    tenant = actors["vision"]
+    row: dict[str, Any] = {
+        "pod": {},
+        "slice": "training",
+        "metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+    }
+    pod = request(row, 1001, tenant.namespace)
+    tenant.server.api.request(pod.method, pod.path, None, pod.body)
+    kube.wait("it runs", lambda: kube.running("team-vision"))
+    (claim,) = kube.api.list("karpenter.sh/v1", "NodeClaim")
+    kube.api.delete("karpenter.sh/v1", "NodeClaim", claim["metadata"]["name"])
+    kube.wait("its node is gone", lambda: not kube.nodes("gpupool.dev/pool=training"))
