@@ -37,11 +37,15 @@ up: go ## start the local control plane, apply environments/local.yaml, run a jo
 down: setup ## stop the local control plane; nothing is left
 	@gpupool local down
 
+# Cluster tests wait more than they work, so that there is a worker more than there are cores.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
 test: go ## all tests, the real control plane included
-	@pytest $(PYTEST_ARGS)
+	@pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster
-	@pytest --ignore tests/cluster
+	@pytest --ignore tests/cluster $(PARALLEL)
 
 bench: go ## measure, and compare with tests/perf/expectations.yaml
 	@python -m tests.perf

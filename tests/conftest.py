@@ -1,4 +1,4 @@
-"""What all tests share: how a run ends, and what hypothesis draws.
+"""What all tests share: how a run is spread over workers, how it ends, and what hypothesis draws.
 
 No example has a deadline: how long one takes says more of the machine than of the code.
 """
@@ -9,6 +9,7 @@ import os
 import signal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from cli.policy_progress import QUIET_VARIABLE
@@ -20,6 +21,48 @@ settings.register_profile("reproducible", settings.get_profile("here"), derandom
 New ones are drawn wherever CI is not set; GPUPOOL_FUZZ multiplies some.
 """
 settings.load_profile("reproducible" if os.environ.get("CI") else "here")
+
+
+TOGETHER = {
+    "tests/cluster/pulumi": "stack-trial",
+    "tests/cluster/delivery": "stack-trial",
+    "tests/cluster/policies/test_gate.py": "stack-trial",
+    "tests/cluster/policies/test_pulumi_pack.py": "stack-trial",
+    "tests/cluster/pools": "stack-local",
+    "tests/cluster/report": "stack-local",
+    "tests/cluster/containment": "stack-local",
+    "tests/cluster/repartition/test_karpenter.py": "stack-local",
+    "tests/docs/test_readme.py": "stack-local",
+    "tests/cluster/drift/test_at_home.py": "stack-local",
+    "tests/cluster/drift": "drift",
+}
+"""Folder or file -> group of tests that run on one worker, one after the other; the first that fits counts.
+
+Stacks of one name share the settings file that Pulumi keeps in the checkout (those of the shipped files
+`local` and `homelab`, and `trial`); the tests of drift share one applied environment. Every other file is a
+group of its own; each worker has its own control plane.
+"""
+
+
+def group(file: str) -> str:
+    """The group of a test file, which is named by its path from the root."""
+    return next(
+        (name for path, name in TOGETHER.items() if file == path or file.startswith(f"{path}/")), file
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a worker: name each test's group, and begin with the longest, so that none is left to the end."""
+    if not hasattr(config, "workerinput"):
+        return
+    order = [*dict.fromkeys(TOGETHER.values())]
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        name = group(item.nodeid.split("::")[0])
+        item.add_marker(pytest.mark.xdist_group(name))
+        return (order.index(name) if name in order else len(order), "tests/cluster/" not in item.nodeid)
+
+    items.sort(key=rank)
 
 
 def pytest_configure() -> None:

@@ -182,6 +182,14 @@ def test_no_step_changes_what_a_label_means_to_a_node_that_wears_it() -> None:
         ("elsewhere/1/x", 120, True),
         ("", 1, False),
     ],
+    ids=[
+        "ours and unknown",
+        "no such process",
+        "another of this machine",
+        "elsewhere",
+        "elsewhere and old",
+        "none",
+    ],
 )
 def test_whose_lock_is_taken_over(holder: str, age: int, dead: bool) -> None:
     renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
