@@ -96,6 +96,7 @@ class Run:
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
+        state_files.require_sound(url, PROJECT, name)
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
         self._warnings = self._verdict()
@@ -135,7 +136,8 @@ class Run:
         except automation_errors.ConcurrentUpdateError as error:
             raise locks.locked(self._backend(), PROJECT, self._plan.environment) from error
         except automation_errors.CommandError as error:
-            raise EngineError(_plain(error)) from error
+            text = _plain(error)
+            raise EngineError(state_files.disk_problem([text], self._backend()) or text) from error
 
     def _export(self) -> dict[str, Any] | None:
         """What the stack's state says; None where there is no such stack yet."""
@@ -207,7 +209,9 @@ class Run:
                 raise failure
             if isinstance(failure, automation_errors.ConcurrentUpdateError):
                 raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
-            collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
+            errors = collector.outcome.errors or [_plain(failure)]
+            disk = state_files.disk_problem([*errors, _plain(failure)], self._backend())
+            collector.outcome.errors = [disk] if disk else errors
             raise StackError("\n".join(collector.outcome.errors), result)
         return result
 

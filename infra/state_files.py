@@ -1,20 +1,36 @@
 """Files of Pulumi's file backend: where they are, and what is left over beside a stack's state.
 
-Must not change the state itself: what is damaged there is for people to decide.
+Must not change the state itself: what to do about a damaged one is for people to decide.
+
+How the engine writes it (pulumi 3.259, pkg/backend/diy/state.go): it copies `STACK.json` to `STACK.json.bak`,
+writes the new state to a temporary file, and renames that.
 """
 
 from __future__ import annotations
 
 import json
+import shlex
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+from gpupool.findings import GpupoolError
 from infra.local.binaries import PROJECT_ROOT
 
 _SCHEME = "file://"
 _SETTLED_SECONDS = 60.0
 """A temporary file of the state that is older is left over: an engine writes megabytes in less."""
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""What gzip and zstandard files begin with; the engine reads such states whatever their name."""
+_FULL = ("no space left on device", "disk quota exceeded")
+_READ_ONLY = ("read-only file system",)
+"""How Linux' and macOS' errors read in Go."""
+
+
+class DamagedStateError(GpupoolError):
+    """The stack's state can't be read; the text names the file and the command that recovers it."""
 
 
 def folder(backend_url: str) -> Path | None:
@@ -28,6 +44,90 @@ def folder(backend_url: str) -> Path | None:
     path = Path(unquote(backend_url.removeprefix(_SCHEME).partition("?")[0]))
     root = Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else PROJECT_ROOT / path
     return root / ".pulumi"
+
+
+def require_sound(backend_url: str, project: str, stack: str) -> None:
+    """Raise DamagedStateError when the stack's state is there and can't be what an engine wrote.
+
+    States of backends that are not files are the business of those backends, compressed ones of the engine.
+    """
+    root = folder(backend_url)
+    if root is None:
+        return
+    path = root / "stacks" / project / f"{stack}.json"
+    damage = _damage(path)
+    if damage is None:
+        return
+    copy = path.with_name(f"{path.name}.bak")
+    broken = _damage(copy) if copy.exists() else "there is none"
+    state, spare = shlex.quote(str(path)), shlex.quote(str(copy))
+    if broken is None:
+        advice = (
+            f"the copy from before its last change is sound: {copy}. Put it back, and note what has changed "
+            f"since: cp {spare} {state} && gpupool refresh {stack}"
+        )
+    else:
+        advice = (
+            f"no copy can take its place ({copy}: {broken}). Put it back from a backup, or move it away and "
+            f"have `up` find by its labels what it made: mv {state} {state}.damaged && gpupool up {stack}"
+        )
+    raise DamagedStateError(
+        f"{path}: the state of {stack} is damaged ({damage}); nothing was changed, and {advice}"
+    )
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with a state; None for a sound one, and for one that is not there."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"it can't be read: {error.strerror}"
+    if content.startswith(_COMPRESSED):
+        return None
+    try:
+        return _flaw(json.loads(content)) if content.strip(b"\0 \n") else "it is empty"
+    except json.JSONDecodeError as error:
+        return f"no JSON from line {error.lineno}, column {error.colno} on, of {len(content)} bytes"
+    except (ValueError, RecursionError):
+        return "no JSON"
+
+
+def _flaw(state: Any) -> str | None:
+    """Where a state is not of the form that the engine writes."""
+    checkpoint = state.get("checkpoint") if isinstance(state, dict) else None
+    if not isinstance(checkpoint, dict):
+        return "`checkpoint` must be an object"
+    latest = checkpoint.get("latest") or {}
+    if not isinstance(latest, dict):
+        return "`checkpoint.latest` must be an object"
+    for key in ("resources", "pending_operations"):
+        rows = latest.get(key) or []
+        if not isinstance(rows, list):
+            return f"`checkpoint.latest.{key}` must be a list"
+        for number, row in enumerate(rows):
+            resource = row.get("resource") if key == "pending_operations" and isinstance(row, dict) else row
+            if not isinstance(resource, dict) or not isinstance(resource.get("urn"), str):
+                return f"`checkpoint.latest.{key}[{number}]` must be an object with a URN"
+    return None
+
+
+def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
+    """What to say when the engine could not write its state; None where that is not what its messages say."""
+    text = "\n".join(messages).lower()
+    full, read_only = (any(words in text for words in cause) for cause in (_FULL, _READ_ONLY))
+    if not (full or read_only):
+        return None
+    where = folder(backend_url) or backend_url
+    if full:
+        return (
+            f"{where}: the disk is full, so the state could not be written. Make room there and run this "
+            "again: what was made and not noted is found again"
+        )
+    return (
+        f"{where}: the disk is read-only, so the state can't be written. Make it writable and run this again"
+    )
 
 
 def clear_left(backend_url: str, project: str, stack: str) -> int:
