@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,6 @@ from gpupool.findings import GpupoolError
 from infra.local.binaries import PROJECT_ROOT
 
 _SCHEME = "file://"
-_SETTLED_SECONDS = 60.0
-"""A temporary file of the state that is older is left over: an engine writes megabytes in less."""
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstandard files begin with; the engine reads such states whatever their name."""
 _FULL = ("no space left on device", "disk quota exceeded")
@@ -133,28 +130,21 @@ def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
 def clear_left(backend_url: str, project: str, stack: str) -> int:
     """Remove what engines that were killed left beside the stack's state; how many files.
 
-    That is unreadable .attrs files: they hold a content type and a checksum that nobody needs, and one that
-    was being written when its engine was killed keeps the sound state beside it from being loaded (with
-    metadata=skip there are none). And copies of the state that never got their name, which only fill the
-    disk.
+    The caller has made sure that nobody holds a lock. Removed are unreadable .attrs files: they hold a
+    content type and a checksum that nobody needs, and one that was being written when its engine was killed
+    keeps the sound state beside it from being loaded (with metadata=skip there are none). And copies of the
+    state that never got their name: an engine on a full disk leaves ten of them, which keep it full. One that
+    is being written at this moment is missed by its engine, which writes it again.
     """
     root = folder(backend_url)
     if root is None:
         return 0
     stacks = root / "stacks" / project
     left = [path for path in stacks.glob(f"{stack}.json*.attrs") if not _is_json(path)]
-    left += [path for path in stacks.glob(f"{stack}.json*.tmp") if _age(path) > _SETTLED_SECONDS]
+    left += stacks.glob(f"{stack}.json*.tmp")
     for path in left:
         path.unlink(missing_ok=True)
     return len(left)
-
-
-def _age(path: Path) -> float:
-    """Seconds since the file was last changed; 0 where it has gone meanwhile."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _is_json(path: Path) -> bool:

@@ -46,7 +46,7 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
     try:
         problems = plane.status().problems
         assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems
-        with pytest.raises(UnreachableError, match="its etcd does not.*`gpupool local up` repairs it"):
+        with pytest.raises(UnreachableError, match=r"its etcd does not.*`gpupool local up` repairs it"):
             program.require_cluster(plan)
     finally:
         os.kill(etcd, signal.SIGCONT)
@@ -71,13 +71,13 @@ def test_an_etcd_without_space_is_named_and_nothing_is_stopped(
     plane = ControlPlane(data_folder)
     plane.up()
     api = plane.api()
-    with pytest.raises(ApiError, match="etcd is out of space.*etcdctl alarm disarm") as refused:
+    with pytest.raises(ApiError, match=r"etcd is out of space.*etcdctl alarm disarm") as refused:
         fill(api)
     assert "mvcc" not in str(refused.value)
     problems = plane.status().problems
     assert any(f"etcd is out of space: {data_folder / 'etcd'}" in problem for problem in problems)
     before = {part.name: part.pid for part in plane.status().components}
-    with pytest.raises(LocalError, match="etcd is out of space.*gpupool local down") as stopped:
+    with pytest.raises(LocalError, match=r"etcd is out of space.*gpupool local down") as stopped:
         plane.up()
     assert "goroutine" not in str(stopped.value)
     assert {part.name: part.pid for part in plane.status().components} == before
@@ -87,7 +87,7 @@ def test_an_etcd_without_space_is_named_and_nothing_is_stopped(
     for victim in before.values():
         assert victim is not None
         os.kill(victim, signal.SIGKILL)
-    with pytest.raises(LocalError, match="etcd is out of space.*gpupool local down") as stopped:
+    with pytest.raises(LocalError, match=r"etcd is out of space.*gpupool local down") as stopped:
         plane.up()
     assert "goroutine" not in str(stopped.value)
     plane.down()

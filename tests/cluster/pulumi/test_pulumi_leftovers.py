@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import resource
+import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +22,10 @@ from infra.local import binaries
 from infra.local.pulumi_env import file_backend
 from infra.state_files import DamagedStateError
 
-UUID = "4d0c7a9e-0000-4000-8000-00000000000"
 WRITTEN = 60
-"""Bytes of a lock that an engine may write: about half of one."""
-HOUR = 3600.0
+"""Bytes of a lock that an engine may write: more than half of one."""
+TMPFS_BYTES = 3 * 2**20
+"""Room for a few copies of the state."""
 
 
 def lock_folder(world: Any) -> Path:
@@ -33,7 +35,23 @@ def lock_folder(world: Any) -> Path:
 
 
 def state_file(world: Any) -> Path:
-    return world.state / ".pulumi" / "stacks" / "gpupool" / "trial.json"
+    found: Path = world.state / ".pulumi" / "stacks" / "gpupool" / "trial.json"
+    return found
+
+
+def plain_pulumi(world: Any, *arguments: str, under: tuple[str, ...] = (), **options: Any) -> Any:
+    """The engine alone, run by `under` on the stack's state, to its end."""
+    program = binaries.locate("pulumi", print)
+    variables = {"PULUMI_BACKEND_URL": file_backend(world.state), "PULUMI_CONFIG_PASSPHRASE": ""}
+    return subprocess.run(
+        [*under, program, "--non-interactive", *arguments, "--stack", "trial"],
+        cwd=world.project(),
+        env={**os.environ, **variables, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
 
 
 def assert_converges(world: Any, before: set[Any]) -> None:
@@ -43,23 +61,132 @@ def assert_converges(world: Any, before: set[Any]) -> None:
     assert world.refresh().objects == []
 
 
-def test_an_engine_killed_while_it_writes_its_lock_does_not_lock_the_stack(world: Any) -> None:
-    """A real engine ends between creating the file and renaming it: the system lets it write so much only."""
+@pytest.fixture
+def deployed(world: Any, tmp_path: Path) -> Any:
+    """The world after `up`, with its state exported to `deployment.json`."""
     world.up()
-    before, folder = world.everything(), lock_folder(world)
-    variables = {**os.environ, "PULUMI_BACKEND_URL": file_backend(world.state), "PULUMI_CONFIG_PASSPHRASE": ""}
-    killed = subprocess.run(
-        [binaries.locate("pulumi", print), "--non-interactive", "cancel", "--yes", "-s", "trial"],
-        cwd=world.project(),
-        env={**variables, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+    exported = plain_pulumi(world, "stack", "export", "--file", str(tmp_path / "deployment.json"))
+    assert exported.returncode == 0, exported.stderr
+    return world
+
+
+def test_an_engine_that_could_not_write_its_lock_does_not_lock_the_stack(
+    deployed: Any, tmp_path: Path
+) -> None:
+    """The system lets the engine write so many bytes only: what it leaves is half a lock."""
+    before, folder = deployed.everything(), lock_folder(deployed)
+    bounded = plain_pulumi(
+        deployed,
+        *("stack", "import", "--file", str(tmp_path / "deployment.json")),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (WRITTEN, WRITTEN)),
-        capture_output=True,
-        check=False,
     )
-    assert killed.returncode != 0
     left = list(folder.iterdir())
-    assert [path.suffix for path in left] == [".tmp"], killed.stderr.decode()
-    done = world.up()
-    assert done.notes[0] == "removed the lock of a run that was killed"
+    assert [(path.suffix, path.stat().st_size) for path in left] == [(".tmp", WRITTEN)], bounded.stderr
+    blocked = plain_pulumi(deployed, "stack", "import", "--file", str(tmp_path / "deployment.json"))
+    assert "unexpected end of JSON input" in blocked.stderr, "the engine gets past it by itself"
+    assert "removed the lock of a run that was killed" in deployed.up().notes
     assert list(folder.iterdir()) == []
+    assert_converges(deployed, before)
+
+
+def test_an_engine_killed_before_it_renamed_its_lock_does_not_lock_the_stack(
+    deployed: Any, tmp_path: Path
+) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("no strace to kill the engine at its rename; Debian: apt-get install strace")
+    before, folder = deployed.everything(), lock_folder(deployed)
+    killed = plain_pulumi(
+        deployed,
+        *("stack", "import", "--file", str(tmp_path / "deployment.json")),
+        under=(strace, "-f", "-qq", "-e", "trace=renameat", "-e", "inject=renameat:signal=SIGKILL"),
+    )
+    assert killed.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), killed.stderr
+    assert [path.suffix for path in folder.iterdir()] == [".tmp"]
+    assert "removed the lock of a run that was killed" in deployed.up().notes
+    assert list(folder.iterdir()) == []
+    assert_converges(deployed, before)
+
+
+def test_every_other_form_at_once_does_not_lock_the_stack(deployed: Any) -> None:
+    before, folder = deployed.everything(), lock_folder(deployed)
+    forms = ("", '{"pid":4711,"username":"some', '{"pid":"x"}', "[]", "\0\0\0\0")
+    for number, text in enumerate(forms):
+        path = folder / f"4d0c7a9e-0000-4000-8000-00000000000{number}.json"
+        path.write_text(text)
+        os.utime(path, (0, 0))
+    (folder / "4d0c7a9e-0000-4000-8000-000000000009.json").mkdir()
+    assert "removed the lock of a run that was killed" in deployed.up().notes
+    assert [path.is_dir() for path in folder.iterdir()] == [True]
+    assert_converges(deployed, before)
+
+
+@pytest.fixture
+def small_disk(world: Any) -> Iterator[Path]:
+    """The folder of the state, on a disk of its own of TMPFS_BYTES."""
+    world.state.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={TMPFS_BYTES}", "tmpfs", str(world.state)]
+    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        message = f"no tmpfs can be mounted here (root may): {mounted.stderr.strip()}"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    yield world.state
+    for filler in world.state.glob("filler"):
+        filler.unlink()
+    world.destroy()
+    subprocess.run(["umount", str(world.state)], check=True)
+
+
+def leave(folder: Path, room: int) -> None:
+    """Fill the disk but for so many bytes."""
+    free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
+    with (folder / "filler").open("wb") as stream:
+        stream.write(b"x" * (free - room))
+
+
+@pytest.mark.parametrize("room", [0, 100_000, 400_000])
+def test_a_disk_that_fills_up_is_named_and_the_next_up_converges(
+    world: Any, small_disk: Path, room: int
+) -> None:
+    leave(small_disk, room)
+    with pytest.raises(GpupoolError) as failed:
+        world.up()
+    print(str(failed.value))
+    assert f"{small_disk / '.pulumi'}: the disk is full" in str(failed.value)
+    assert "Make room there and run this again" in str(failed.value)
+    (small_disk / "filler").unlink()
+    world.up()
+    before = world.everything()
     assert_converges(world, before)
+    assert not list(small_disk.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("damage", ["cut off", "empty", "of another form"])
+def test_a_damaged_state_is_recovered_by_the_command_that_is_named(deployed: Any, damage: str) -> None:
+    before, state = deployed.everything(), state_file(deployed)
+    content = state.read_text()
+    state.write_text({"cut off": content[: len(content) // 2], "empty": "", "of another form": "[1]"}[damage])
+    for command in (deployed.up, deployed.preview, deployed.refresh, deployed.destroy):
+        with pytest.raises(DamagedStateError, match=f"^{state}: the state of trial is damaged") as refused:
+            command()
+    copy = re.search(r": (cp \S+ \S+) && gpupool refresh trial$", str(refused.value))
+    assert copy is not None, refused.value
+    subprocess.run(copy[1], shell=True, check=True)
+    deployed.refresh()
+    deployed.up()
+    assert_converges(deployed, before)
+
+
+def test_a_state_that_is_lost_with_its_copy_is_found_again_by_labels(deployed: Any) -> None:
+    before, state = deployed.everything(), state_file(deployed)
+    for path in (state, state.with_name("trial.json.bak")):
+        path.write_text('{"version":3,')
+    with pytest.raises(DamagedStateError, match="no copy can take its place") as refused:
+        deployed.up()
+    move = re.search(r": (mv \S+ \S+) && gpupool up trial$", str(refused.value))
+    assert move is not None, refused.value
+    subprocess.run(move[1], shell=True, check=True)
+    deployed.up()
+    assert_converges(deployed, before)
