@@ -96,7 +96,6 @@ class Run:
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
-        state_files.require_sound(url, PROJECT, name)
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
         self._warnings = self._verdict()
@@ -136,8 +135,9 @@ class Run:
         except automation_errors.ConcurrentUpdateError as error:
             raise locks.locked(self._backend(), PROJECT, self._plan.environment) from error
         except automation_errors.CommandError as error:
-            text = _plain(error)
-            raise EngineError(state_files.disk_problem([text], self._backend()) or text) from error
+            text, url = _plain(error), self._backend()
+            damaged = state_files.damaged(url, PROJECT, self._plan.environment, text)
+            raise damaged or EngineError(state_files.disk_problem([text], url) or text) from error
 
     def _export(self) -> dict[str, Any] | None:
         """What the stack's state says; None where there is no such stack yet."""

@@ -21,6 +21,8 @@ from infra.local.binaries import PROJECT_ROOT
 _SCHEME = "file://"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstandard files begin with; the engine reads such states whatever their name."""
+_UNREADABLE = "failed to load checkpoint:"
+"""How the engine begins when it can't read a state."""
 _FULL = ("no space left on device", "disk quota exceeded")
 _READ_ONLY = ("read-only file system",)
 """How Linux' and macOS' errors read in Go."""
@@ -43,20 +45,15 @@ def folder(backend_url: str) -> Path | None:
     return root / ".pulumi"
 
 
-def require_sound(backend_url: str, project: str, stack: str) -> None:
-    """Raise DamagedStateError when the stack's state is there and can't be what an engine wrote.
-
-    States of backends that are not files are the business of those backends, compressed ones of the engine.
-    """
+def damaged(backend_url: str, project: str, stack: str, engine: str) -> DamagedStateError | None:
+    """The error for a state that the engine could not read, from what it said; None where that is not it."""
     root = folder(backend_url)
-    if root is None:
-        return
+    _, unreadable, reason = engine.partition(_UNREADABLE)
+    if root is None or not unreadable or "unsupported" in reason:
+        return None
     path = root / "stacks" / project / f"{stack}.json"
-    damage = _damage(path)
-    if damage is None:
-        return
     copy = path.with_name(f"{path.name}.bak")
-    broken = _damage(copy) if copy.exists() else "there is none"
+    broken = _damage(copy)
     state, spare = shlex.quote(str(path)), shlex.quote(str(copy))
     if broken is None:
         advice = (
@@ -68,19 +65,17 @@ def require_sound(backend_url: str, project: str, stack: str) -> None:
             f"no copy can take its place ({copy}: {broken}). Put it back from a backup, or move it away and "
             f"have `up` find by its labels what it made: mv {state} {state}.damaged && gpupool up {stack}"
         )
-    raise DamagedStateError(
-        f"{path}: the state of {stack} is damaged ({damage}); nothing was changed, and {advice}"
+    return DamagedStateError(
+        f"{path}: the state of {stack} is damaged ({reason.strip()}); nothing was changed, and {advice}"
     )
 
 
 def _damage(path: Path) -> str | None:
-    """What is wrong with a state; None for a sound one, and for one that is not there."""
+    """What is wrong with the copy of a state; None for a sound one."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        return None
     except OSError as error:
-        return f"it can't be read: {error.strerror}"
+        return str(error.strerror)
     if content.startswith(_COMPRESSED):
         return None
     try:
