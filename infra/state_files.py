@@ -128,8 +128,8 @@ def clear_left(backend_url: str, project: str, stack: str) -> int:
     The caller has made sure that nobody holds a lock. Removed are unreadable .attrs files: they hold a
     content type and a checksum that nobody needs, and one that was being written when its engine was killed
     keeps the sound state beside it from being loaded (with metadata=skip there are none). And copies of the
-    state that never got their name: an engine on a full disk leaves ten of them, which keep it full. One that
-    is being written at this moment is missed by its engine, which writes it again.
+    state, in history and backups too, that never got their name: an engine on a full disk leaves ten of them,
+    which keep it full. One that is just being written is missed by its engine, which writes it again.
     """
     root = folder(backend_url)
     if root is None:
@@ -137,6 +137,8 @@ def clear_left(backend_url: str, project: str, stack: str) -> int:
     stacks = root / "stacks" / project
     left = [path for path in stacks.glob(f"{stack}.json*.attrs") if not _is_json(path)]
     left += stacks.glob(f"{stack}.json*.tmp")
+    for records in ("history", "backups"):
+        left += (root / records / project / stack).glob("*.tmp")
     for path in left:
         path.unlink(missing_ok=True)
     return len(left)

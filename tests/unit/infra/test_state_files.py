@@ -37,7 +37,12 @@ def test_copies_that_never_got_their_name_are_removed(tmp_path: Path) -> None:
     kept = {"trial.json", "trial.json.bak", "trials.json.187a4c.tmp"}
     for name in (*kept, "trial.json.187a4c2c4a1b2c3d.tmp", "trial.json.bak.187a4c2c4a1b2c3d.tmp"):
         (stacks / name).write_text("{")
-    assert clear_left(file_backend(tmp_path), "gpupool", "trial") == 2
+    history = tmp_path / ".pulumi" / "history" / "gpupool" / "trial"
+    history.mkdir(parents=True)
+    (history / "trial-1795.checkpoint.json.187a4c2c4a1b2c3d.tmp").touch()
+    (history / "trial-1795.checkpoint.json").touch()
+    assert clear_left(file_backend(tmp_path), "gpupool", "trial") == 3
+    assert [path.name for path in history.iterdir()] == ["trial-1795.checkpoint.json"]
     assert {path.name for path in stacks.iterdir()} == kept
 
 
