@@ -96,6 +96,8 @@ class Run:
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
+        if self._operation == "up":
+            state_files.require_room(url, len(self._bundle.manifests))
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
         self._warnings = self._verdict()

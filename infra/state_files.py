@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstandard files begin with; the engine reads such states whatever their name."""
 _UNREADABLE = "failed to load checkpoint:"
 """How the engine begins when it can't read a state."""
+_OBJECT_BYTES = 10 * 1024
+"""Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
+_COPIES = 5
+"""Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
 _FULL = ("no space left on device", "disk quota exceeded")
 _READ_ONLY = ("read-only file system",)
 """How Linux' and macOS' errors read in Go."""
@@ -30,6 +35,10 @@ _READ_ONLY = ("read-only file system",)
 
 class DamagedStateError(GpupoolError):
     """The stack's state can't be read; the text names the file and the command that recovers it."""
+
+
+class DiskFullError(GpupoolError):
+    """There is no room for the stack's state; the text names the folder."""
 
 
 def folder(backend_url: str) -> Path | None:
@@ -103,6 +112,23 @@ def _flaw(state: Any) -> str | None:
             if not isinstance(resource, dict) or not isinstance(resource.get("urn"), str):
                 return f"`checkpoint.latest.{key}[{number}]` must be an object with a URN"
     return None
+
+
+def require_room(backend_url: str, objects: int) -> None:
+    """Raise DiskFullError when the disk has no room for the state of so many objects.
+
+    An engine that finds the disk full tries each write of its state for half a minute, and where a few
+    kilobytes are left goes on so from object to object.
+    """
+    root, needed = folder(backend_url), objects * _OBJECT_BYTES * _COPIES
+    if root is None or not root.parent.is_dir():
+        return
+    free = shutil.disk_usage(root.parent).free
+    if free < needed:
+        raise DiskFullError(
+            f"{root}: the disk is full, {free // 1024} KiB are free and the state of {objects} objects needs "
+            f"{needed // 1024} KiB; nothing was changed. Make room there and run this again"
+        )
 
 
 def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:

@@ -35,7 +35,7 @@ def test_a_kubeconfig_without_rights_is_named_and_written_anew(data_folder: Path
     spoilt = {
         sound.replace(token, "wrong"): "the API server does not accept its token",
         sound.replace(token, powerless): "its user system:serviceaccount:default:default has not all rights",
-        "{}": "not a kubeconfig that can be used",
+        "{}": "Expected key current-context",
     }
     for text, words in spoilt.items():
         plane.kubeconfig.write_text(text)
