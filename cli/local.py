@@ -181,7 +181,7 @@ def _show(status: Status, format: Format) -> None:
     print(f"\n{status.server}  kubeconfig {_short(status.kubeconfig)}")
     for problem in status.problems:
         print_error(problem)
-    if status.problems:
+    if status.problems and not any("gpupool local down" in problem for problem in status.problems):
         print_error("`gpupool local up` repairs it")
 
 

@@ -28,6 +28,8 @@ MERGE = "application/merge-patch+json"
 REQUEST_SECONDS = 30.0
 """How long an answer may take. Not a watch anywhere, so a silent server is a broken one."""
 _CONNECT_SECONDS = 10.0
+_NO_SPACE = "database space exceeded"
+"""What etcd says when its file has reached the quota (etcd 3.6, api/v3rpc/rpctypes, ErrGRPCNoSpace)."""
 
 
 class ApiError(GpupoolError):
@@ -246,14 +248,27 @@ class KubeApi:
         return status, value
 
 
+def in_words(message: str) -> str:
+    """What the server said; where it passes on that etcd is out of space, what that means and what to do."""
+    if _NO_SPACE not in message:
+        return message
+    return (
+        "the cluster's etcd is out of space, so the API server reads and does not write. On your own cluster "
+        "delete what is not needed, then have etcd compact and defragment (etcdctl compact, etcdctl defrag), "
+        "raise its --quota-backend-bytes if need be, and clear its alarm (etcdctl alarm disarm). The local "
+        "control plane starts empty after: gpupool local down, then gpupool local up"
+    )
+
+
 def _refusal(status: int, value: Any) -> ApiError:
     if not isinstance(value, dict):
-        return ApiError(status, "", str(value).strip() or f"HTTP {status}")
+        return ApiError(status, "", in_words(str(value).strip()) or f"HTTP {status}")
     causes = tuple(
         (cause.get("field", ""), cause.get("message", ""))
         for cause in (value.get("details") or {}).get("causes") or ()
     )
-    return ApiError(status, value.get("reason") or "", value.get("message") or f"HTTP {status}", causes)
+    message = in_words(value.get("message") or f"HTTP {status}")
+    return ApiError(status, value.get("reason") or "", message, causes)
 
 
 def _plain(error: Exception) -> str:

@@ -71,6 +71,7 @@ def require_cluster(plan: Plan) -> None:
     try:
         with contextlib.closing(KubeApi.connect(file, plan.cluster.kube_context, _SIGN_SECONDS)) as api:
             api.request("GET", "/version")
+            dead = _without_store(api)
     except UnreachableError as error:
         if file is None:
             raise
@@ -82,6 +83,25 @@ def require_cluster(plan: Plan) -> None:
         raise ApiError(
             error.status, error.reason, f"{file or 'KUBECONFIG'}: the cluster refuses us: {error}"
         ) from error
+    if dead:
+        repair = "see that it runs" if file is None else "`gpupool local up` repairs it"
+        raise UnreachableError(
+            f"the API server at {api.server} (context {api.context}) answers, but its etcd does not, so "
+            f"nothing can be read or changed; nothing was changed: {repair}"
+        )
+
+
+def _without_store(api: KubeApi) -> bool:
+    """Whether the API server has lost its etcd, by its own check, which takes two seconds to say so.
+
+    Everybody who is authenticated may ask (ClusterRole system:public-info-viewer); where somebody has changed
+    that, it is not known. The check of etcd-readiness would take two seconds more and say the same.
+    """
+    try:
+        api.request("GET", "/readyz", {"exclude": "etcd-readiness"})
+    except ApiError as error:
+        return "[-]etcd " in str(error)
+    return False
 
 
 def provider(plan: Plan) -> pulumi.ProviderResource:

@@ -1,32 +1,17 @@
 """What an interrupted run leaves behind, and how the next one gets past it.
 
-Three things: a lock in the file backend whose process is gone; operations noted in the state as begun
-and never as ended; objects that were made but never noted (the stand-in provider and
-PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is never edited but for the notes.
+Two things in the state: operations noted as begun and never as ended; objects that were made but never
+noted (the stand-in provider and PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is
+never edited but for the notes. Left-over locks and files are the business of `locks` and `state_files`.
 """
 
 from __future__ import annotations
 
-import json
-import socket
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
-
-import psutil
 
 from gpupool.findings import GpupoolError, UsageError
 from infra.kube_api import KubeApi
-
-PATIENCE_SECONDS = 10.0
-"""How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
-
-
-class LockedError(GpupoolError):
-    """Another run is at work on the stack."""
 
 
 class OtherClusterError(GpupoolError):
@@ -35,104 +20,6 @@ class OtherClusterError(GpupoolError):
 
 class ProtectedError(GpupoolError):
     """The run would delete something that is protected; the text says how to consent."""
-
-
-@dataclass(frozen=True)
-class Lock:
-    """One lock file of the file backend."""
-
-    path: Path
-    pid: int
-    user: str
-    host: str
-    since: str
-
-    def stale(self) -> bool:
-        """Whether its process is certainly gone. A lock of another machine never counts as stale."""
-        return self.host == socket.gethostname() and not psutil.pid_exists(self.pid)
-
-
-def locks(backend_url: str, project: str, stack: str) -> list[Lock]:
-    """The stack's locks; empty for backends that are not files."""
-    parts = urlsplit(backend_url)
-    if parts.scheme != "file":
-        return []
-    folder = Path(unquote(parts.path)) / ".pulumi" / "locks" / "organization" / project / stack
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            row = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        found.append(
-            Lock(
-                path,
-                int(row.get("pid", 0)),
-                str(row.get("username", "?")),
-                str(row.get("hostname", "?")),
-                str(row.get("timestamp", "?")),
-            )
-        )
-    return found
-
-
-def clear_locks(backend_url: str, project: str, stack: str) -> int:
-    """Remove locks whose process is gone, wait a little for the others; how many were removed.
-
-    Raises LockedError naming who holds the stack.
-    """
-    removed, until = 0, time.monotonic() + PATIENCE_SECONDS
-    while held := locks(backend_url, project, stack):
-        for lock in held:
-            if lock.stale():
-                lock.path.unlink(missing_ok=True)
-                removed += 1
-        alive = [lock for lock in held if not lock.stale()]
-        if alive and time.monotonic() > until:
-            raise _in_use(alive[0], stack)
-        if alive:
-            time.sleep(0.2)
-    return removed
-
-
-def locked(backend_url: str, project: str, stack: str) -> LockedError:
-    """The error for a run that found the stack locked after all: two were started at once."""
-    held = locks(backend_url, project, stack)
-    if held:
-        return _in_use(held[0], stack)
-    return LockedError(f"another run was at work on {stack}; nothing was changed, run this again")
-
-
-def _in_use(lock: Lock, stack: str) -> LockedError:
-    return LockedError(
-        f"another run works on {stack}: process {lock.pid} of {lock.user} on {lock.host}, "
-        f"since {lock.since}; nothing was changed. Wait for it; when that process is certainly no run of "
-        f"gpupool or pulumi any more, remove {lock.path}"
-    )
-
-
-def clear_sidecars(backend_url: str, project: str, stack: str) -> int:
-    """Remove unreadable .attrs files beside the stack's state; how many there were.
-
-    They hold a content type and a checksum that nobody needs; one that was being written when its engine
-    was killed keeps the sound state beside it from being loaded. With metadata=skip there are none.
-    """
-    parts = urlsplit(backend_url)
-    if parts.scheme != "file":
-        return 0
-    folder = Path(unquote(parts.path)) / ".pulumi" / "stacks" / project
-    broken = [path for path in folder.glob(f"{stack}.json*.attrs") if not _is_json(path)]
-    for path in broken:
-        path.unlink(missing_ok=True)
-    return len(broken)
-
-
-def _is_json(path: Path) -> bool:
-    try:
-        json.loads(path.read_text())
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def pending(deployment: Mapping[str, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from infra.field_changes import FieldChange, field_changes
+from infra.kube_api import in_words
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _OPERATIONS = {
@@ -136,7 +137,7 @@ class Collector:
             return
         urn = event.urn or ""
         name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
-        text = text.replace(f'"{urn}"', name) if name else text
+        text = in_words(text.replace(f'"{urn}"', name) if name else text)
         self._last_texts[urn] = text
         entry = self.outcome.objects.get(urn)
         if entry is not None and event.severity == "error":  # a preview has no event for a failed step

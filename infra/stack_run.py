@@ -17,7 +17,7 @@ from pulumi.automation import errors as automation_errors
 from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
-from infra import apply, program, recovery, sharing_changes, under_way
+from infra import apply, locks, program, recovery, sharing_changes, state_files, under_way
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
 from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
@@ -92,10 +92,12 @@ class Run:
 
     def _prepare(self) -> None:
         name, variables, url = self._plan.environment, self.stack.variables, self._backend()
-        if recovery.clear_locks(url, PROJECT, name):
+        if locks.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
-        if recovery.clear_sidecars(url, PROJECT, name):
+        if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
+        if self._operation == "up":
+            state_files.require_room(url, len(self._bundle.manifests))
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
         self._warnings = self._verdict()
@@ -133,9 +135,11 @@ class Run:
         try:
             yield
         except automation_errors.ConcurrentUpdateError as error:
-            raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from error
+            raise locks.locked(self._backend(), PROJECT, self._plan.environment) from error
         except automation_errors.CommandError as error:
-            raise EngineError(_plain(error)) from error
+            text, url = _plain(error), self._backend()
+            damaged = state_files.damaged(url, PROJECT, self._plan.environment, text)
+            raise damaged or EngineError(state_files.disk_problem([text], url) or text) from error
 
     def _export(self) -> dict[str, Any] | None:
         """What the stack's state says; None where there is no such stack yet."""
@@ -206,8 +210,10 @@ class Run:
             if not isinstance(failure, automation_errors.CommandError):
                 raise failure
             if isinstance(failure, automation_errors.ConcurrentUpdateError):
-                raise recovery.locked(self._backend(), PROJECT, self._plan.environment) from None
-            collector.outcome.errors = collector.outcome.errors or [_plain(failure)]
+                raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
+            errors = collector.outcome.errors or [_plain(failure)]
+            disk = state_files.disk_problem([*errors, _plain(failure)], self._backend())
+            collector.outcome.errors = [disk] if disk else errors
             raise StackError("\n".join(collector.outcome.errors), result)
         return result
 

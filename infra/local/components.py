@@ -31,7 +31,9 @@ USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
 
 # Sockets of Unix kind in the data folder: no port, and nobody but the owner gets at the store. etcd
 # wants a host and a port in every URL and calls the socket's file by both.
-_ETCD_CLIENTS = "unix://etcd:1"
+ETCD_SOCKET = "etcd:1"
+"""The name of the socket for clients, in the data folder."""
+_ETCD_CLIENTS = f"unix://{ETCD_SOCKET}"
 _ETCD_PEERS = "unix://etcd:2"
 
 

@@ -10,25 +10,19 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpupool.findings import GpupoolError
 from infra.kube_api import KubeApi
-from infra.local import binaries, components, crds, parameters_anchor, processes
-from infra.local.components import Ports
+from infra.local import binaries, components, crds, health, parameters_anchor, processes
 from infra.local.failures import LocalError
 from infra.local.instance import Instance, require_own, unusable
 from infra.local.layout import Layout, default_folder
 
 Report = Callable[[str], None]
 _READY_SECONDS = 120.0
-_PROBE_SECONDS = 5.0
-"""How long a part may take to say that it is well; twice that and `up` takes the API server for hanging and
-starts everything anew, so a busy machine must not look like that."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +105,7 @@ class ControlPlane:
         with Instance.locked(self.layout, make=True) as instance:
             if self._healthy(instance, programs):
                 return self.status()
+            health.require_space(self.layout)  # reading still works: stop nothing
             try:
                 self._start(instance, programs, definitions, report)
             except BaseException as error:
@@ -171,7 +166,7 @@ class ControlPlane:
             if instance.ports and not is_alive:
                 problems.append(f"{name} is not running; its log: {self.layout.log(name)}")
         if instance.ports and not problems:
-            problems += self._unready(instance.ports)
+            problems += health.problems(self.layout, instance.ports)
         return Status(
             folder=self.layout.data,
             exists=instance.ports is not None,
@@ -186,21 +181,9 @@ class ControlPlane:
         """Whether everything runs as it would be started today."""
         if instance.ports is None or not self.kubeconfig.exists():
             return False
-        return not instance.dead_or_outdated(programs, components.NAMES) and not self._unready(instance.ports)
-
-    def _unready(self, ports: Ports) -> list[str]:
-        problems = []
-        if not self._api_ready():
-            problems.append(f"kube-apiserver does not answer; its log: {self.layout.log('kube-apiserver')}")
-        if not _http_ok(f"http://127.0.0.1:{ports.karpenter_health}/healthz"):
-            problems.append(f"karpenter is not healthy; its log: {self.layout.log('karpenter')}")
-        return problems
-
-    def _api_ready(self) -> bool:
-        try:
-            return bool(self.api(_PROBE_SECONDS).request("GET", "/readyz")[1] == "ok")
-        except GpupoolError:
+        if instance.dead_or_outdated(programs, components.NAMES):
             return False
+        return not health.problems(self.layout, instance.ports)
 
     def _start(
         self,
@@ -211,13 +194,16 @@ class ControlPlane:
     ) -> None:
         """Start what is missing, from the store upwards."""
         layout = self.layout
-        if instance.dead_or_outdated(programs, components.CORE) or not self._api_ready():
+        if instance.dead_or_outdated(programs, components.CORE) or not self._core_ready(instance, report):
             instance.stop_all()
             instance.choose_ports()
             instance.start(components.CORE, programs, report)
             self._wait(instance, "kube-apiserver", layout.certificate.exists)
             instance.write_kubeconfigs()
-            self._wait(instance, "kube-apiserver", self._api_ready)
+            self._wait(instance, "kube-apiserver", lambda: health.serves(layout))
+        refused = health.credential(layout)
+        if refused:
+            raise LocalError(f"{refused}; make new ones: gpupool local down, then gpupool local up")
         instance.remove_strays()
         instance.start(components.AFTER_CORE, programs, report)
         api = self.api()
@@ -225,11 +211,19 @@ class ControlPlane:
         parameters_anchor.apply(api)
         instance.start(components.AFTER_CRDS, programs, report)
         self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
-        health = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
-        self._wait(instance, "karpenter", lambda: _http_ok(health))
+        karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
+        self._wait(instance, "karpenter", lambda: health.answers(karpenter))
         self._wait(instance, "gpu-operator", components.operator_ready_file(layout).exists)
         api.close()
         instance.check_alive()
+
+    def _core_ready(self, instance: Instance, report: Report) -> bool:
+        """Whether store and API server, which run, answer; a kubeconfig that was changed is written anew."""
+        if health.store(self.layout) or not self.layout.certificate.exists():
+            return False
+        for path in instance.write_kubeconfigs():
+            report(f"{path} was missing or not as the API server knows it; wrote it anew")
+        return health.api_server(self.layout) is None
 
     def _wait(self, instance: Instance, culprit: str, ready: Callable[[], bool]) -> None:
         """Wait until `ready`; a part that died meanwhile, or `culprit` when time is up, is reported."""
@@ -239,15 +233,6 @@ class ControlPlane:
             if time.monotonic() > deadline:
                 raise LocalError(instance.blame(culprit, f"is not ready after {_READY_SECONDS:.0f} s"))
             time.sleep(0.05)
-
-
-def _http_ok(url: str) -> bool:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=_PROBE_SECONDS) as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
 
 
 def _has_default_account(api: KubeApi) -> bool:

@@ -49,27 +49,33 @@ def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
     names are there to tell in managedFields and logs who did what.
     """
     known: dict[str, str] = {}
-    if layout.tokens.exists():
-        for line in layout.tokens.read_text().splitlines():
-            token, user, *_ = line.split(",")
-            known[user] = token
+    text = layout.tokens.read_text() if layout.tokens.exists() else ""
+    for line in text.splitlines():
+        token, _, rest = line.partition(",")
+        known[rest.partition(",")[0]] = token
     wanted = {user: known.get(user) or secrets.token_urlsafe(32) for user in users}
-    if wanted != known:
-        rows = "".join(f'{token},{user},{user},"system:masters"\n' for user, token in wanted.items())
+    rows = "".join(f'{token},{user},{user},"system:masters"\n' for user, token in wanted.items())
+    if rows != text:
         write_private(layout.tokens, rows)
     if not layout.service_account_key.exists():
         write_private(layout.service_account_key, service_account_key())
     return wanted
 
 
-def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> None:
-    """Write the administrator's kubeconfig and one for each component; the certificate must be there."""
+def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> list[Path]:
+    """Write the administrator's kubeconfig and one for each component; the certificate must be there.
+
+    Those that were not as they should be.
+    """
+    written = []
     authority = base64.b64encode(layout.certificate.read_bytes()).decode()
     for user, token in tokens.items():
         path = layout.kubeconfig if user == "admin" else layout.kubeconfig_of(user)
         text = json.dumps(_kubeconfig(server, authority, token), indent=2) + "\n"
         if not path.exists() or path.read_text() != text:
             write_private(path, text)
+            written.append(path)
+    return written
 
 
 def _kubeconfig(server: str, authority: str, token: str) -> dict[str, Any]:

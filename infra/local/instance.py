@@ -96,10 +96,12 @@ class Instance:
         }
         credentials.write_private(self.layout.state, json.dumps(state, indent=1))
 
-    def write_kubeconfigs(self) -> None:
-        """Write every kubeconfig for the present port and certificate."""
+    def write_kubeconfigs(self) -> list[Path]:
+        """Write every kubeconfig for the present port and certificate; those that were not so before."""
         tokens = credentials.ensure(self.layout, components.USERS)
-        credentials.write_kubeconfigs(self.layout, f"https://127.0.0.1:{self.require_ports().api}", tokens)
+        return credentials.write_kubeconfigs(
+            self.layout, f"https://127.0.0.1:{self.require_ports().api}", tokens
+        )
 
     def dead_or_outdated(self, programs: Mapping[str, Path], names: Iterable[str]) -> list[str]:
         """Those of `names` that don't run, or run otherwise than they would be started today."""

@@ -94,9 +94,14 @@ def backend(platform: str = "local") -> dict[str, str]:
         folder = Layout(default_folder()).pulumi
         try:
             folder.mkdir(exist_ok=True, mode=0o700)
-        except OSError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise LocalError(
                 f"{folder.parent}: no local control plane here; start it with `gpupool local up`"
+            ) from error
+        except OSError as error:
+            raise LocalError(
+                f"{folder}: the folder for the state can't be made ({error.strerror}); make room, or the "
+                "folder writable, and run this again"
             ) from error
         values["PULUMI_BACKEND_URL"] = file_backend(folder)
     elif not _lasting(os.environ.get("PULUMI_BACKEND_URL", "")):

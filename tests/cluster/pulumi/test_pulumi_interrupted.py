@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pulumi
 import pytest
 
 from infra import kube_api, stack
-from infra.recovery import LockedError
+from infra.locks import LockedError
 from infra.stack import StackError
 
 ROOT = Path(kube_api.__file__).parents[1]
@@ -125,7 +126,7 @@ def test_the_next_up_completes_after_a_kill(
     assert process.returncode != 0, output
     assert "Traceback" not in output
     # An engine that is left alone goes by itself, and the next `up` waits for its lock.
-    monkeypatch.setattr("infra.recovery.PATIENCE_SECONDS", PATIENCE)
+    monkeypatch.setattr("infra.locks.PATIENCE_SECONDS", PATIENCE)
     assert_whole(world)
 
 
@@ -151,12 +152,13 @@ def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     lock = folder / "00000000-0000-0000-0000-000000000000.json"
-    content = {"username": "someone", "hostname": os.uname().nodename, "timestamp": "2026-01-01T00:00:00Z"}
+    now = datetime.now(UTC).isoformat()
+    content = {"username": "someone", "hostname": os.uname().nodename, "timestamp": now}
     lock.write_text(json.dumps({**content, "pid": gone.pid}))
     assert "removed the lock" in world.up().notes[0]
     assert not lock.exists()
 
-    monkeypatch.setattr("infra.recovery.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("infra.locks.PATIENCE_SECONDS", 0.5)
     lock.write_text(json.dumps({**content, "pid": os.getpid()}))
     with pytest.raises(LockedError, match=f"another run works on trial: process {os.getpid()} of someone"):
         world.up()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpupool.findings import UsageError
-from infra.recovery import consent, has_hooks, locks, losses, pending, require_going, without_pending
+from infra.recovery import consent, has_hooks, losses, pending, require_going, without_pending
 
 NAMESPACE = "urn:pulumi:prod::gpupool::kubernetes:core/v1:Namespace::Namespace/team-x"
 POOL = "urn:pulumi:prod::gpupool::kubernetes:karpenter.sh/v1:NodePool::NodePool/a"
@@ -46,7 +46,3 @@ def test_consent_to_what_does_not_go_is_refused() -> None:
 def test_hooks_are_seen() -> None:
     assert not has_hooks(STATE)
     assert has_hooks({"resources": [{"urn": POOL, "resourceHooks": {"beforeDelete": ["x"]}}]})
-
-
-def test_other_backends_have_no_lock_files() -> None:
-    assert locks("s3://bucket", "gpupool", "prod") == []

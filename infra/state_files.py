@@ -1,0 +1,178 @@
+"""Files of Pulumi's file backend: where they are, and what is left over beside a stack's state.
+
+Must not change the state itself: what to do about a damaged one is for people to decide.
+
+How the engine writes it (pulumi 3.259, pkg/backend/diy/state.go): it copies `STACK.json` to `STACK.json.bak`,
+writes the new state to a temporary file, and renames that.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from gpupool.findings import GpupoolError
+from infra.local.binaries import PROJECT_ROOT
+
+_SCHEME = "file://"
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""What gzip and zstandard files begin with; the engine reads such states whatever their name."""
+_UNREADABLE = "failed to load checkpoint:"
+"""How the engine begins when it can't read a state."""
+_OBJECT_BYTES = 10 * 1024
+"""Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
+_COPIES = 5
+"""Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
+_FULL = ("no space left on device", "disk quota exceeded")
+_READ_ONLY = ("read-only file system",)
+"""How Linux' and macOS' errors read in Go."""
+
+
+class DamagedStateError(GpupoolError):
+    """The stack's state can't be read; the text names the file and the command that recovers it."""
+
+
+class DiskFullError(GpupoolError):
+    """There is no room for the stack's state; the text names the folder."""
+
+
+def folder(backend_url: str) -> Path | None:
+    """The folder `.pulumi` of a backend that is files, None for others (s3:// and the like).
+
+    `file://~` is the user's home, and a relative path begins where the engine runs, as Pulumi reads them
+    (3.259, pkg/backend/diy/backend.go, massageBlobPath).
+    """
+    if not backend_url.startswith(_SCHEME):
+        return None
+    path = Path(unquote(backend_url.removeprefix(_SCHEME).partition("?")[0]))
+    root = Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else PROJECT_ROOT / path
+    return root / ".pulumi"
+
+
+def damaged(backend_url: str, project: str, stack: str, engine: str) -> DamagedStateError | None:
+    """The error for a state that the engine could not read, from what it said; None where that is not it."""
+    root = folder(backend_url)
+    _, unreadable, reason = engine.partition(_UNREADABLE)
+    if root is None or not unreadable or "unsupported" in reason:
+        return None
+    path = root / "stacks" / project / f"{stack}.json"
+    copy = path.with_name(f"{path.name}.bak")
+    broken = _damage(copy)
+    state, spare = shlex.quote(str(path)), shlex.quote(str(copy))
+    if broken is None:
+        advice = (
+            f"the copy from before its last change is sound: {copy}. Put it back, and note what has changed "
+            f"since: cp {spare} {state} && gpupool refresh {stack}"
+        )
+    else:
+        advice = (
+            f"no copy can take its place ({copy}: {broken}). Put it back from a backup, or move it away and "
+            f"have `up` find by its labels what it made: mv {state} {state}.damaged && gpupool up {stack}"
+        )
+    return DamagedStateError(
+        f"{path}: the state of {stack} is damaged ({reason.strip()}); nothing was changed, and {advice}"
+    )
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with the copy of a state; None for a sound one."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return str(error.strerror)
+    if content.startswith(_COMPRESSED):
+        return None
+    try:
+        return _flaw(json.loads(content)) if content.strip(b"\0 \n") else "it is empty"
+    except json.JSONDecodeError as error:
+        return f"no JSON from line {error.lineno}, column {error.colno} on, of {len(content)} bytes"
+    except (ValueError, RecursionError):
+        return "no JSON"
+
+
+def _flaw(state: Any) -> str | None:
+    """Where a state is not of the form that the engine writes."""
+    checkpoint = state.get("checkpoint") if isinstance(state, dict) else None
+    if not isinstance(checkpoint, dict):
+        return "`checkpoint` must be an object"
+    latest = checkpoint.get("latest") or {}
+    if not isinstance(latest, dict):
+        return "`checkpoint.latest` must be an object"
+    for key in ("resources", "pending_operations"):
+        rows = latest.get(key) or []
+        if not isinstance(rows, list):
+            return f"`checkpoint.latest.{key}` must be a list"
+        for number, row in enumerate(rows):
+            resource = row.get("resource") if key == "pending_operations" and isinstance(row, dict) else row
+            if not isinstance(resource, dict) or not isinstance(resource.get("urn"), str):
+                return f"`checkpoint.latest.{key}[{number}]` must be an object with a URN"
+    return None
+
+
+def require_room(backend_url: str, objects: int) -> None:
+    """Raise DiskFullError when the disk has no room for the state of so many objects.
+
+    An engine that finds the disk full tries each write of its state for half a minute, and where a few
+    kilobytes are left goes on so from object to object.
+    """
+    root, needed = folder(backend_url), objects * _OBJECT_BYTES * _COPIES
+    if root is None or not root.parent.is_dir():
+        return
+    free = shutil.disk_usage(root.parent).free
+    if free < needed:
+        raise DiskFullError(
+            f"{root}: the disk is full, {free // 1024} KiB are free and the state of {objects} objects needs "
+            f"{needed // 1024} KiB; nothing was changed. Make room there and run this again"
+        )
+
+
+def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
+    """What to say when the engine could not write its state; None where that is not what its messages say."""
+    text = "\n".join(messages).lower()
+    full, read_only = (any(words in text for words in cause) for cause in (_FULL, _READ_ONLY))
+    if not (full or read_only):
+        return None
+    where = folder(backend_url) or backend_url
+    if full:
+        return (
+            f"{where}: the disk is full, so the state could not be written. Make room there and run this "
+            "again: what was made and not noted is found again"
+        )
+    return (
+        f"{where}: the disk is read-only, so the state can't be written. Make it writable and run this again"
+    )
+
+
+def clear_left(backend_url: str, project: str, stack: str) -> int:
+    """Remove what engines that were killed left beside the stack's state; how many files.
+
+    The caller has made sure that nobody holds a lock. Removed are unreadable .attrs files: they hold a
+    content type and a checksum that nobody needs, and one that was being written when its engine was killed
+    keeps the sound state beside it from being loaded (with metadata=skip there are none). And copies of the
+    state, in history and backups too, that never got their name: an engine on a full disk leaves ten of them,
+    which keep it full. One that is just being written is missed by its engine, which writes it again.
+    """
+    root = folder(backend_url)
+    if root is None:
+        return 0
+    stacks = root / "stacks" / project
+    left = [path for path in stacks.glob(f"{stack}.json*.attrs") if not _is_json(path)]
+    left += stacks.glob(f"{stack}.json*.tmp")
+    for records in ("history", "backups"):
+        left += (root / records / project / stack).glob("*.tmp")
+    for path in left:
+        path.unlink(missing_ok=True)
+    return len(left)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text())
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,101 @@
+"""An etcd that is dead, silent or out of space is found by asking etcd itself, and named in plain words."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpupool.resolve import read_plan
+from infra import program
+from infra.kube_api import ApiError, UnreachableError
+from infra.local import components
+from infra.local.control_plane import ControlPlane
+from infra.local.failures import LocalError
+
+_QUOTA = 8 * 2**20
+"""Bytes: enough for the control plane's own objects, and soon reached."""
+
+
+@pytest.fixture
+def plane(data_folder: Path) -> ControlPlane:
+    own = ControlPlane(data_folder)
+    own.up()
+    return own
+
+
+def pid(plane: ControlPlane, name: str) -> int:
+    found = next(part.pid for part in plane.status().components if part.name == name)
+    assert found is not None
+    return found
+
+
+def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`up` asks the API server, whose own check takes two seconds; requests would wait for thirty."""
+    monkeypatch.setenv("GPUPOOL_LOCAL_DIR", str(plane.layout.data))
+    plan = read_plan("local")
+    program.require_cluster(plan)
+    etcd = pid(plane, "etcd")
+    os.kill(etcd, signal.SIGSTOP)
+    try:
+        problems = plane.status().problems
+        assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems
+        with pytest.raises(UnreachableError, match=r"its etcd does not.*`gpupool local up` repairs it"):
+            program.require_cluster(plan)
+    finally:
+        os.kill(etcd, signal.SIGCONT)
+    os.kill(etcd, signal.SIGKILL)
+    with pytest.raises(UnreachableError, match="its etcd does not"):
+        program.require_cluster(plan)
+    assert any("etcd is not running" in problem for problem in plane.status().problems)
+    assert plane.up().healthy
+    program.require_cluster(plan)
+
+
+def test_an_etcd_without_space_is_named_and_nothing_is_stopped(
+    data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = components._BUILDERS["etcd"]
+
+    def small(setting: Any) -> components.Component:
+        part = real(setting)
+        return dataclasses.replace(part, settings={**part.settings, "ETCD_QUOTA_BACKEND_BYTES": str(_QUOTA)})
+
+    monkeypatch.setitem(components._BUILDERS, "etcd", small)
+    plane = ControlPlane(data_folder)
+    plane.up()
+    api = plane.api()
+    with pytest.raises(ApiError, match=r"etcd is out of space.*etcdctl alarm disarm") as refused:
+        fill(api)
+    assert "mvcc" not in str(refused.value)
+    problems = plane.status().problems
+    assert any(f"etcd is out of space: {data_folder / 'etcd'}" in problem for problem in problems)
+    before = {part.name: part.pid for part in plane.status().components}
+    with pytest.raises(LocalError, match=r"etcd is out of space.*gpupool local down") as stopped:
+        plane.up()
+    assert "goroutine" not in str(stopped.value)
+    assert {part.name: part.pid for part in plane.status().components} == before
+    assert api.get("v1", "ConfigMap", "filler-0", "default") is not None, "reading goes on"
+    api.close()
+
+    for victim in before.values():
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+    with pytest.raises(LocalError, match=r"etcd is out of space.*gpupool local down") as stopped:
+        plane.up()
+    assert "goroutine" not in str(stopped.value)
+    plane.down()
+    assert plane.up().healthy
+
+
+def fill(api: Any) -> None:
+    for number in range(_QUOTA // 200_000 + 1):
+        metadata = {"name": f"filler-{number}", "namespace": "default"}
+        data = {"x": "y" * 200_000}
+        api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
