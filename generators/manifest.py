@@ -12,31 +12,37 @@ from typing import Any
 
 from gpupool.plan_delivery import PULUMI, Delivery
 
-#: Kinds in the order in which a cluster can take them; kinds not named come last. An object never
-#: refers to a kind that stands behind its own here, so deletion is this order reversed.
-KIND_ORDER = (
-    "Namespace",
-    "PriorityClass",
-    "ServiceAccount",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-    "ResourceQuota",
-    "LimitRange",
-    "NetworkPolicy",
-    "ConfigMap",
-    "ClusterPolicy",
-    "KWOKNodeClass",
-    "EC2NodeClass",
-    "NodeOverlay",
-    "NodePool",
-    "Node",
-    "Deployment",
-    "CronJob",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-)
+_RBAC = "rbac.authorization.k8s.io/v1"
+_ADMISSION = "admissionregistration.k8s.io/v1"
+
+API_VERSIONS: Mapping[str, str] = {
+    "Namespace": "v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ServiceAccount": "v1",
+    "ClusterRole": _RBAC,
+    "ClusterRoleBinding": _RBAC,
+    "Role": _RBAC,
+    "RoleBinding": _RBAC,
+    "ResourceQuota": "v1",
+    "LimitRange": "v1",
+    "NetworkPolicy": "networking.k8s.io/v1",
+    "ConfigMap": "v1",
+    "ClusterPolicy": "nvidia.com/v1",
+    "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
+    "EC2NodeClass": "karpenter.k8s.aws/v1",
+    "NodeOverlay": "karpenter.sh/v1alpha1",
+    "NodePool": "karpenter.sh/v1",
+    "Node": "v1",
+    "Deployment": "apps/v1",
+    "CronJob": "batch/v1",
+    "ValidatingAdmissionPolicy": _ADMISSION,
+    "ValidatingAdmissionPolicyBinding": _ADMISSION,
+}
+"""Every kind that generators make -> its apiVersion, in the order in which a cluster can take them; kinds not
+named come last. An object never refers to a kind that stands behind its own here, so deletion is this order
+reversed."""
+
+KIND_ORDER = tuple(API_VERSIONS)
 
 _RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
 

@@ -7,9 +7,17 @@ other doesn't delete.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
+
+MANAGERS: Mapping[str, frozenset[str]] = {
+    "argocd": frozenset({"argocd-controller"}),
+    "flux": frozenset({"kustomize-controller", "helm-controller"}),
+}
+"""Field managers of the engines that deliver in the place of `gpupool up` (Argo CD documentation, server-side
+apply; Flux documentation, Kustomization, server-side apply)."""
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
 """Set to anything, it makes plain `pulumi up` go on, as `--despite-gitops` does `up` and `destroy`."""

@@ -25,6 +25,9 @@ from infra import kubeconfig
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""What to accept for a list of metadata alone (Kubernetes documentation, API concepts)."""
+
 REQUEST_SECONDS = 30.0
 """How long an answer may take. Not a watch anywhere, so a silent server is a broken one."""
 _CONNECT_SECONDS = 10.0
@@ -102,13 +105,14 @@ class KubeApi:
         query: Mapping[str, str] | None = None,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> tuple[int, Any]:
         """Send one request; the HTTP code and the parsed answer (text where it is no JSON object).
 
         Raises ApiError for an answer from 400 on, UnreachableError when there is none.
         """
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json"} | ({} if body is None else {"Content-Type": content_type})
+        headers = {"Accept": accept} | ({} if body is None else {"Content-Type": content_type})
         # The library refreshes tokens of exec plugins here.
         self._client.update_params_for_auth(headers, [], ["BearerToken", "BasicAuth"], path, method, body)
         data = None if body is None else json.dumps(body).encode()

@@ -17,10 +17,10 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from gpupool.resolve import read_plan
-from infra import delivered, policy_gate, program, readiness, recovery, under_way
+from infra import delivered, orphans, policy_gate, program, readiness, recovery, under_way
 from infra.engine import Report
 from infra.recovery import ProtectedError
-from infra.stack_events import deletion
+from infra.stack_events import deletion, removal
 from infra.stack_result import Result, StackError
 from infra.stack_run import Run, Verdict
 
@@ -50,10 +50,13 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
         rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
         # The engine refuses to preview these, so they are kept from it and told by us.
         run.withheld = {urn: deletion(rows[urn]) for urn in lost.values()}
+        run.withheld |= {f"orphan:{manifest}": removal(manifest) for manifest in run.orphans}
         exclude = list(lost.values()) or None
         result = run.do(lambda **options: run.stack.preview(exclude=exclude, **options))
-    refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
-    return dataclasses.replace(result, refused=refused)
+    lost_names = lost.keys() | orphans.protected(run.orphans)
+    refused = recovery.consent(lost_names - set(allow_delete), plan.environment)
+    notes = (*result.notes, *filter(None, [orphans.summary(run.orphans)]))
+    return dataclasses.replace(result, refused=refused, notes=notes)
 
 
 def up(
@@ -72,12 +75,14 @@ def up(
     delivered.require_ours(plan, despite_gitops)
     with Run(plan, bundle, "up", report, _verdict(environment, plan, bundle)) as run:
         lost = run.losses(allow_delete)
-        refused = recovery.consent(lost.keys() - set(allow_delete), plan.environment)
+        lost_names = lost.keys() | orphans.protected(run.orphans)
+        refused = recovery.consent(lost_names - set(allow_delete), plan.environment)
         if refused:
             raise ProtectedError(refused)
         for urn in lost.values():
             run.unprotect(urn)
         result = run.do(run.stack.up)
+        run.remove_orphans(run.orphans, result)
     left = under_way.clear_left(program.connect(plan), bundle)
     if left:
         told = f"removed what a repartition had left: ConfigMap {', '.join(left)}"
@@ -110,7 +115,12 @@ def destroy(environment: str, report: Report = lambda _: None, despite_gitops: b
             run.unprotect("--all")
         hooks = recovery.has_hooks(run.deployment)
         destroy, at_once = run.stack.destroy, _DELETIONS
-        return run.do(lambda **options: destroy(run_program=hooks, parallel=at_once, **options))
+        first = orphans.before_the_engine(run.orphans)
+        removed = run.remove_orphans(first)
+        result = run.do(lambda **options: destroy(run_program=hooks, parallel=at_once, **options))
+        result.outcome.objects |= removed
+        run.remove_orphans([manifest for manifest in run.orphans if manifest not in first], result)
+        return result
 
 
 def _read(environment: str) -> tuple[Plan, Bundle]:

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from generators.manifest import Manifest
+from gpupool.plan import POOL_LABEL
+from infra.apply import logical_name
 from infra.field_changes import FieldChange, field_changes
 from infra.kube_api import in_words
 
@@ -161,7 +164,7 @@ def _object(op: str, step: Any) -> ObjectChange:
         kind=kind,
         namespace=metadata.get("namespace") or body.get("namespace"),
         name=str(metadata.get("name") or body.get("name") or name.rpartition("/")[2]),
-        pool=labels.get("gpupool.dev/pool"),
+        pool=labels.get(POOL_LABEL),
         resource=name,
         fields=field_changes(old, new) if op in ("update", "replace") and old and new else (),
     )
@@ -171,6 +174,20 @@ def deletion(row: Mapping[str, Any]) -> ObjectChange:
     """The deletion of a resource as the state has it (a row of the deployment)."""
     old = SimpleNamespace(inputs=row.get("inputs"))
     return _object("delete", SimpleNamespace(urn=row["urn"], type=row["type"], old=old, new=None))
+
+
+def removal(manifest: Manifest, done: bool = False, error: str | None = None) -> ObjectChange:
+    """The deletion of an object that the engine does not know."""
+    return ObjectChange(
+        op="delete",
+        kind=manifest.kind,
+        namespace=manifest.namespace,
+        name=manifest.name,
+        pool=manifest.labels.get(POOL_LABEL),
+        resource=logical_name(manifest),
+        done=done,
+        error=error,
+    )
 
 
 def _value(op: Any) -> str:

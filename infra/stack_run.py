@@ -14,16 +14,27 @@ from typing import TYPE_CHECKING, Any
 from pulumi import automation
 from pulumi.automation import errors as automation_errors
 
-from generators.manifest import Bundle
+from generators.manifest import Bundle, Manifest
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
-from infra import apply, locks, program, recovery, sharing_changes, state_files, under_way
+from infra import (
+    apply,
+    locks,
+    orphans,
+    program,
+    recovery,
+    sharing_changes,
+    state_files,
+    under_way,
+    unrecorded,
+)
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
 from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
 from infra.local import pulumi_env
-from infra.stack_events import Collector, ObjectChange
+from infra.stack_events import Collector, ObjectChange, removal
 from infra.stack_result import Result, StackError
+from infra.unrecorded import cluster_id
 
 if TYPE_CHECKING:
     from policies.engine.outcome import PolicyFinding
@@ -60,6 +71,8 @@ class Run:
         self.deployment: dict[str, Any] = {}
         self.withheld: dict[str, ObjectChange] = {}
         """By URN: what will be done and the engine must not be told."""
+        self.orphans: tuple[Manifest, ...] = ()
+        """What is ours in the cluster and not in the state; nor, but for `destroy`, in the file."""
 
     def _program(self, bundle: Bundle) -> None:
         import pulumi
@@ -98,6 +111,7 @@ class Run:
             self._note("removed what a killed run had half written beside the state")
         if self._operation == "up":
             state_files.require_room(url, len(self._bundle.manifests))
+        self._marks = unrecorded.Marks(url, PROJECT, name)
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
         self._warnings = self._verdict()
@@ -105,16 +119,48 @@ class Run:
         if self._operation != "refresh":
             # An unreachable cluster is told by what comes next, in its own words.
             with contextlib.suppress(UnreachableError, KubeconfigError):
-                recovery.require_same_cluster(self.deployment, program.connect(self._plan), name)
-                variables |= self._mind_nodes(program.connect(self._plan))
+                api = program.connect(self._plan)
+                if not self._marks.left or not self._marks.same_cluster(cluster_id(api)):
+                    recovery.require_same_cluster(self.deployment, api, name)
+                variables |= self._mind_nodes(api)
+        self._mind_leftovers(self._held())
+
+    def _mind_leftovers(self, held: orphans.Held) -> None:
+        """Find what is ours and not in the state, and have the engine take over what of it the file names."""
+        changes = self._operation in ("up", "preview")
+        destroys = self._operation == "destroy"
+        self.orphans = (
+            held.unrecorded(self.deployment) if destroys else held.beside(self._bundle, self.deployment)
+        )
         left = recovery.pending(self.deployment)
+        if self._marks.left and self._operation != "refresh":
+            self._note(
+                "an earlier run was stopped before it saved its state: every object is looked at again"
+            )
         if left and self._operation != "preview":
             self._note(f"going on after an interrupted run: {', '.join(left)}")
             self.deployment = recovery.without_pending(self.deployment)
             with self._in_our_words():
                 self.stack.import_stack(automation.Deployment(version=3, deployment=self.deployment))
+        known = orphans.in_state(self.deployment)
+        new = [m for m in self._bundle if not m.patch and orphans.key_of(m.body) not in known]
+        ours = held.among(new)
+        if changes and (left or ours):
             # What the interrupted run made without noting it is ours: take it over.
-            variables[_UPSERT] = "true"
+            orphans.require_none_foreign(program.connect(self._plan), [m for m in new if m not in ours])
+            self.stack.variables[_UPSERT] = "true"
+
+    def _held(self) -> orphans.Held:
+        """What the cluster holds of the environment. Not asked where Argo CD or Flux delivers, which take
+        away what they have made, nor by `refresh`, which looks at the state alone."""
+        held = orphans.Held()
+        if self._operation != "refresh" and not self._plan.delivery.gitops:
+            with contextlib.suppress(UnreachableError, KubeconfigError):
+                held = orphans.find(program.connect(self._plan), self._plan.environment)
+        if held.hidden:
+            kinds = ", ".join(held.hidden)
+            self._note(f"not allowed to list {kinds}: what an earlier state has left of them is not found")
+        return held
 
     def _mind_nodes(self, api: KubeApi) -> dict[str, str]:
         """Keep out of a repartition's way, and take over what one has made: the variables for that."""
@@ -161,13 +207,14 @@ class Run:
         self._report(text)
 
     def losses(self, allowed: Iterable[str]) -> dict[str, str]:
-        """Name -> URN of the protected things that the run would delete.
+        """Name -> URN of the protected things that the engine would delete.
 
         Raises UsageError for a name in `allowed` that does not go.
         """
         kept = [apply.logical_name(manifest) for manifest in self._bundle]
         lost = recovery.losses(self.deployment, kept)
-        recovery.require_going(allowed, self.deployment, kept)
+        named = set(allowed) - orphans.protected(self.orphans)
+        recovery.require_going(named, self.deployment, kept)
         return lost
 
     def unprotect(self, what: str) -> None:
@@ -180,7 +227,46 @@ class Run:
     def _attempt(self, operation: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
         """What one run of the engine tells, what it raised, and whether it was interrupted."""
         collector = Collector(self._report)
-        return collector, *interruptible(lambda: operation(on_event=collector), self._command, self._report)
+        again = {"refresh": True} if self._marks.left and self._operation != "refresh" else {}
+        with self._marked() as mark:
+            failure, interrupted = interruptible(
+                lambda: operation(on_event=collector, **again), self._command, self._report
+            )
+            mark["whole"] = failure is None and not interrupted and not collector.outcome.errors
+        return collector, failure, interrupted
+
+    @contextlib.contextmanager
+    def _marked(self) -> Iterator[dict[str, bool]]:
+        """Have the engine save the state once, at the end, where what a killed run did is found again."""
+        outcome = {"whole": False}
+        chosen = self._plan.cluster.platform == "static"
+        safe = self._marks.possible and unrecorded.found_again(
+            self._operation, self._bundle, self.deployment, chosen
+        )
+        if self._operation == "preview" or not safe:
+            yield outcome
+            return
+        self.stack.variables |= unrecorded.ONE_SAVE
+        self._marks.begin(self._operation, cluster_id(program.connect(self._plan)))
+        try:
+            yield outcome
+        finally:
+            self._marks.end(outcome["whole"] and self._operation != "refresh")
+
+    def remove_orphans(
+        self, found: Iterable[Manifest], result: Result | None = None
+    ) -> dict[str, ObjectChange]:
+        """Delete what the engine does not know. Raises StackError with what was done, the run's `result`
+        included."""
+        removed = {}
+        for manifest, problem in orphans.remove(program.connect(self._plan), found, self._report):
+            removed[f"orphan:{manifest}"] = removal(manifest, done=problem is None, error=problem)
+        if result is not None:
+            result.outcome.objects |= removed
+        problems = [entry.error for entry in removed.values() if entry.error]
+        if problems:
+            raise StackError("\n".join(problems), result)
+        return removed
 
     def do(self, operation: Callable[..., Any]) -> Result:
         """Run `operation` to its end. Raises StackError with what was done so far."""

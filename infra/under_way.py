@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.manifest import Bundle
+from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY
 from gpupool.findings import GpupoolError
 from gpupool.plan import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
@@ -79,6 +79,12 @@ def clear_left(api: KubeApi, bundle: Bundle) -> tuple[str, ...]:
     for name in gone:
         api.delete("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
     return gone
+
+
+def is_map(manifest: Manifest) -> bool:
+    """Whether it is a configuration of the operator's: `clear_left` knows when one may go."""
+    ours = manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    return ours and manifest.name.startswith(_MAP_PREFIXES)
 
 
 def in_force(api: KubeApi) -> frozenset[str]:

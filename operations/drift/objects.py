@@ -217,6 +217,10 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"
         command, level = repair.delete(kind, name, namespace), Level.drift
+    elif applied and ENVIRONMENT_LABEL not in manifest.labels and not sight.plan.delivery.gitops:
+        # One that is not in the engine's state `up` knows by its labels.
+        reason = "the file no longer has it, and its labels were taken off"
+        command, level = repair.delete(kind, name, namespace), Level.drift
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
         command, level = sight.apply(*options, parts=[manifest]), Level.drift

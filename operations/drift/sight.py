@@ -10,20 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from generators.manifest import Bundle, Part
 from gpupool.plan import Plan
+from infra import delivered
 from infra.apply import FIELD_MANAGER
 from operations.drift import repair
 from operations.snapshot import Object, Snapshot
 
 if TYPE_CHECKING:
     from operations.drift.pool_nodes import PoolNode
-
-
-_DELIVERERS: Mapping[str, frozenset[str]] = {
-    "argocd": frozenset({"argocd-controller"}),
-    "flux": frozenset({"kustomize-controller", "helm-controller"}),
-}
-"""Field managers of the engines that deliver in the place of `gpupool up` (Argo CD documentation, server-side
-apply; Flux documentation, Kustomization, server-side apply)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class Sight:
     @property
     def deliverers(self) -> frozenset[str]:
         """Field managers under which the environment's own objects are applied."""
-        return _DELIVERERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
+        return delivered.MANAGERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
 
     @cached_property
     def policy_parts(self) -> tuple[Part, ...]:

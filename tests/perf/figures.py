@@ -20,7 +20,7 @@ from gpupool.resolve import resolve
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
 from infra.local import binaries
-from tests.perf import assert_figures, large, policy_figures, report_figures
+from tests.perf import assert_figures, large, policy_figures, report_figures, scale_figures
 from tests.perf.measure import Failed, run, seconds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -101,6 +101,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     (large_environment, ("large-environment", "large-environment-memory")),
     (layouts, ("maximal-layouts",)),
     (up, ("up-from-nothing", "up-unchanged")),
+    (scale_figures.whole_commands, ("up-each", "up-flat", "destroy-each", "destroy-flat")),
     (
         policy_figures.whole_command,
         ("policy-check", "policy-check-memory", "policy-check-fifty", "policy-check-linear"),

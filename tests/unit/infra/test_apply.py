@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from generators import generate
 from generators.manifest import KIND_ORDER, HelmRelease, Manifest
 from gpupool.resolve import read_plan
-from infra.apply import NEEDS, logical_name, needs, properties, release_properties, type_token
+from infra.apply import NEEDS, Candidates, logical_name, needs, properties, release_properties, type_token
 
 
 def manifest(
@@ -66,6 +68,18 @@ def test_a_pool_waits_for_its_own_overlays_only() -> None:
 def test_everything_in_a_namespace_waits_for_it() -> None:
     spaces = [manifest("Namespace", "x"), manifest("Namespace", "y")]
     assert needs(manifest("LimitRange", "gpupool", "x"), spaces) == [spaces[0]]
+
+
+@pytest.mark.parametrize("environment", ["local", "homelab", "prod"])
+def test_the_index_leaves_nobody_out(environment: str) -> None:
+    everything = list(generate(read_plan(environment)))
+    candidates = Candidates(everything)
+    waiting = 0
+    for manifest in everything:
+        found = {other.key for other in needs(manifest, candidates.of(manifest))}
+        assert found == {other.key for other in needs(manifest, everything)}, manifest
+        waiting += len(found)
+    assert waiting
 
 
 def test_nobody_waits_for_what_comes_later() -> None:

@@ -1,0 +1,224 @@
+"""Objects that this environment has made and that neither its file nor the stack's state names any more.
+
+They are left where a state was lost and a pool removed. What is ours is known by its labels and by having been
+applied under our field manager; what a controller has made from an object of ours, what Argo CD or Flux
+applies, and existing nodes are never taken for one. Which deletions need whose consent is decided in
+`infra.stack`. Must not know the engine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from generators.manifest import API_VERSIONS, KIND_ORDER, Bundle, Manifest
+from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.findings import GpupoolError
+from gpupool.plan import ENVIRONMENT_LABEL
+from infra import under_way
+from infra.apply import FIELD_MANAGER, logical_name
+from infra.delivered import MANAGERS
+from infra.kube_api import METADATA, ApiError, KubeApi
+from infra.managed_fields import rows_of
+
+Key = tuple[str, str, str | None, str]
+"""Group, kind, namespace and name: what names an object, whatever version it was asked for in."""
+
+_AT_ONCE = 16
+_GONE_SECONDS = 600.0
+"""How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
+_DELIVERERS = frozenset({"argocd-application-controller"}).union(*MANAGERS.values())
+"""The first is Argo CD's where it applies on the client's side."""
+_LISTED = tuple(kind for kind in KIND_ORDER if kind != "Node")
+"""Nodes carry our labels without being made by us."""
+_LAST = KIND_ORDER.index("ConfigMap")
+"""Up to this kind an object may be needed by one that is in the state: a policy's parameters, a namespace."""
+
+
+class ForeignError(GpupoolError):
+    """Objects of somebody else's have names that the file asks for."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the cluster holds of an environment."""
+
+    manifests: tuple[Manifest, ...] = ()
+    """Metadata, kind and apiVersion, no spec; in the order of their kinds."""
+    hidden: tuple[str, ...] = ()
+    """Kinds that we may not list."""
+
+    def among(self, manifests: Iterable[Manifest]) -> tuple[Manifest, ...]:
+        """Those of `manifests` that the cluster holds as ours."""
+        ours = {key_of(manifest.body) for manifest in self.manifests}
+        return tuple(manifest for manifest in manifests if key_of(manifest.body) in ours)
+
+    def beside(self, bundle: Bundle, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
+        """Those that neither the file nor the state names, but for what a repartition keeps for itself."""
+        known = {key_of(manifest.body) for manifest in bundle} | in_state(deployment)
+        return tuple(
+            manifest
+            for manifest in self.manifests
+            if key_of(manifest.body) not in known and not under_way.is_map(manifest)
+        )
+
+    def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
+        """Those that the state does not name."""
+        known = in_state(deployment)
+        return tuple(manifest for manifest in self.manifests if key_of(manifest.body) not in known)
+
+
+def key_of(body: Mapping[str, Any]) -> Key:
+    """By what an object is known."""
+    group = str(body["apiVersion"]).rpartition("/")[0]
+    metadata = body["metadata"]
+    return group, str(body["kind"]), metadata.get("namespace"), str(metadata["name"])
+
+
+def in_state(deployment: Mapping[str, Any]) -> frozenset[Key]:
+    """Every object that the stack's state names."""
+    bodies = (row.get("inputs") or {} for row in deployment.get("resources") or ())
+    return frozenset(
+        key_of(body)
+        for body in bodies
+        if "apiVersion" in body and "kind" in body and "name" in (body.get("metadata") or {})
+    )
+
+
+def find(api: KubeApi, environment: str) -> Held:
+    """What the cluster holds of the environment: one list of metadata for each kind, several at once.
+
+    Raises UnreachableError, and ApiError but for kinds that we may not list.
+    """
+    api.request("GET", "/version")  # so that a silent server is waited for once, and not for each kind
+    selector = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}={environment}"
+    with ThreadPoolExecutor(_AT_ONCE, "orphans") as pool:
+        answers = list(pool.map(lambda kind: _list(api, kind, selector), _LISTED))
+    hidden = tuple(kind for kind, found in zip(_LISTED, answers, strict=True) if found is None)
+    ours = [Manifest(body) for found in answers for body in found or () if _is_ours(body)]
+    return Held(tuple(sorted(ours, key=lambda manifest: manifest.key)), hidden)
+
+
+def _list(api: KubeApi, kind: str, selector: str) -> list[dict[str, Any]] | None:
+    version = API_VERSIONS[kind]
+    where = api.resource(version, kind)
+    if where is None:
+        return []
+    try:
+        answer = api.request("GET", where.collection(None), {"labelSelector": selector}, accept=METADATA)[1]
+    except ApiError as error:
+        if error.status == 403:
+            return None
+        raise
+    return [{**item, "apiVersion": version, "kind": kind} for item in answer["items"] or ()]
+
+
+def _is_ours(body: Mapping[str, Any]) -> bool:
+    """Whether we have applied it, nobody else delivers it, and it is not on its way out already."""
+    metadata = body["metadata"]
+    if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
+        return False
+    rows = rows_of(body)
+    applied = any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
+    return applied and not any(row.get("manager") in _DELIVERERS for row in rows)
+
+
+def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:
+    """Raise ForeignError where one of `wanted`, none of which is ours, exists in the cluster.
+
+    Asked before the engine may take over what exists, because it asks nobody whose that is.
+    """
+    rows = [manifest for manifest in wanted if not under_way.is_map(manifest)]
+    where = api.require("v1", "Namespace").collection(None)
+    spaces = {row["metadata"]["name"] for row in api.request("GET", where, accept=METADATA)[1]["items"]}
+    possible = [m for m in rows if m.namespace is None or m.namespace in spaces]
+
+    def there(manifest: Manifest) -> bool:
+        live = api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        return live is not None and not live["metadata"].get("deletionTimestamp")
+
+    with ThreadPoolExecutor(_AT_ONCE, "foreign") as pool:
+        found = [m for m, exists in zip(possible, pool.map(there, possible), strict=True) if exists]
+    if found:
+        raise ForeignError(
+            f"{', '.join(map(str, found))} already exists and was not made by this environment; delete or "
+            "rename it, or take it over with `pulumi import`. Nothing was changed"
+        )
+
+
+def protected(found: Iterable[Manifest]) -> frozenset[str]:
+    """Names, as `--allow-delete` takes them, of those whose deletion loses other people's work."""
+    spaces = (manifest for manifest in found if manifest.kind == "Namespace")
+    return frozenset(logical_name(space) for space in spaces if TENANT_LABEL in space.labels)
+
+
+def summary(found: Iterable[Manifest]) -> str | None:
+    """How many there are and what they are called, for people; None where there are none."""
+    names = [str(manifest) for manifest in found]
+    if not names:
+        return None
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    objects = "object of this environment is" if len(names) == 1 else "objects of this environment are"
+    return f"{len(names)} {objects} in the cluster and in neither its file nor the stack's state: {shown}"
+
+
+def before_the_engine(found: Iterable[Manifest]) -> tuple[Manifest, ...]:
+    """Of everything that `destroy` removes, what must go while Karpenter and the operator still run."""
+    return tuple(manifest for manifest in found if KIND_ORDER.index(manifest.kind) > _LAST)
+
+
+def remove(
+    api: KubeApi, found: Iterable[Manifest], report: Callable[[str], None]
+) -> Iterator[tuple[Manifest, str | None]]:
+    """Delete each, kind by kind against the order in which they are made, and wait until it is gone.
+
+    Yields each with what went wrong, None where nothing did. An object that somebody has put in the place of
+    one that was found is left alone: its uid is another.
+    """
+    rows = sorted(found, key=lambda manifest: manifest.key, reverse=True)
+    spaces = {manifest.name for manifest in rows if manifest.kind == "Namespace"}
+    inside = [manifest for manifest in rows if manifest.namespace in spaces]
+    rest = [manifest for manifest in rows if manifest.namespace not in spaces]
+    with ThreadPoolExecutor(_AT_ONCE, "orphans") as pool:
+        for _, group in groupby(rest, key=lambda manifest: manifest.kind):
+            same = list(group)
+            for manifest in same:
+                report(f"delete {manifest}")
+            yield from zip(same, pool.map(lambda manifest: _delete(api, manifest), same), strict=True)
+    yield from ((manifest, None) for manifest in inside)
+
+
+def _delete(api: KubeApi, manifest: Manifest) -> str | None:
+    """What kept the object from going, None where nothing did."""
+    uid = manifest.body["metadata"]["uid"]
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Foreground",
+        "preconditions": {"uid": uid},
+    }
+    path = api.require(manifest.api_version, manifest.kind).path(manifest.namespace, manifest.name)
+    until, pause = time.monotonic() + _GONE_SECONDS, 0.02
+    try:
+        api.request("DELETE", path, body=options)
+        while (live := api.get(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)) and (
+            live["metadata"]["uid"] == uid
+        ):
+            if time.monotonic() > until:
+                held = ", ".join(live["metadata"].get("finalizers") or ()) or "nothing that it names"
+                return (
+                    f"{manifest} is still being deleted after {_GONE_SECONDS:.0f} s, held by {held}; see "
+                    "what it waits for with `kubectl describe`, then run the command again"
+                )
+            time.sleep(pause)
+            pause = min(pause * 1.5, 1.0)
+    except ApiError as error:
+        # 404: it is gone already. 409: another object has its name now.
+        return None if error.status in (404, 409) else f"{manifest}: {error}"
+    except GpupoolError as error:
+        return f"{manifest}: {error}"
+    return None

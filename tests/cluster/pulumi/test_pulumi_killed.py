@@ -1,0 +1,159 @@
+"""Runs that are killed at any moment, engine and all: the next one finds everything that they have done.
+
+The state is saved once, at the end of a run, so a killed one leaves none of it there. GPUPOOL_KILLS says how
+many moments are tried (default 4; 20 is the full set), GPUPOOL_SEED chooses them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from generators import generate
+from generators.manifest import API_VERSIONS
+from generators.metadata import MANAGED_BY
+from gpupool.plan import ENVIRONMENT_LABEL
+from gpupool.resolve import read_plan
+from infra import stack
+from infra.orphans import Key, key_of
+from tests.cluster.pulumi.conftest import World
+
+ROOT = Path(stack.__file__).parents[1]
+PATIENCE = 300
+KILLS = int(os.environ.get("GPUPOOL_KILLS", "4"))
+SEED = int(os.environ.get("GPUPOOL_SEED") or random.SystemRandom().randrange(10**6))
+_STEP = re.compile(rb"  (create|update|replace|delete) ")
+
+
+def moments(steps: int, count: int = KILLS) -> list[int]:
+    """After how many steps begun to kill, one in each of `count` equal parts of a run."""
+    chosen = random.Random(SEED)
+    found = [int(steps * (part + chosen.random()) / count) for part in range(count)]
+    print(f"seed {SEED}: killed after {found} of {steps} steps")
+    return found
+
+
+def tenants(count: int) -> list[dict[str, Any]]:
+    return [
+        {"name": f"team-{n}", "namespace": f"trial-{n}", "pools": {"notebooks": {"gpus": 1}}}
+        for n in range(count)
+    ]
+
+
+def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
+    """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", verb, world.file, "--yes"],
+        cwd=ROOT,
+        env={**variables, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+    )
+    assert process.stdout is not None
+    seen = list[bytes]()
+    while sum(_STEP.search(line) is not None for line in seen) < steps:
+        line = process.stdout.readline()
+        assert line, b"".join(seen).decode()
+        seen.append(line)
+    ours = psutil.Process(process.pid)
+    # The parent first and stopped, so that it starts nothing more while the others are looked for.
+    ours.send_signal(signal.SIGSTOP)
+    for victim in (*ours.children(recursive=True), ours):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victim.kill()
+    process.communicate(timeout=PATIENCE)
+
+
+def rows(world: World) -> list[dict[str, Any]]:
+    """The objects of the stack's state."""
+    found = [path for path in world.state.rglob("trial.json") if path.parent.name == "gpupool"]
+    if not found:
+        return []
+    latest = json.loads(found[0].read_text())["checkpoint"]["latest"] or {}
+    return [row for row in latest.get("resources") or () if "kind" in (row.get("inputs") or {})]
+
+
+def in_cluster(world: World) -> dict[Key, str]:
+    """Everything with the labels of the environment -> its uid."""
+    labels = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}=trial"
+    found = [
+        live
+        for kind, version in API_VERSIONS.items()
+        for live in world.kube.api.list(version, kind, None, labels)
+    ]
+    return {key_of(live): live["metadata"]["uid"] for live in found}
+
+
+def assert_agreed(world: World) -> None:
+    """File, state and cluster name the same objects, each once, and nothing is left of killed runs."""
+    wanted = {key_of(manifest.body) for manifest in generate(read_plan(world.file))}
+    live = in_cluster(world)
+    assert set(live) == wanted
+    stated = Counter((key_of(row["inputs"]), row["outputs"]["metadata"]["uid"]) for row in rows(world))
+    assert stated == Counter(live.items())
+    assert not list(world.state.rglob("unrecorded/gpupool/trial"))
+    assert world.preview().objects == []
+
+
+def test_an_up_that_is_killed_at_any_moment_is_completed_by_the_next(
+    world: World, environment_variables: dict[str, str]
+) -> None:
+    """From nothing first, then with more tenants and another replica count each time; every second time the
+    file loses a pool between the two runs."""
+    world.spec["tenants"] = tenants(6)
+    plain = len(generate(read_plan(world.file)).manifests)
+    chosen = moments(plain)
+    world.spec["tenants"] = []
+    for number, moment in enumerate(chosen):
+        pools = world.spec["pools"]
+        many = 6 if number == 0 else len(world.spec["tenants"]) + 4
+        world.spec["tenants"] = tenants(many)
+        pools[0]["sharing"]["replicas"] = 2 + number
+        steps = plain if number == 0 else 30
+        before = rows(world)
+        killed(world, environment_variables, "up", moment * steps // plain)
+        assert rows(world) == before, "the state is saved in the middle of a run"
+        if number % 2:
+            world.spec["pools"] = pools[:1]
+        assert "saved its state" in "\n".join(world.up().notes)
+        assert_agreed(world)
+        world.spec["pools"] = pools
+
+
+def test_what_a_killed_run_has_deleted_is_made_again(
+    world: World, environment_variables: dict[str, str]
+) -> None:
+    world.up()
+    pools = world.spec["pools"]
+    world.spec["pools"] = pools[:1]
+    steps = len(world.preview().objects)
+    killed(world, environment_variables, "up", steps)
+    world.spec["pools"] = pools
+    world.up()
+    assert_agreed(world)
+
+
+def test_a_destroy_that_is_killed_is_completed_by_the_next(
+    world: World, environment_variables: dict[str, str]
+) -> None:
+    before = world.everything()
+    world.spec["tenants"] = tenants(4)
+    for moment in moments(60, max(2, KILLS // 4)):
+        world.up()
+        killed(world, environment_variables, "destroy", moment)
+        world.destroy()
+        assert in_cluster(world) == {}
+        assert rows(world) == []
+    assert world.everything() == before
