@@ -1,9 +1,9 @@
 """Objects that this environment has made and that neither its file nor the stack's state names any more.
 
-They are left where a state was lost and a pool removed. What is ours is known by its labels and by having been
-applied under our field manager; what a controller has made from an object of ours, what Argo CD or Flux
-applies, and existing nodes are never taken for one. Which deletions need whose consent is decided in
-`infra.stack`. Must not know the engine.
+They are left where a state was lost and a pool removed. Ours is what has our labels and was applied under our
+field manager; what a controller has made from an object of ours, what Argo CD or Flux applies, and existing
+nodes are never taken for one. Which deletions need whose consent is decided in `infra.stack`. Must not know
+the engine.
 """
 
 from __future__ import annotations
