@@ -6,6 +6,7 @@ Which runs there are, and what is judged before them, is decided in `infra.stack
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -100,6 +101,8 @@ class Run:
             state_files.require_room(url, len(self._bundle.manifests))
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
+        written = "" if self._operation == "preview" else url
+        self._disk = state_files.DiskWatch(written, PROJECT, name)
         self._warnings = self._verdict()
         self.deployment = self._created() if known is None else known
         if self._operation != "refresh":
@@ -180,7 +183,8 @@ class Run:
     def _attempt(self, operation: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
         """What one run of the engine tells, what it raised, and whether it was interrupted."""
         collector = Collector(self._report)
-        return collector, *interruptible(lambda: operation(on_event=collector), self._command, self._report)
+        work = functools.partial(operation, on_event=collector)
+        return collector, *interruptible(work, self._command, self._report, self._disk)
 
     def do(self, operation: Callable[..., Any]) -> Result:
         """Run `operation` to its end. Raises StackError with what was done so far."""
@@ -213,6 +217,7 @@ class Run:
                 raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
             errors = collector.outcome.errors or [_plain(failure)]
             disk = state_files.disk_problem([*errors, _plain(failure)], self._backend())
+            disk = state_files.disk_full(self._backend()) if self._disk.full else disk
             collector.outcome.errors = [disk] if disk else errors
             raise StackError("\n".join(collector.outcome.errors), result)
         return result

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ _OBJECT_BYTES = 10 * 1024
 """Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
 _COPIES = 5
 """Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
+_FULL_SECONDS = 3.0
+"""How long there must be no room for another copy of the state until the disk counts as full."""
 _FULL = ("no space left on device", "disk quota exceeded")
 _READ_ONLY = ("read-only file system",)
 """How Linux' and macOS' errors read in Go."""
@@ -131,20 +134,53 @@ def require_room(backend_url: str, objects: int) -> None:
         )
 
 
+class DiskWatch:
+    """Whether the disk of a stack's state is full while an engine runs.
+
+    The engine would try for half a minute to write each step's state, so it may hang for many minutes.
+    """
+
+    def __init__(self, backend_url: str, project: str, stack: str) -> None:
+        root = folder(backend_url)
+        self._state = root / "stacks" / project / f"{stack}.json" if root else None
+        self._since: float | None = None
+        self.full = False
+        """Whether it was, for longer than an engine has two copies of its state."""
+
+    def __call__(self) -> bool:
+        """Look again; what `full` is now."""
+        if self._state is None or self.full:
+            return self.full
+        try:
+            needed = self._state.stat().st_size
+            tight = shutil.disk_usage(self._state.parent).free < needed
+        except OSError:  # none yet, or just being replaced
+            tight = False
+        self._since = (self._since or time.monotonic()) if tight else None
+        self.full = self._since is not None and time.monotonic() - self._since > _FULL_SECONDS
+        return self.full
+
+
 def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
     """What to say when the engine could not write its state; None where that is not what its messages say."""
     text = "\n".join(messages).lower()
     full, read_only = (any(words in text for words in cause) for cause in (_FULL, _READ_ONLY))
     if not (full or read_only):
         return None
-    where = folder(backend_url) or backend_url
     if full:
-        return (
-            f"{where}: the disk is full, so the state could not be written. Make room there and run this "
-            "again: what was made and not noted is found again"
-        )
+        return disk_full(backend_url)
+    where = folder(backend_url) or backend_url
     return (
         f"{where}: the disk is read-only, so the state can't be written. Make it writable and run this again"
+    )
+
+
+def disk_full(backend_url: str) -> str:
+    """What to say when the disk has become full in the middle of a run."""
+    where = folder(backend_url) or backend_url
+    return (
+        f"{where}: the disk is full, so the state could not be written. Make room there and run this again: "
+        "what was made and not noted is found again"
     )
 
 
