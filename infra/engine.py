@@ -155,11 +155,14 @@ def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None)
 
 
 def interruptible(
-    work: Callable[[], Any], command: Command, report: Report, hopeless: Callable[[], bool] = lambda: False
+    work: Callable[[], Any],
+    command: Command,
+    report: Report,
+    watch: Callable[[Command], None] = lambda _: None,
 ) -> tuple[BaseException | None, bool]:
     """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped.
 
-    The engine is killed when it becomes `hopeless`, which is asked several times a second.
+    `watch` is called several times a second, and may stop the engine.
     """
     failure: list[BaseException] = []
     ended = threading.Event()
@@ -180,8 +183,7 @@ def interruptible(
                 passed_on += 1
                 report("stopping after what is under way (Ctrl-C again to stop at once)")
                 command.interrupt()
-            if hopeless():
-                command.kill()
+            watch(command)
     return (failure[0] if failure else None), bool(noted)
 
 

@@ -19,6 +19,7 @@ from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
 from gpupool.plan import Plan
 from infra import apply, locks, program, recovery, sharing_changes, state_files, under_way
+from infra.disk_reserve import DiskReserve
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
 from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
@@ -59,6 +60,7 @@ class Run:
         self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
         self.stack: EngineStack
         self.deployment: dict[str, Any] = {}
+        self._disk = DiskReserve("", PROJECT, plan.environment)
         self.withheld: dict[str, ObjectChange] = {}
         """By URN: what will be done and the engine must not be told."""
 
@@ -84,11 +86,13 @@ class Run:
         try:
             self._prepare()
         except BaseException as error:
+            self._disk.release()
             self._opened.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._disk.release()
         self._opened.__exit__(*error)
 
     def _prepare(self) -> None:
@@ -97,12 +101,10 @@ class Run:
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
-        if self._operation == "up":
-            state_files.require_room(url, len(self._bundle.manifests))
+        self._disk = DiskReserve("" if self._operation == "preview" else url, PROJECT, name)
+        self._disk.take(len(self._bundle.manifests) if self._operation == "up" else 0)
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
-        written = "" if self._operation == "preview" else url
-        self._disk = state_files.DiskWatch(written, PROJECT, name)
         self._warnings = self._verdict()
         self.deployment = self._created() if known is None else known
         if self._operation != "refresh":
@@ -184,7 +186,7 @@ class Run:
         """What one run of the engine tells, what it raised, and whether it was interrupted."""
         collector = Collector(self._report)
         work = functools.partial(operation, on_event=collector)
-        return collector, *interruptible(work, self._command, self._report, self._disk)
+        return collector, *interruptible(work, self._command, self._report, self._disk.watch)
 
     def do(self, operation: Callable[..., Any]) -> Result:
         """Run `operation` to its end. Raises StackError with what was done so far."""
@@ -204,6 +206,9 @@ class Run:
             tuple(self._notes),
             findings=self._warnings,
         )
+        if self._disk.message:
+            collector.outcome.errors = [self._disk.message]
+            raise StackError(self._disk.message, result)
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
         if interrupted and not collector.outcome.errors:
@@ -217,7 +222,6 @@ class Run:
                 raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
             errors = collector.outcome.errors or [_plain(failure)]
             disk = state_files.disk_problem([*errors, _plain(failure)], self._backend())
-            disk = state_files.disk_full(self._backend()) if self._disk.full else disk
             collector.outcome.errors = [disk] if disk else errors
             raise StackError("\n".join(collector.outcome.errors), result)
         return result

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,6 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstandard files begin with; the engine reads such states whatever their name."""
 _UNREADABLE = "failed to load checkpoint:"
 """How the engine begins when it can't read a state."""
-_OBJECT_BYTES = 10 * 1024
-"""Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
-_COPIES = 5
-"""Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
-_FULL_SECONDS = 3.0
-"""How long there must be no room for another copy of the state until the disk counts as full."""
 _FULL = ("no space left on device", "disk quota exceeded")
 _READ_ONLY = ("read-only file system",)
 """How Linux' and macOS' errors read in Go."""
@@ -38,10 +30,6 @@ _READ_ONLY = ("read-only file system",)
 
 class DamagedStateError(GpupoolError):
     """The stack's state can't be read; the text names the file and the command that recovers it."""
-
-
-class DiskFullError(GpupoolError):
-    """There is no room for the stack's state; the text names the folder."""
 
 
 def folder(backend_url: str) -> Path | None:
@@ -117,71 +105,19 @@ def _flaw(state: Any) -> str | None:
     return None
 
 
-def require_room(backend_url: str, objects: int) -> None:
-    """Raise DiskFullError when the disk has no room for the state of so many objects.
-
-    An engine that finds the disk full tries each write of its state for half a minute, and where a few
-    kilobytes are left goes on so from object to object.
-    """
-    root, needed = folder(backend_url), objects * _OBJECT_BYTES * _COPIES
-    if root is None or not root.parent.is_dir():
-        return
-    free = shutil.disk_usage(root.parent).free
-    if free < needed:
-        raise DiskFullError(
-            f"{root}: the disk is full, {free // 1024} KiB are free and the state of {objects} objects needs "
-            f"{needed // 1024} KiB; nothing was changed. Make room there and run this again"
-        )
-
-
-class DiskWatch:
-    """Whether the disk of a stack's state is full while an engine runs.
-
-    The engine would try for half a minute to write each step's state, so it may hang for many minutes.
-    """
-
-    def __init__(self, backend_url: str, project: str, stack: str) -> None:
-        root = folder(backend_url)
-        self._state = root / "stacks" / project / f"{stack}.json" if root else None
-        self._since: float | None = None
-        self.full = False
-        """Whether it was, for longer than an engine has two copies of its state."""
-
-    def __call__(self) -> bool:
-        """Look again; what `full` is now."""
-        if self._state is None or self.full:
-            return self.full
-        try:
-            needed = self._state.stat().st_size
-            tight = shutil.disk_usage(self._state.parent).free < needed
-        except OSError:  # none yet, or just being replaced
-            tight = False
-        self._since = (self._since or time.monotonic()) if tight else None
-        self.full = self._since is not None and time.monotonic() - self._since > _FULL_SECONDS
-        return self.full
-
-
 def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
     """What to say when the engine could not write its state; None where that is not what its messages say."""
     text = "\n".join(messages).lower()
     full, read_only = (any(words in text for words in cause) for cause in (_FULL, _READ_ONLY))
     if not (full or read_only):
         return None
+    where = folder(backend_url) or backend_url
     if full:
-        return disk_full(backend_url)
-    where = folder(backend_url) or backend_url
-    return (
-        f"{where}: the disk is read-only, so the state can't be written. Make it writable and run this again"
-    )
-
-
-def disk_full(backend_url: str) -> str:
-    """What to say when the disk has become full in the middle of a run."""
-    where = folder(backend_url) or backend_url
-    return (
-        f"{where}: the disk is full, so the state could not be written. Make room there and run this again: "
-        "what was made and not noted is found again"
-    )
+        return (
+            f"{where}: the disk is full, so the state could not be written. Make room there and run this "
+            "again: what was made and not noted is found again"
+        )
+    return f"{where}: the disk is read-only, so the state can't be written; make it writable first"
 
 
 def clear_left(backend_url: str, project: str, stack: str) -> int:
