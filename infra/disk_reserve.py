@@ -8,6 +8,7 @@ the engine writes its state whole, and is stopped. Must not touch the state itse
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -69,9 +70,10 @@ class DiskReserve:
             ) from error
 
     def release(self) -> None:
-        """Give the room up; nothing where it was given up already."""
+        """Give the room up, once or again."""
         if self._file is not None:
-            self._file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the next run writes over it
+                self._file.unlink()
 
     def watch(self, command: Command) -> None:
         """Look at the disk, and have the engine stop when it is full. To be called several times a second."""
