@@ -108,6 +108,12 @@ class Command(automation.PulumiCommand):
             if self._child is not None and self._child.poll() is None:
                 self._child.send_signal(signal.SIGINT)
 
+    def kill(self) -> None:
+        """End the running command at once; what it leaves behind is the next run's to clear."""
+        with self._lock:
+            if self._child is not None and self._child.poll() is None:
+                self._child.kill()
+
 
 def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> tuple[str, str]:
     """What the command writes to stdout and stderr until its end. Ctrl-C in this thread ends it first."""
@@ -149,9 +155,15 @@ def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None)
 
 
 def interruptible(
-    work: Callable[[], Any], command: Command, report: Report
+    work: Callable[[], Any],
+    command: Command,
+    report: Report,
+    watch: Callable[[Command], None] = lambda _: None,
 ) -> tuple[BaseException | None, bool]:
-    """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped."""
+    """Run `work` in a thread, passing Ctrl-C on to the engine: what it raised, and whether it was stopped.
+
+    `watch` is called several times a second, and may stop the engine.
+    """
     failure: list[BaseException] = []
     ended = threading.Event()
 
@@ -171,6 +183,7 @@ def interruptible(
                 passed_on += 1
                 report("stopping after what is under way (Ctrl-C again to stop at once)")
                 command.interrupt()
+            watch(command)
     return (failure[0] if failure else None), bool(noted)
 
 

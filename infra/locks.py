@@ -5,7 +5,8 @@ certainly belongs to no living run. Must not start an engine, nor look at the st
 
 How the engine works (pulumi 3.259, pkg/backend/diy/lock.go; gocloud.dev 0.46, blob/fileblob): it writes the
 lock to `UUID.json.HEX.tmp`, renames that to `UUID.json`, and only then looks for locks of others; it deletes
-its own at its end. So a lock that was renamed is whole, unless the machine lost what was not on its disk yet.
+its own at its end. So the lock of an engine that goes on is whole. On a full disk part of it may get the
+final name, but that engine ends; else the machine went down before all of it was on the disk.
 """
 
 from __future__ import annotations
@@ -191,9 +192,9 @@ def _strange(lock: Lock) -> bool:
 def _abandoned(lock: Lock, backend_url: str, waited: float) -> bool:
     """Whether a file that names no owner has none.
 
-    A temporary one has none once it has settled. One with its final name was whole when it got it, so its
-    machine went down before the content was on the disk, and the owner with it; to be sure that nobody has
-    spoilt the lock of a run that goes on, no engine of this backend may be older than the file.
+    A temporary one has none once it has settled. One with its final name was left by an engine or a machine
+    that ended while writing it; to be sure that nobody has spoilt the lock of a run that goes on, no engine
+    of this backend may be older than the file.
     """
     if lock.pid is not None or not lock.readable or _strange(lock):
         return False

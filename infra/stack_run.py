@@ -6,6 +6,7 @@ Which runs there are, and what is judged before them, is decided in `infra.stack
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,7 @@ from infra import (
     under_way,
     unrecorded,
 )
+from infra.disk_reserve import DiskReserve
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
 from infra.kube_api import KubeApi, UnreachableError
 from infra.kubeconfig import KubeconfigError
@@ -69,6 +71,7 @@ class Run:
         self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
         self.stack: EngineStack
         self.deployment: dict[str, Any] = {}
+        self._disk = DiskReserve("", PROJECT, plan.environment)
         self.withheld: dict[str, ObjectChange] = {}
         """By URN: what will be done and the engine must not be told."""
         self.orphans: tuple[Manifest, ...] = ()
@@ -96,11 +99,13 @@ class Run:
         try:
             self._prepare()
         except BaseException as error:
+            self._disk.release()
             self._opened.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._disk.release()
         self._opened.__exit__(*error)
 
     def _prepare(self) -> None:
@@ -109,8 +114,8 @@ class Run:
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
             self._note("removed what a killed run had half written beside the state")
-        if self._operation == "up":
-            state_files.require_room(url, len(self._bundle.manifests))
+        self._disk = DiskReserve("" if self._operation == "preview" else url, PROJECT, name)
+        self._disk.take(len(self._bundle.manifests) if self._operation == "up" else 0)
         self._marks = unrecorded.Marks(url, PROJECT, name)
         known = self._export()
         # Nothing has been changed up to here, the leftovers of killed runs aside.
@@ -229,9 +234,8 @@ class Run:
         collector = Collector(self._report)
         again = {"refresh": True} if self._marks.left and self._operation != "refresh" else {}
         with self._marked() as mark:
-            failure, interrupted = interruptible(
-                lambda: operation(on_event=collector, **again), self._command, self._report
-            )
+            work = functools.partial(operation, on_event=collector, **again)
+            failure, interrupted = interruptible(work, self._command, self._report, self._disk.watch)
             mark["whole"] = failure is None and not interrupted and not collector.outcome.errors
         return collector, failure, interrupted
 
@@ -286,6 +290,9 @@ class Run:
             tuple(self._notes),
             findings=self._warnings,
         )
+        if self._disk.message:
+            collector.outcome.errors = [self._disk.message]
+            raise StackError(self._disk.message, result)
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
         if interrupted and not collector.outcome.errors:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,6 @@ _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstandard files begin with; the engine reads such states whatever their name."""
 _UNREADABLE = "failed to load checkpoint:"
 """How the engine begins when it can't read a state."""
-_OBJECT_BYTES = 10 * 1024
-"""Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
-_COPIES = 5
-"""Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
 _FULL = ("no space left on device", "disk quota exceeded")
 _READ_ONLY = ("read-only file system",)
 """How Linux' and macOS' errors read in Go."""
@@ -35,10 +30,6 @@ _READ_ONLY = ("read-only file system",)
 
 class DamagedStateError(GpupoolError):
     """The stack's state can't be read; the text names the file and the command that recovers it."""
-
-
-class DiskFullError(GpupoolError):
-    """There is no room for the stack's state; the text names the folder."""
 
 
 def folder(backend_url: str) -> Path | None:
@@ -114,23 +105,6 @@ def _flaw(state: Any) -> str | None:
     return None
 
 
-def require_room(backend_url: str, objects: int) -> None:
-    """Raise DiskFullError when the disk has no room for the state of so many objects.
-
-    An engine that finds the disk full tries each write of its state for half a minute, and where a few
-    kilobytes are left goes on so from object to object.
-    """
-    root, needed = folder(backend_url), objects * _OBJECT_BYTES * _COPIES
-    if root is None or not root.parent.is_dir():
-        return
-    free = shutil.disk_usage(root.parent).free
-    if free < needed:
-        raise DiskFullError(
-            f"{root}: the disk is full, {free // 1024} KiB are free and the state of {objects} objects needs "
-            f"{needed // 1024} KiB; nothing was changed. Make room there and run this again"
-        )
-
-
 def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
     """What to say when the engine could not write its state; None where that is not what its messages say."""
     text = "\n".join(messages).lower()
@@ -143,9 +117,7 @@ def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
             f"{where}: the disk is full, so the state could not be written. Make room there and run this "
             "again: what was made and not noted is found again"
         )
-    return (
-        f"{where}: the disk is read-only, so the state can't be written. Make it writable and run this again"
-    )
+    return f"{where}: the disk is read-only, so the state can't be written; make it writable first"
 
 
 def clear_left(backend_url: str, project: str, stack: str) -> int:

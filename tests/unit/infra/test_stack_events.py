@@ -71,3 +71,13 @@ def test_errors_name_the_object_not_the_urn() -> None:
     collector(EngineEvent.from_json({"diagnosticEvent": noise}))
     assert collector.outcome.errors == ["NodePool/a: no such class"]
     assert collector.outcome.changed[0].error == "no such class"
+
+
+def test_an_etcd_without_space_is_put_into_words() -> None:
+    """As the API server passes it on, and a provider of Pulumi's does after it."""
+    collector = Collector()
+    said = "creating: Internal error occurred: etcdserver: mvcc: database space exceeded"
+    collector(EngineEvent.from_json({"diagnosticEvent": {"urn": URN, "severity": "error", "message": said}}))
+    assert [line.partition(",")[0] for line in collector.outcome.errors] == [
+        "NodePool/a: the cluster's etcd is out of space"
+    ]
