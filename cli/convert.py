@@ -111,13 +111,14 @@ def _platform(platform: str | None) -> str | None:
 
 def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
     """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for a GPU that there is not."""
-    from gpupool.catalog import CatalogError, load_catalog
+    from gpupool.catalog import CatalogError
+    from gpupool.project_catalog import catalog_here
 
     found: dict[str, str] = {}
     for text in given:
         name, equals, key = text.rpartition("=")
         try:
-            found[name if equals else ""] = load_catalog()[key].key
+            found[name if equals else ""] = catalog_here()[key].key
         except CatalogError as error:
             raise UsageError(str(error)) from None
     return found

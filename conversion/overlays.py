@@ -14,7 +14,7 @@ from conversion.machines import INSTANCE_TYPE
 from conversion.pools import Made
 from conversion.quantities import quantity
 from conversion.sharing import slices
-from gpupool.catalog import load_catalog
+from gpupool.project_catalog import catalog_here
 from gpupool.sharing import GPU_RESOURCE
 
 _NODE_POOL = "karpenter.sh/nodepool"
@@ -65,7 +65,7 @@ def _capacity(capacity: Part, pools: Sequence[DraftPool], types: Sequence[str] |
 
 
 def _expected(pool: DraftPool, types: Sequence[str] | None) -> list[dict[str, int]]:
-    gpu = load_catalog()[pool.gpu]
+    gpu = catalog_here()[pool.gpu]
     sizes = {gpu.instance_type(name).gpus for name in pool.instance_types if types is None or name in types}
     return [slices(pool.sharing, gpu, size) for size in sorted(sizes)]
 
