@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from conversion import (
+    bottlerocket,
     device_plugin,
     karpenter_pools,
     karpenter_values,
@@ -186,13 +187,16 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
         operator_values.point(settings, sharings)
     for part in given.plugin_charts:
         plugin_values.point(part, sharings)
+    for name, node_class in given.classes.items():
+        if own := bottlerocket.read(node_class.part, name):
+            sharings.by_class[name] = own
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
     node_classes.apply(draft, used)
     for part in given.controllers:
         karpenter_values.settle(part, draft)
     for part in given.overlays:
-        overlays.account(part, made)
+        overlays.account(part, made, draft)
     static_nodes.make(given.cluster, sharings, draft)
     if not draft.pools and not given.fleets and not given.cluster.nodes:
         lone_configs.make(sharings, choices, draft)

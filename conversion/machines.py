@@ -109,6 +109,15 @@ def select(requirements: list[Part]) -> Selection:
     return found
 
 
+def holds(requirement: Part, machine: Machine) -> bool | None:
+    """Whether a machine satisfies a requirement; None where the requirement is not about the machine, or is
+    none that Karpenter takes."""
+    key = requirement.at("key")
+    name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+    test = _test(requirement, name) if name in _ATTRIBUTES else None
+    return None if test is None else test(machine)
+
+
 def _judge(
     found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
 ) -> None:

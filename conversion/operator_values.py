@@ -98,7 +98,7 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
         known = any(config.name == default.value for config in sharings.plugins)
         if known or not default.value:
             default.used()
-            sharings.plugin_default = default.value
+            sharings.choose(default.value, f"the operator's chart ({part.document.file})")
         else:
             default.wrong(
                 "there is no such device-plugin configuration among the files", "convert its ConfigMap"

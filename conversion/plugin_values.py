@@ -74,11 +74,12 @@ def point(part: Part, sharings: Sharings) -> None:
         for config in sharings.plugins
         if config.config_map == sharings.plugin_map and (config.config_map or _holds(part, config.part))
     ]
+    where = f"the device plugin's chart ({part.document.file})"
     default = part.at("config", "default")
     if default is not None and default.value:
         if default.value in names:
             default.used()
-            sharings.plugin_default = str(default.value)
+            sharings.choose(str(default.value), where)
         else:
             default.wrong("there is no such device-plugin configuration", "name one of config.map")
         return
@@ -87,9 +88,9 @@ def point(part: Part, sharings: Sharings) -> None:
     if given is not None:
         given.used()
     if "named" in strategies and "default" in names:
-        sharings.plugin_default = "default"
+        sharings.choose("default", where)
     elif "single" in strategies and len(names) == 1:
-        sharings.plugin_default = names[0]
+        sharings.choose(names[0], where)
 
 
 def _holds(part: Part, config: Part) -> bool:
