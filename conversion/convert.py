@@ -192,7 +192,7 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
             sharings.by_class[name] = own
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
-    node_classes.apply(draft, used)
+    node_classes.apply(draft, used, choices.kubernetes_version)
     for part in given.controllers:
         karpenter_values.settle(part, draft)
     for part in given.overlays:

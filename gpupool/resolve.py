@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from gpupool import plan, spec, spec_tenants
 from gpupool.capacity import (
@@ -139,9 +140,7 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         nodes_max=nodes_max,
         warm=nodes.warm,
         spot_share=nodes.spot_share,
-        image=plan.MachineImage(image.family, tuple(image.selector_terms), image.user_data)
-        if image
-        else None,
+        image=plan.MachineImage(image.family, _terms(image), image.user_data) if image else None,
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
@@ -156,6 +155,11 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         window=_window(pool.maintenance),
         mig_config=mig,
     )
+
+
+def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
+    """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+    return tuple(term.model_dump(by_alias=True, exclude_none=True) for term in image.selector_terms)
 
 
 def _window(maintenance: spec.Maintenance) -> plan.Window | None:

@@ -27,6 +27,7 @@ _PATTERNS = {
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
     "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
     "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or bottlerocket@v1.54.0",
+    "^ami-": "an image's id such as ami-0123456789abcdef0",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
     "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
@@ -162,7 +163,9 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
         case "string_too_short":
             return "the text is empty", _purpose(loc, file)
         case "too_short":
-            return "the list is empty", _purpose(loc, file)
+            return f"the {'mapping' if isinstance(value, dict) else 'list'} is empty", _purpose(loc, file)
+        case "too_long":
+            return f"{len(value)} entries are too many", f"use at most {context['max_length']}"
         case _ if kind.startswith("date"):
             return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
         case _:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from gpupool.checks import (
     delivery,
+    images,
     labels,
     monitoring,
     names,
@@ -40,6 +41,8 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     pools.zones,
     pools.fallbacks,
     pools.maintenance,
+    images.terms,
+    images.aliases,
     labels.labels,
     labels.taints,
     operator.releases,

@@ -156,6 +156,20 @@ def test_other_user_data_shares_nothing(text: str) -> None:
     assert "sharing" not in pool
 
 
+@pytest.mark.parametrize(("kubernetes", "alias"), [("1.32", "al2@latest"), ("1.33", None), (None, None)])
+def test_amazon_linux_2_is_kept_where_eks_has_it(kubernetes: str | None, alias: str | None) -> None:
+    node_class = yaml.safe_dump(
+        yaml.safe_load(CLASS.replace("bottlerocket", "al2").partition("  userData")[0])
+    )
+    documents = []
+    for text in (POOL, QUARTERS, node_class):
+        documents += parse_documents("x.yaml", text.encode())[0]
+    result = convert(documents, Choices(kubernetes_version=kubernetes))
+    assert yaml.safe_load(result.text)["karpenter"].get("amiAlias") == alias
+    assert ("al2023@latest takes its place" in said(result, "todo")) == (alias is None)
+    assert result.findings == ()
+
+
 def test_two_defaults_that_disagree_leave_pools_without_a_label_out() -> None:
     def data(replicas: int) -> dict[str, str]:
         resources = f"[{{name: nvidia.com/gpu, replicas: {replicas}}}]"
