@@ -61,6 +61,8 @@ class Conversion:
     """Values of the input that were used, are derived anyway, are the cluster's own, or are listed."""
     pools: tuple[str, ...]
     platform: str
+    left_out: tuple[str, ...] = ()
+    """Pools and nodes that are not in the file, and why."""
 
 
 @dataclass(slots=True)
@@ -110,6 +112,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         account.counts(),
         tuple(pool.name for pool in draft.pools),
         draft.platform,
+        tuple(draft.left_out),
     )
 
 

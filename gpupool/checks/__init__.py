@@ -33,6 +33,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     names.tenant_names,
     names.priority_names,
     names.static_nodes,
+    names.placeholders,
     pools.cluster,
     pools.platform_fields,
     pools.instance_types,
