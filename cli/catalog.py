@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from cli.output import Format, FormatOption, print_json, print_table
-from gpupool.catalog import CatalogError, GpuModel, InstanceType, Mig, load_catalog
+from gpupool.catalog import CatalogError, GpuModel, InstanceType, Mig
 from gpupool.findings import UsageError
+from gpupool.project_catalog import catalog_here, gpu_file
 
 
 def catalog(
@@ -19,14 +20,24 @@ def catalog(
         str | None, typer.Argument(help="Key of one GPU, e.g. h100-80gb.", show_default=False)
     ] = None,
     format: FormatOption = Format.text,
+    file: Annotated[
+        bool,
+        typer.Option("--file", help="Print the GPU's file, or one to fill in where there is none."),
+    ] = False,
 ) -> None:
     """List the GPUs that a pool can name, or show one with its instance types, MIG profiles and sources.
 
+    Files in catalog/ beside environments/ add GPUs, and take the place of those of the same name.
     Prices are on-demand, Linux, us-east-1; spot prices are typical, not quoted.
 
     Example: gpupool catalog h100-80gb
     """
-    known = load_catalog()
+    if file:
+        if gpu is None:
+            raise UsageError("--file prints the file of one GPU; name it")
+        print(gpu_file(gpu), end="")
+        return
+    known = catalog_here()
     if gpu is None:
         models = [known[key] for key in known.models]
         if format is Format.json:
@@ -37,7 +48,7 @@ def catalog(
     try:
         model = known[gpu]
     except CatalogError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
     if format is Format.json:
         print_json(_details(model))
     else:
@@ -79,6 +90,7 @@ def _details(model: GpuModel) -> dict[str, Any]:
         "mpsClients": model.mps_clients,
         "instanceTypes": [_instance_json(one) for one in model.instance_types],
         "mig": _mig_json(model.mig) if model.mig else None,
+        "own": model.own_file is not None,
         "sources": [
             {"facts": list(one.facts), "origin": one.origin, "inferred": one.inferred}
             for one in model.sources
@@ -135,7 +147,7 @@ def _print_one(model: GpuModel) -> None:
     facts = [
         ("memory", f"{model.memory_mib} MiB"),
         ("architecture", f"{model.architecture}, compute capability {model.compute_capability}"),
-        ("driver", f"{model.driver_minimum} or newer{last}"),
+        ("driver", f"{model.driver_minimum} or newer{last}" if model.driver_minimum else "not said"),
         ("product labels", ", ".join(model.product_labels)),
         ("PCI ids", ", ".join(model.pci_ids) or "not needed"),
         ("Karpenter GPU name", model.karpenter_gpu_name or "none"),
@@ -152,6 +164,8 @@ def _print_one(model: GpuModel) -> None:
         print()
         _print_profiles(model.mig)
     print("\nSources")
+    if model.own_file is not None:
+        print(f"  catalog/{model.key}.yaml of this project")
     for source in model.sources:
         mark = " (inferred)" if source.inferred else ""
         print(f"  {', '.join(source.facts)}{mark}: {source.origin}")
@@ -197,7 +211,7 @@ def _print_profiles(mig: Mig) -> None:
         [
             (
                 one.name,
-                one.nvml_id,
+                "?" if one.nvml_id is None else one.nvml_id,
                 one.size,
                 ",".join(map(str, one.starts)),
                 one.max_count,

@@ -69,8 +69,8 @@ def convert(
     file goes to stdout and the list to stderr. Every value of the input is in the file, derived from it, or
     in the list.
 
-    Exit 0: written, and valid. 1: it needs something filled in, nothing could be read, or (--strict)
-    something is listed. 2: wrong use.
+    Exit 0: written, and valid. 1: it needs something filled in, a pool is left out, nothing could be read,
+    or (--strict) something is listed. 2: wrong use.
 
     Example: gpupool convert karpenter/ values.yaml -o environments/prod.yaml
     """
@@ -111,13 +111,14 @@ def _platform(platform: str | None) -> str | None:
 
 def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
     """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for a GPU that there is not."""
-    from gpupool.catalog import CatalogError, load_catalog
+    from gpupool.catalog import CatalogError
+    from gpupool.project_catalog import catalog_here
 
     found: dict[str, str] = {}
     for text in given:
         name, equals, key = text.rpartition("=")
         try:
-            found[name if equals else ""] = load_catalog()[key].key
+            found[name if equals else ""] = catalog_here()[key].key
         except CatalogError as error:
             raise UsageError(str(error)) from None
     return found
@@ -165,7 +166,7 @@ def finish(result: Conversion, output: Path | None, strict: bool, format: Format
             sys.stdout.flush()
         print_leftovers(result.leftovers)
         sys.stderr.write(_summary(result, output) + "\n")
-    if result.findings or not result.pools or (strict and result.leftovers):
+    if result.findings or result.left_out or not result.pools or (strict and result.leftovers):
         raise typer.Exit(1)
 
 
@@ -190,6 +191,7 @@ def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
         "leftovers": [entry.as_dict() for entry in result.leftovers],
         "findings": [finding.as_dict() for finding in result.findings],
         "values": result.counts,
+        "leftOut": list(result.left_out),
     }
 
 
@@ -211,4 +213,6 @@ def _summary(result: Conversion, output: Path | None) -> str:
     values = f"{counts['used']} values carried over, {counts['derived']} derived by gpupool anyway"
     kept = f", {counts['cluster']} that the cluster writes itself" if counts["cluster"] else ""
     text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} left"
+    if result.left_out:
+        text += f"; left out: {len(result.left_out)}"
     return text + ("; the file is not valid yet: see what is to do" if result.findings else "")

@@ -31,7 +31,7 @@ def validate(
 
     Example: gpupool validate prod staging
     """
-    from gpupool.findings import UsageError
+    from gpupool.findings import UsageError, ready_files
     from gpupool.load import environment_names, environments_folder, find_environment
     from gpupool.resolve import findings_of
 
@@ -40,12 +40,15 @@ def validate(
         folder = environments_folder()
         raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
     paths = [find_environment(name) for name in names]
-    findings = [finding for path in paths for finding in findings_of(path)]
+    # What is wrong in the project's catalog is found again with each environment.
+    findings = list(dict.fromkeys(finding for path in paths for finding in findings_of(path)))
     if format is Format.json:
         print_json(finding_json(findings))
     else:
         for finding in findings:
             print(finding)
+        for ready in ready_files(findings):
+            print(f"\n{ready}", end="")
         if not findings:
             print(f"{', '.join(path.stem for path in paths)}: fine")
     if findings:

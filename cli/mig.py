@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from cli.output import Format, FormatOption, print_json, print_table
-from gpupool.catalog import CatalogError, GpuModel, Mig, load_catalog, mig_resource
+from gpupool.catalog import CatalogError, GpuModel, Mig, mig_resource
 from gpupool.findings import UsageError
+from gpupool.project_catalog import catalog_here
 from gpupool.sharing import MigSharing, Verdict, maximal_layouts, verdict
 
 
@@ -37,7 +38,7 @@ def mig(
     Example: gpupool mig a100-80gb 3g.40gb=1 2g.20gb=2
     """
     try:
-        model = load_catalog()[gpu]
+        model = catalog_here()[gpu]
         layout = parse_layout(profiles or [])
     except (CatalogError, ValueError) as error:
         raise UsageError(str(error)) from None

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.findings import Finding, GpupoolError
+from gpupool.findings import Finding, GpupoolError, ready_files
 
 
 class Format(StrEnum):
@@ -79,6 +79,8 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
     """
     findings = getattr(error, "findings", ())
     print_error(str(error))
+    for ready in ready_files(findings):
+        sys.stderr.write(f"\n{ready}\n")
     if findings:
         print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
     if as_json and getattr(error, "result", None) is None:

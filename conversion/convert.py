@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 
 from conversion import (
+    bottlerocket,
     device_plugin,
     karpenter_pools,
     karpenter_values,
@@ -20,6 +21,7 @@ from conversion import (
     operator_values,
     overlays,
     own_check,
+    plugin_values,
     policies_in_force,
     pools,
     static_nodes,
@@ -36,7 +38,7 @@ from conversion.embedded import embedded, is_device_plugin, is_mig_parted, is_op
 from conversion.karpenter_fields import VERSIONS
 from conversion.karpenter_pools import Fleet
 from conversion.karpenter_values import is_karpenter_values
-from conversion.leftovers import Leftover
+from conversion.leftovers import Leftover, shown
 from conversion.mig_parted import MigConfig
 from conversion.node_classes import NodeClass
 from conversion.operator_values import OperatorSettings, Origin
@@ -59,6 +61,8 @@ class Conversion:
     """Values of the input that were used, are derived anyway, are the cluster's own, or are listed."""
     pools: tuple[str, ...]
     platform: str
+    left_out: tuple[str, ...] = ()
+    """Pools and nodes that are not in the file, and why."""
 
 
 @dataclass(slots=True)
@@ -71,6 +75,8 @@ class _Input:
     plugins: list[PluginConfig] = field(default_factory=list)
     layouts: list[MigConfig] = field(default_factory=list)
     operators: list[OperatorSettings] = field(default_factory=list)
+    plugin_charts: list[Part] = field(default_factory=list)
+    """Helm values of the device plugin's own chart."""
     controllers: list[Part] = field(default_factory=list)
     """Karpenter's Helm values."""
     policies: list[Part] = field(default_factory=list)
@@ -106,6 +112,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
         account.counts(),
         tuple(pool.name for pool in draft.pools),
         draft.platform,
+        tuple(draft.left_out),
     )
 
 
@@ -152,11 +159,25 @@ def _configuration(part: Part, given: _Input) -> None:
         given.plugins.append(device_plugin.read(part, name, config_map))
     elif is_karpenter_values(document.data):
         given.controllers.append(part)
-    elif is_operator_values(document.data):
-        given.operators.append(operator_values.read(part, "values"))
     else:
+        _chart(part, given)
+
+
+def _chart(part: Part, given: _Input) -> None:
+    """Helm values: of the operator or of the device plugin, or of both where a chart depends on both."""
+    data = part.document.data
+    chart = plugin_values.place(data)
+    if chart is not None:
+        given.plugin_charts.append(part.at(*chart) or part)
+    if is_operator_values(data):
+        given.operators.append(operator_values.read(part, "values"))
+    elif chart is None and (other := plugin_values.other_chart(data)):
+        part.left(f"values of the chart {other}, which the GPU Operator brings", "uninstall that release")
+    elif chart is None:
+        fields = ", ".join(data) if isinstance(data, dict) else ""
+        what = f"; its fields are {shown(fields)}" if fields else ""
         part.left(
-            FOREIGN,
+            f"{FOREIGN}{what}",
             "name files with Karpenter's, the device plugin's, mig-parted's or the operator's settings",
         )
 
@@ -167,13 +188,18 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     sharings = Sharings(given.plugins, given.layouts)
     for settings in given.operators:
         operator_values.point(settings, sharings)
+    for part in given.plugin_charts:
+        plugin_values.point(part, sharings)
+    for name, node_class in given.classes.items():
+        if own := bottlerocket.read(node_class.part, name):
+            sharings.by_class[name] = own
     made = pools.make(given.fleets, sharings, choices, draft)
     used = _classes(made, given)
-    node_classes.apply(draft, used)
+    node_classes.apply(draft, used, choices.kubernetes_version)
     for part in given.controllers:
         karpenter_values.settle(part, draft)
     for part in given.overlays:
-        overlays.account(part, made)
+        overlays.account(part, made, draft)
     static_nodes.make(given.cluster, sharings, draft)
     if not draft.pools and not given.fleets and not given.cluster.nodes:
         lone_configs.make(sharings, choices, draft)
@@ -181,6 +207,8 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
     surroundings.place(draft, given.fleets, given.cluster, choices, account)
     for settings in given.operators:
         operator_values.settle(settings, draft)
+    for part in given.plugin_charts:
+        plugin_values.settle(part, draft)
     tenants.warm(given.cluster, draft)
     tenants.jobs_only(given.cluster, draft)
     tenants.make(given.cluster, draft)

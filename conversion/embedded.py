@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from conversion import plugin_values
 from conversion.documents import Document, parse_documents
 from gpupool.yaml_source import Loc
 
@@ -34,6 +35,8 @@ def is_operator_values(data: Any) -> bool:
     """Whether this can be Helm values of the GPU Operator (chart gpu-operator v26.7.0)."""
     if not isinstance(data, dict) or "kind" in data or is_mig_parted(data) or is_device_plugin(data):
         return False
+    if plugin_values.place(data) is not None:
+        return isinstance(data.get("gpu-operator"), dict)
     known = {"devicePlugin", "migManager", "dcgmExporter", "gfd", "toolkit", "mig", "gpu-operator"}
     return bool(known & data.keys()) or {"driver", "operator"} <= data.keys()
 
@@ -49,6 +52,8 @@ def embedded(document: Document) -> Iterator[tuple[Loc, Document]]:
             ("gpu-operator",) if isinstance(document.data, dict) and "gpu-operator" in document.data else ()
         )
         roots = tuple((*outer, *path) for path in _IN_VALUES)
+        chart = plugin_values.place(document.data)
+        roots += ((*chart, "config", "map"),) if chart is not None else ()
     for root in roots:
         held = _inner(document.data, root)
         for key, text in held.items() if isinstance(held, dict) else ():

@@ -26,6 +26,12 @@ _CLASSES = {
     "apiVersion": ("karpenter.k8s.aws/v1alpha1", "karpenter.k8s.aws/v1beta1", "karpenter.k8s.aws/v1"),
 }
 """What a reference to a node class may say."""
+_OTHER_PROVIDERS = {
+    "eks.amazonaws.com": "those of EKS Auto Mode",
+    "karpenter.azure.com": "Azure's",
+    "karpenter.k8s.gcp": "Google's",
+}
+"""Groups of node classes that are not Karpenter's for AWS."""
 NOT_GPU = "not a GPU pool: nothing in it asks for a GPU"
 _KEEP = "keep it as it is, beside the pools of gpupool"
 
@@ -61,6 +67,12 @@ class Fleet:
 def read(part: Part) -> Fleet | None:
     """The fleet at `part`, a Provisioner or NodePool; None where it starts no GPUs, which is then listed."""
     fields = VERSIONS[(part.document.api_version, part.document.kind)]
+    group = part.at(*fields.class_reference, "group")
+    if group is not None and (provider := _OTHER_PROVIDERS.get(str(group.value))):
+        part.left(
+            f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", _KEEP
+        )
+        return None
     requirements = part.at(*fields.requirements)
     selection = machines.select(list(requirements.each()) if requirements else [])
     labels = dict(inner.items()) if (inner := part.at(*fields.labels)) else {}

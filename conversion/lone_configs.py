@@ -13,7 +13,8 @@ from conversion.account import Part
 from conversion.draft import Choices, Draft, DraftPool
 from conversion.node_labels import pool_name
 from conversion.sharing import Sharings, problems_of
-from gpupool.catalog import GpuModel, load_catalog
+from gpupool.catalog import GpuModel
+from gpupool.project_catalog import catalog_here
 
 SELECTOR = "gpu-pool"
 """Label by which the nodes of such a pool are found. The configuration's own label can't be it: gpupool sets
@@ -74,7 +75,7 @@ def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
     """Leave out a layout of no GPU. Which GPU was meant is asked where several have its profiles: what has to
     be corrected depends on that."""
     reasons: dict[str, str] = {}
-    for gpu in load_catalog().models.values():
+    for gpu in catalog_here().models.values():
         if mig_parted.has_profiles(config, gpu):
             problem = mig_parted.layout(config, gpu, None, mark=False)[1]
             reasons[gpu.key] = problem.replace(f"the {gpu.title}", "one GPU")
@@ -84,18 +85,18 @@ def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
         return
     why = next(iter(reasons.values()), "no GPU of the catalog has all of its profiles")
     if len(reasons) == 1:
-        why = f"on the {load_catalog()[next(iter(reasons))].title}: {why}"
+        why = f"on the {catalog_here()[next(iter(reasons))].title}: {why}"
     _wrong(config.part, config.name, why, draft)
 
 
 def _chosen(name: str, choices: Choices) -> GpuModel | None:
     key = choices.gpus.get(name, choices.gpus.get(""))
-    return load_catalog()[key] if key else None
+    return catalog_here()[key] if key else None
 
 
 def _by_name(name: str) -> GpuModel | None:
     """The GPU that a configuration is called after, as `tesla-t4`; None where it is none's."""
-    for model in load_catalog().models.values():
+    for model in catalog_here().models.values():
         known = {model.key, *(label.lower() for label in model.product_labels)}
         if re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") in known:
             return model
@@ -126,7 +127,7 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
             "todo", f"its nodes are not named: pool {pool.name} takes those with the label {SELECTOR}", advice
         )
     else:
-        types = load_catalog()[pool.gpu].instance_types
+        types = catalog_here()[pool.gpu].instance_types
         pool.instance_types = [row.name for row in types if row.karpenter]
         pool.max = choices.max
         why = (

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from conversion.account import Part
 from conversion.karpenter_fields import OLD_LABELS
 from conversion.values import as_text, as_whole
-from gpupool.catalog import GpuModel, InstanceType, load_catalog
+from gpupool.catalog import GpuModel, InstanceType
+from gpupool.project_catalog import catalog_here
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _AWS = "karpenter.k8s.aws/instance-"
@@ -77,7 +78,7 @@ class Selection:
 
 def select(requirements: list[Part]) -> Selection:
     """The machines that satisfy all of `requirements`; requirements about anything else are handed on."""
-    everything = [Machine(gpu, row) for gpu in load_catalog().models.values() for row in gpu.instance_types]
+    everything = [Machine(gpu, row) for gpu in catalog_here().models.values() for row in gpu.instance_types]
     found = Selection([machine for machine in everything if machine.type.provider == "aws"])
     named = list[str]()
     for part in requirements:
@@ -108,6 +109,15 @@ def select(requirements: list[Part]) -> Selection:
     return found
 
 
+def holds(requirement: Part, machine: Machine) -> bool | None:
+    """Whether a machine satisfies a requirement; None where the requirement is not about the machine, or is
+    none that Karpenter takes."""
+    key = requirement.at("key")
+    name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+    test = _test(requirement, name) if name in _ATTRIBUTES else None
+    return None if test is None else test(machine)
+
+
 def _judge(
     found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
 ) -> None:
@@ -119,7 +129,7 @@ def _judge(
         # `_test` has seen that there are values.
         for value in part.at("values").each():  # type: ignore[union-attr]
             if not any(_ATTRIBUTES[name](machine) == value.value for machine in everything):
-                reason = load_catalog().unusable.get(str(value.value))
+                reason = catalog_here().unusable.get(str(value.value))
                 value.left(
                     reason or f"{value.value} has no NVIDIA GPU that the catalog knows; it is in no GPU pool",
                     "keep another NodePool for machines without GPUs" if not reason else "",

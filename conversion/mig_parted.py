@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from conversion.account import Part
-from gpupool.catalog import CatalogError, GpuModel, load_catalog
+from gpupool.catalog import CatalogError, GpuModel
+from gpupool.project_catalog import catalog_here
 from gpupool.sharing import MigSharing
 from gpupool.yaml_source import path_text
 
@@ -29,7 +30,7 @@ class MigConfig:
 
     def models(self) -> list[GpuModel]:
         """The catalog's models that this configuration can be placed on."""
-        models = [model for model in load_catalog().models.values() if model.mig is not None]
+        models = [model for model in catalog_here().models.values() if model.mig is not None]
         return [m for m in models if layout(self, m, None, mark=False)[0].get("mode") == "mig"]
 
 

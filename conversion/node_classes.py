@@ -15,11 +15,14 @@ from conversion.account import Part
 from conversion.draft import Draft, DraftPool
 from conversion.implied import implied
 from conversion.spec_words import fits
+from gpupool.operator_releases import version_key
 
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"
 _SELECTORS = ("subnetSelectorTerms", "securityGroupSelectorTerms", "subnetSelector", "securityGroupSelector")
 _DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest", "Bottlerocket": "bottlerocket@latest"}
+_LAST_AL2 = (1, 32)
+"""Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
 _FAMILY = {"al2023": "AL2023", "bottlerocket": "Bottlerocket"}
 """Image families that a pool can have to itself, by alias."""
 
@@ -143,8 +146,10 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]]) -> None:
-    """What the node classes of the draft's pools say, on the pools and on the section `karpenter`."""
+def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes: str | None = None) -> None:
+    """What the node classes of the draft's pools say, on the pools and on the section `karpenter`;
+    `kubernetes` is the cluster's version where it is known."""
+    older = kubernetes is not None and version_key(kubernetes) <= _LAST_AL2
     classes = list({id(node_class): node_class for _, node_class in used}.values())
     for section, field, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
         said = [(c, getattr(c, field)) for c in classes if getattr(c, field)]
@@ -157,14 +162,14 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]]) -> None:
                         part.left(
                             f"all pools have one karpenter.{section}: {said[0][1]}", "use one for all nodes"
                         )
+    for node_class in classes:
+        if str(node_class.alias).startswith("al2@") and not older:
+            why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2023@latest takes its place"
+            node_class.part.note("todo", why, "try Amazon Linux 2023 in a small environment")
+            node_class.alias = "al2023@latest"
     aliases = [c.alias for c in classes if c.alias]
     if aliases:
         draft.karpenter["amiAlias"] = max(aliases, key=aliases.count)
-    for node_class in classes:
-        if str(node_class.alias).startswith("al2@"):
-            # Amazon EKS User Guide, "Amazon Linux 2 AMI deprecation": 1.32 is the last with such an image.
-            why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2@ was written as it was"
-            node_class.part.note("todo", why, "try karpenter.amiAlias al2023@latest in a small environment")
     for pool, node_class in used:
         pool.image = node_class.image
         if node_class.alias not in (None, draft.karpenter.get("amiAlias")):

@@ -10,6 +10,7 @@ from typing import Any
 
 from conversion.account import Part
 from conversion.spec_words import fits
+from gpupool.checks.labels import may_label
 from gpupool.plan import POOL_LABEL
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
@@ -33,7 +34,7 @@ def labels(parts: list[tuple[str, Part]]) -> dict[str, str]:
     for key, part in parts:
         if key in STEERING:
             continue
-        if owned(key):
+        if owned(key) and not may_label(key):
             part.left("not a label that a pool may set", "use a key of your own, or leave it to who sets it")
         elif not isinstance(part.value, str) or not taken(key, part.value):
             part.wrong("not a label that Kubernetes takes", "write text of at most 63 characters")
@@ -57,7 +58,7 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
             return None
         elif taint["key"].startswith(LIFECYCLE):
             item.of_cluster()
-        elif owned(taint["key"]) and taint["key"] != "nvidia.com/gpu":
+        elif owned(taint["key"]) and taint["key"] not in ("nvidia.com/gpu", "kubernetes.io/arch"):
             item.left("not a taint that a pool may set", "use a key of your own")
         elif (taint["key"], taint["effect"]) in seen:
             item.wrong("the same key and effect stand twice; a node has one of them", "keep one")

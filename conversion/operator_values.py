@@ -20,9 +20,9 @@ from conversion.node_labels import toleration_of
 from conversion.sharing import Sharings
 from conversion.spec_words import fits
 from conversion.values import is_clear
-from gpupool.catalog import load_catalog
 from gpupool.operator_releases import load_operator_releases
 from gpupool.plan import POOL_LABEL
+from gpupool.project_catalog import catalog_here
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),
@@ -98,7 +98,7 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
         known = any(config.name == default.value for config in sharings.plugins)
         if known or not default.value:
             default.used()
-            sharings.plugin_default = default.value
+            sharings.choose(default.value, f"the operator's chart ({part.document.file})")
         else:
             default.wrong(
                 "there is no such device-plugin configuration among the files", "convert its ConfigMap"
@@ -174,7 +174,7 @@ def _derived(part: Part, draft: Draft) -> None:
                 item.left("tolerations are made from the pools' taints", "give a pool that taint")
     if any(pool.sharing["mode"] == "mig" for pool in draft.pools) and draft.platform == "eks":
         ampere = any(
-            load_catalog()[pool.gpu].architecture == "ampere"
+            catalog_here()[pool.gpu].architecture == "ampere"
             for pool in draft.pools
             if pool.sharing["mode"] == "mig"
         )

@@ -112,8 +112,13 @@ def _pool(
     fleet = group[0]
     name = fleet.pool or node_labels.pool_name(fleet.name)
     name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
-    sharing, origin, problem = sharings.of(fleet.steering, gpu, sorted({row.gpus for row in types}))
-    _twins(group, lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types]))
+    sharing, origin, problem = sharings.of(
+        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name or ""
+    )
+    _twins(
+        group,
+        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name or ""),
+    )
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:

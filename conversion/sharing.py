@@ -12,6 +12,7 @@ from typing import Any
 
 from conversion import mig_parted
 from conversion.account import Part
+from conversion.bottlerocket import UserDataSharing
 from conversion.device_plugin import PluginConfig
 from conversion.mig_parted import MigConfig
 from conversion.node_labels import MIG_LABEL, PLUGIN_LABEL
@@ -31,16 +32,40 @@ class Sharings:
     mig_map: str = ""
     plugin_default: str = ""
     """Configuration of nodes without the label; empty for none."""
+    default: PluginConfig | None = None
+    """The configuration that `plugin_default` is."""
+    conflict: str = ""
+    """Why it can't be told which configuration nodes without the label have; empty where it can."""
+    by_class: dict[str, UserDataSharing] = field(default_factory=dict)
+    """What node classes say by themselves, by their name."""
     strategy: str = ""
     used: set[int] = field(default_factory=set)
     """`id` of every configuration that a pool uses."""
 
+    def choose(self, name: str, where: str) -> None:
+        """Make the configuration called `name` that of nodes without the label; `where` is who says so."""
+        found = _named(self.plugins, name, self.plugin_map)
+        if found is not None and self.default is not None and found.sharing != self.default.sharing:
+            self.conflict = (
+                f"{where} chooses {_spelled(found.sharing)} for all nodes, and another file "
+                f"{_spelled(self.default.sharing)}"
+            )
+        self.plugin_default, self.default = name, found
+
     def of(
-        self, labels: Mapping[str, Part], gpu: GpuModel, gpus: Sequence[int]
+        self, labels: Mapping[str, Part], gpu: GpuModel, gpus: Sequence[int], node_class: str = ""
     ) -> tuple[dict[str, Any], list[str], str]:
         """`sharing` of a pool whose nodes have `labels`, `gpu` and so many GPUs; where it comes from; and why
-        there can be none (then the first is not to be used)."""
+        there can be none (then the first is not to be used). Two sources that disagree are such a reason."""
         sharing, origin, problem = self._plugin(labels, gpu)
+        own = self.by_class.get(node_class)
+        if own is not None and not problem:
+            if origin and sharing != own.sharing:
+                both = f"{own.origin} says {_spelled(own.sharing)}, and {origin[0]} {_spelled(sharing)}"
+                return {}, [], f"{both}; correct one of the two"
+            sharing, origin = own.sharing, [*origin, own.origin]
+            problems = problems_of(sharing, gpu)
+            problem = f"{problems[0].message}; {problems[0].hint}" if problems else ""
         if MIG_LABEL in labels:
             partitioned, where, wrong = self._mig(labels[MIG_LABEL], gpu, gpus)
             if wrong:
@@ -53,6 +78,8 @@ class Sharings:
         label = labels.get(PLUGIN_LABEL)
         wanted = label.value if label else self.plugin_default
         whole: dict[str, Any] = {"mode": "exclusive"}
+        if label is None and self.conflict:
+            return {}, [], f"{self.conflict}; correct one of the two"
         if not wanted:
             return whole, [], ""
         config = _named(self.plugins, wanted, self.plugin_map)
@@ -96,6 +123,10 @@ def _named(configs: Sequence[Any], name: str, config_map: str) -> Any:
     found = [config for config in configs if config.name == name]
     named = [config for config in found if config_map and config.config_map == config_map]
     return (named or found or [None])[0]
+
+
+def _spelled(sharing: Mapping[str, Any]) -> str:
+    return f"{sharing['mode']} with {sharing['replicas']} replicas" if "replicas" in sharing else "whole GPUs"
 
 
 def problems_of(sharing: Mapping[str, Any], gpu: GpuModel) -> list[Problem]:

@@ -17,8 +17,9 @@ from conversion.draft import Draft, DraftPool
 from conversion.node_labels import MIG_LABEL, PLUGIN_LABEL
 from conversion.sharing import Sharings
 from conversion.values import as_whole
-from gpupool.catalog import GpuModel, load_catalog
+from gpupool.catalog import GpuModel
 from gpupool.plan import POOL_LABEL
+from gpupool.project_catalog import catalog_here
 
 _PRODUCT, _COUNT = "nvidia.com/gpu.product", "nvidia.com/gpu.count"
 _NOTE = "gpupool.dev/taints"
@@ -46,7 +47,7 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
             )
             groups.setdefault(key, []).append(node)
     for key, nodes in groups.items():
-        pool = _pool(nodes, load_catalog()[key[1]], sharings, draft)
+        pool = _pool(nodes, catalog_here()[key[1]], sharings, draft)
         if pool is not None:
             pool.name = _free(pool.name, draft)
             draft.pools.append(pool)
@@ -108,7 +109,7 @@ def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
 def model(labels: Mapping[str, str]) -> GpuModel | None:
     """The catalog's model that GPU Feature Discovery has found; None where the catalog has none."""
     product = labels.get(_PRODUCT, "").partition("-MIG-")[0].removesuffix("-SHARED")
-    found = [gpu for gpu in load_catalog().models.values() if product in gpu.product_labels]
+    found = [gpu for gpu in catalog_here().models.values() if product in gpu.product_labels]
     memory = as_whole(labels.get("nvidia.com/gpu.memory", ""))
     if len(found) > 1 and memory is not None:
         found.sort(key=lambda gpu: abs(gpu.memory_mib - memory))

@@ -17,9 +17,9 @@ from conversion.draft import Draft, DraftPool
 from conversion.quantities import quantity
 from conversion.spec_words import fits
 from conversion.values import as_whole
-from gpupool.catalog import load_catalog
 from gpupool.checks.names import RESERVED
 from gpupool.checks.priorities import LEVELS
+from gpupool.project_catalog import catalog_here
 from gpupool.sharing import GPU_RESOURCE
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
@@ -222,7 +222,7 @@ def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]
 
 def _offer(pool: DraftPool) -> dict[str, int]:
     """Extended resource -> what all nodes of the pool have together."""
-    gpu = load_catalog()[pool.gpu]
+    gpu = catalog_here()[pool.gpu]
     sizes = [gpu.instance_type(name).gpus for name in pool.instance_types] or [pool.gpus or 1]
     nodes = pool.max or len(pool.names)
     return {name: count * nodes for name, count in sharings.slices(pool.sharing, gpu, max(sizes)).items()}

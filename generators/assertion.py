@@ -20,6 +20,8 @@ NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"
 """The working directory of the run: a project with one environment."""
 _ENVIRONMENT_KEY = "environment"
+_GPU_PREFIX = "gpu."
+"""Begins the keys of GPU models, which may be called like a policy file."""
 _RBAC = "rbac.authorization.k8s.io"
 _SECONDS = 300
 """A run that takes longer is not going to end; one over 500 nodes takes three."""
@@ -59,11 +61,12 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     for namespace, rules in _namespaces(plan).items():
         yield _role(plan, "Role", namespace, [_list(rule) for rule in rules])
         yield _binding(plan, "Role", namespace, account)
-    files = {_ENVIRONMENT_KEY: plan.text} | own
+    gpus = _gpu_texts(plan)
+    files = {_ENVIRONMENT_KEY: plan.text} | own | gpus
     name = content_name(NAME, files)
     described = metadata(plan, name, SYSTEM_NAMESPACE)
     yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": described, "data": files})
-    yield Manifest(_cron_job(plan, plan.assertion, name, own))
+    yield Manifest(_cron_job(plan, plan.assertion, name, _mounts(plan, own, gpus)))
 
 
 def _namespaces(plan: Plan) -> Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]:
@@ -110,14 +113,28 @@ def _policy_texts(plan: Plan) -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in own}
 
 
-def _cron_job(plan: Plan, wanted: Assertion, files: str, own: Mapping[str, str]) -> dict[str, Any]:
+def _gpu_texts(plan: Plan) -> dict[str, str]:
+    """The project's own GPU models that pools have, by key of the ConfigMap; the shipped ones are in the
+    image."""
+    own = {pool.gpu.key: pool.gpu.own_file for pool in plan.pools}
+    return {f"{_GPU_PREFIX}{key}.yaml": text for key, text in sorted(own.items()) if text is not None}
+
+
+def _mounts(plan: Plan, own: Mapping[str, str], gpus: Mapping[str, str]) -> dict[str, str]:
+    """Path in the container -> key of the ConfigMap."""
+    mounts = {f"{FOLDER}/environments/{plan.environment}.yaml": _ENVIRONMENT_KEY}
+    mounts |= {f"{FOLDER}/policies/{name}": name for name in own}
+    return mounts | {f"{FOLDER}/catalog/{name.removeprefix(_GPU_PREFIX)}": name for name in gpus}
+
+
+def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, str]) -> dict[str, Any]:
     described = metadata(plan, NAME, SYSTEM_NAMESPACE)
     pod = {
         **restricted_pod.POD,
         "automountServiceAccountToken": True,
         "serviceAccountName": NAME,
         "restartPolicy": "Never",
-        "containers": [_container(plan, wanted, own)],
+        "containers": [_container(plan, wanted, mounts)],
         "volumes": [{"name": "files", "configMap": {"name": files}}],
     }
     job = {
@@ -137,10 +154,8 @@ def _cron_job(plan: Plan, wanted: Assertion, files: str, own: Mapping[str, str])
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": described, "spec": spec}
 
 
-def _container(plan: Plan, wanted: Assertion, own: Mapping[str, str]) -> dict[str, Any]:
+def _container(plan: Plan, wanted: Assertion, mounts: Mapping[str, str]) -> dict[str, Any]:
     # One by one: a mounted folder holds links, and a file's project is where the file really lies.
-    mounts = {f"{FOLDER}/environments/{plan.environment}.yaml": _ENVIRONMENT_KEY}
-    mounts |= {f"{FOLDER}/policies/{name}": name for name in own}
     push = ["--push", wanted.pushgateway] if wanted.pushgateway else []
     return {
         **restricted_pod.CONTAINER,

@@ -1,9 +1,9 @@
 """The GPU catalog: what each GPU model is, how it can be split, and which instance types carry it.
 
-The facts are data, one file per model in `gpupool/catalog/<key>.yaml`, checked by
-`gpupool/schema/catalog.schema.json`; nothing else lists the models, so adding one is adding a file. This
-module is the only reader of those files. It must not hold facts of its own, know an environment, or do
-sharing arithmetic (that is `gpupool.sharing`).
+The facts are data, one file per model in `gpupool/catalog/<key>.yaml`, with the fields of
+`gpupool.catalog_spec`; nothing else lists the models, so adding one is adding a file. This module is the only
+reader of those files; what a project adds is read by `gpupool.project_catalog`. It must not hold facts of its
+own, know an environment, or do sharing arithmetic (that is `gpupool.sharing`).
 
 Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over
 values read them all.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,11 @@ import yaml
 
 _FOLDER = Path(__file__).parent / "catalog"
 _UNUSABLE = Path(__file__).parent / "unusable_instances.yaml"
+
+_MPS_CLIENTS = 48
+"""Clients of one MPS server from compute capability 7.0 on (NVIDIA Multi-Process Service guide, r570)."""
+_MPS_CLIENTS_BEFORE_VOLTA = 16
+"""The same, on what came before (same guide)."""
 
 Data = dict[str, Any]
 
@@ -41,8 +47,9 @@ class Profile:
 
     name: str
     """As the device plugin and mig-parted spell it, e.g. `1g.10gb+me`."""
-    nvml_id: int
-    """NVML's number of the profile; the same shape has the same number on every model of a family."""
+    nvml_id: int | None
+    """NVML's number of the profile; the same shape has the same number on every model of a family. None where
+    nobody has published it."""
     size: int
     """Memory slices that one instance occupies, side by side."""
     starts: tuple[int, ...]
@@ -157,15 +164,18 @@ class GpuModel:
     """`0x<device>10DE`, as mig-parted's device filter wants them."""
     karpenter_gpu_name: str | None
     """Value of `karpenter.k8s.aws/instance-gpu-name`; None where no AWS type that Karpenter knows has it."""
-    driver_minimum: str
+    driver_minimum: str | None
+    """First driver that supports the model; None where the file does not say."""
     driver_last_branch: int | None
     """Last driver branch that supports the model; None while current branches do."""
     mps_clients: int
     """Clients that one MPS server serves at most."""
     mig: Mig | None
-    """None where the GPU can't be partitioned."""
+    """None where the GPU can't be partitioned, or where the project does not describe its profiles."""
     instance_types: tuple[InstanceType, ...]
     sources: tuple[Source, ...]
+    own_file: str | None = None
+    """The text of the project's file that describes the model; None for one that ships with gpupool."""
 
     def instance_type(self, name: str) -> InstanceType:
         """The instance type called `name` of this model. Raises CatalogError naming the ones there are."""
@@ -188,7 +198,7 @@ class _Models(Mapping[str, GpuModel]):
 
     def __getitem__(self, key: str) -> GpuModel:
         if key not in self._read:
-            self._read[key] = _model(key, _read_yaml(self._files[key]))
+            self._read[key] = model(key, _read_yaml(self._files[key]))
         return self._read[key]
 
     def __contains__(self, key: object) -> bool:
@@ -208,15 +218,25 @@ class Catalog:
     models: Mapping[str, GpuModel]
     unusable: Mapping[str, str]
     """Instance types with an NVIDIA GPU that no pool can use, and why."""
+    broken: frozenset[str] = frozenset()
+    """Keys of models whose file can't be used, which a finding says."""
 
     def __getitem__(self, key: str) -> GpuModel:
         """The model of that key. Raises CatalogError with the closest keys."""
+        if key in self.broken:
+            raise CatalogError(f"the file of GPU {key!r} can't be used", "correct what is said of it")
         if key in self.models:
             return self.models[key]
         close = [other for other in self.models if other.startswith(f"{key.lower()}-")]
-        close = close or difflib.get_close_matches(key.lower(), self.models, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(close)}?" if close else "known: " + ", ".join(self.models)
+        close = close or self._like(key)
+        hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists those there are"
         raise CatalogError(f"no GPU {key!r} in the catalog", hint)
+
+    def _like(self, key: str) -> list[str]:
+        """Keys that differ from `key` by hyphens or a typing error; MI300X is too far from B300 to be one."""
+        plain = {other.replace("-", ""): other for other in self.models}
+        wanted = re.sub(r"[^a-z0-9]", "", key.lower())
+        return [plain[name] for name in difflib.get_close_matches(wanted, plain, n=3, cutoff=0.72)]
 
     def owner(self, instance_type: str) -> GpuModel | None:
         """The model whose GPU an instance type carries; None for a type that the catalog doesn't know."""
@@ -241,6 +261,11 @@ def load_catalog(folder: Path = _FOLDER) -> Catalog:
     return Catalog(models=_Models(folder), unusable=_read_unusable())
 
 
+def shipped_file(key: str) -> str:
+    """The text of the file of a model that ships with gpupool. Raises FileNotFoundError for another key."""
+    return (_FOLDER / f"{key}.yaml").read_text(encoding="utf-8")
+
+
 @functools.cache
 def _read_unusable() -> Mapping[str, str]:
     groups = cast(Sequence[Data], _read_yaml(_UNUSABLE)["unusable"])
@@ -252,8 +277,10 @@ def _read_yaml(path: Path) -> Data:
     return cast(Data, yaml.load(path.read_bytes(), Loader=loader))
 
 
-def _model(key: str, data: Data) -> GpuModel:
-    driver = data["driver"]
+def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
+    """The model that the fields of one file describe; they are those of `gpupool.catalog_spec` and sound."""
+    driver = data.get("driver") or {}
+    volta_or_newer = int(data["computeCapability"].partition(".")[0]) >= 7
     return GpuModel(
         key=key,
         title=data["title"],
@@ -263,14 +290,16 @@ def _model(key: str, data: Data) -> GpuModel:
         product_labels=tuple(data["productLabels"]),
         pci_ids=tuple(data.get("pciIds", ())),
         karpenter_gpu_name=data.get("karpenterGpuName"),
-        driver_minimum=driver["minimum"],
+        driver_minimum=driver.get("minimum"),
         driver_last_branch=driver.get("lastBranch"),
-        mps_clients=data["mpsClients"],
-        mig=_mig(data["mig"]) if "mig" in data else None,
+        mps_clients=data.get("mpsClients") or (_MPS_CLIENTS if volta_or_newer else _MPS_CLIENTS_BEFORE_VOLTA),
+        mig=_mig(data["mig"]) if data.get("mig") else None,
         instance_types=tuple(_instance_type(row, data) for row in data.get("instanceTypes", ())),
         sources=tuple(
-            Source(tuple(row["facts"]), row["origin"], row.get("inferred", False)) for row in data["sources"]
+            Source(tuple(row["facts"]), row["origin"], row.get("inferred", False))
+            for row in data.get("sources", ())
         ),
+        own_file=own_file,
     )
 
 
@@ -288,7 +317,7 @@ def _mig(data: Data) -> Mig:
 def _profile(row: Data) -> Profile:
     return Profile(
         name=row["name"],
-        nvml_id=row["id"],
+        nvml_id=row.get("id"),
         size=row["size"],
         starts=tuple(row["starts"]),
         max_count=row["max"],
@@ -307,7 +336,7 @@ def _instance_type(row: Data, model: Data) -> InstanceType:
         name=row["name"],
         provider=row.get("provider", "aws"),
         gpus=row["gpus"],
-        gpu_memory_mib=row["gpuMemoryMib"] if "gpuMemoryMib" in row else model["memoryMib"],
+        gpu_memory_mib=row.get("gpuMemoryMib") or model["memoryMib"],
         vcpus=row["vcpus"],
         memory_gib=row["memoryGib"],
         arch=row.get("arch", "amd64"),

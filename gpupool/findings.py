@@ -9,7 +9,7 @@ This module must not read files or know the fields it reports about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -26,6 +26,8 @@ class Finding:
     """What is wrong, with the value."""
     hint: str
     """What would be right."""
+    ready: str = ""
+    """A file, of several lines, that would make it right once it is filled in; empty as a rule."""
 
     def __str__(self) -> str:
         where = f" {self.path}:" if self.path else ""
@@ -36,6 +38,11 @@ class Finding:
     def as_dict(self) -> dict[str, str | int]:
         """The finding with the keys that `validate --format json` promises."""
         return {name: getattr(self, name) for name in ("file", "line", "column", "path", "message", "hint")}
+
+
+def ready_files(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The files that `findings` offer, each once."""
+    return tuple(dict.fromkeys(finding.ready for finding in findings if finding.ready))
 
 
 class GpupoolError(Exception):

@@ -26,7 +26,6 @@ _NAMED = ("pools", "tenants", "priorities")
 _FREE: tuple[Loc, ...] = (
     ("gpuOperator", "values"),
     ("karpenter", "values"),
-    ("pools", 0, "nodes", "image", "selectorTerms", 0),
 )
 """Mappings with any values in them; 0 is any index."""
 _SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")

@@ -146,7 +146,7 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Proble
     return [
         Problem(f"driver {driver} is too old for {what}", f"it needs {minimum} or newer")
         for minimum, what in needs
-        if found < version_key(minimum)
+        if minimum is not None and found < version_key(minimum)
     ]
 
 

@@ -7,8 +7,11 @@ The only maker of Plans. Reads files through `load` and adds no rule of its own:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from gpupool import plan, spec, spec_tenants
 from gpupool.capacity import (
@@ -19,7 +22,7 @@ from gpupool.capacity import (
     share_of,
     sharing_of,
 )
-from gpupool.catalog import Catalog, CatalogError, load_catalog
+from gpupool.catalog import Catalog, CatalogError
 from gpupool.checks import CHECKS, Context, Problem, Siblings
 from gpupool.findings import Finding, SpecError
 from gpupool.gaps import Gaps
@@ -28,6 +31,7 @@ from gpupool.plan_delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan_policies import Policies, PolicyLimits, Waiver
 from gpupool.plan_tenants import NOTHING, Budget, Priority, Share, Tenant
 from gpupool.policy_files import policy_files
+from gpupool.project_catalog import read_catalog, ready_file
 from gpupool.sharing import MigSharing, Sharing
 from gpupool.spec_types import duration_seconds
 from gpupool.yaml_source import Loc
@@ -60,16 +64,21 @@ def findings_of(path: Path) -> tuple[Finding, ...]:
 def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings | None = None) -> plan.Plan:
     """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together.
 
-    `siblings` are the environments of its project where the file is of another state than the one on disk;
-    without them those that lie beside it are read.
+    Without a `catalog` it is that of the file's project. `siblings` are the environments of its project where
+    the file is of another state than the one on disk; without them those that lie beside it are read.
     """
     if loaded.environment is None:
         raise SpecError(loaded.findings)
-    catalog = catalog or load_catalog()
+    own: tuple[Finding, ...] = ()
+    if catalog is None:
+        catalog, own = read_catalog(Path(loaded.source.file))
     context = _context(loaded, loaded.environment, catalog, siblings)
     problems = [p for check in CHECKS for p in check(context) if not _rests_on_gaps(p, loaded.gaps)]
-    judged = [loaded.finding(problem.loc, problem.message, problem.hint) for problem in problems]
-    findings = [*loaded.findings, *judged]
+    judged = [
+        replace(loaded.finding(problem.loc, problem.message, problem.hint), ready=problem.ready)
+        for problem in problems
+    ]
+    findings = [*own, *loaded.findings, *judged]
     if findings:
         raise SpecError(findings)
     return _plan(context, loaded.source.text)
@@ -99,7 +108,10 @@ def _context(
         siblings = None
     elif siblings is None and file.is_file():
         siblings = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
-    return Context(environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), siblings)
+    new_gpu = partial(ready_file, environment=file)
+    return Context(
+        environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), new_gpu, siblings
+    )
 
 
 def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
@@ -128,9 +140,7 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         nodes_max=nodes_max,
         warm=nodes.warm,
         spot_share=nodes.spot_share,
-        image=plan.MachineImage(image.family, tuple(image.selector_terms), image.user_data)
-        if image
-        else None,
+        image=plan.MachineImage(image.family, _terms(image), image.user_data) if image else None,
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
@@ -145,6 +155,11 @@ def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
         window=_window(pool.maintenance),
         mig_config=mig,
     )
+
+
+def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
+    """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+    return tuple(term.model_dump(by_alias=True, exclude_none=True) for term in image.selector_terms)
 
 
 def _window(maintenance: spec.Maintenance) -> plan.Window | None:

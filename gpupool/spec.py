@@ -133,11 +133,32 @@ class UsdPerHour(Model):
     """Spot price of one node, USD per hour."""
 
 
+_AmiId = Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-z]+$")]
+_Said = Annotated[str, StringConstraints(min_length=1)]
+
+
+class ImageTerm(Model):
+    """One way to find a machine image; what is in one term holds together (EC2NodeClass, Karpenter 1.14)."""
+
+    alias: AmiAlias | None = None
+    """An image of Amazon's, family@version; with nothing beside it."""
+    id: _AmiId | None = None
+    """The image's id, such as ami-0123456789abcdef0; with nothing beside it."""
+    name: _Said | None = None
+    """The image's name, in which * stands for anything."""
+    owner: _Said | None = None
+    """The account that the image is from, or self, amazon, aws-marketplace; beside name or tags."""
+    ssm_parameter: _Said | None = None
+    """Name or ARN of the SSM parameter that has the image's id."""
+    tags: Annotated[dict[_Said, _Said], Field(max_length=20)] | None = None
+    """Tags that the image has; * as value stands for any."""
+
+
 class MachineImage(Model):
     family: Literal["AL2023", "Bottlerocket", "Custom"]
     """How the node is bootstrapped; Custom: by `userData` alone."""
-    selector_terms: Annotated[list[dict[str, JsonValue]], Field(min_length=1)]
-    """EC2NodeClass amiSelectorTerms: by id, name and owner, tags or ssmParameter."""
+    selector_terms: Annotated[list[ImageTerm], Field(min_length=1, max_length=30)]
+    """EC2NodeClass amiSelectorTerms: by alias, id, name and owner, tags or ssmParameter."""
     user_data: str | None = None
     """What the machine runs at its first start."""
 

@@ -1,34 +1,50 @@
-"""The published JSON Schema of the environment file, made of `gpupool.spec` and never edited by hand.
+"""The published JSON Schemas, made of `gpupool.spec` and `gpupool.catalog_spec` and never edited by hand.
 
-`python -m gpupool.spec_schema` prints it; `make schema` writes it to
-`gpupool/schema/environment.schema.json`, and a test fails when that file is stale.
+`python -m gpupool.spec_schema environment` prints that of the environment file, `... catalog` that of a GPU
+model; `make schema` writes both to `gpupool/schema/`, and a test fails when one of them is stale.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
+from gpupool.catalog_spec import GpuFile
 from gpupool.spec import API_VERSION, Environment
 
-FILE = Path(__file__).parent / "schema" / "environment.schema.json"
+_FOLDER = Path(__file__).parent / "schema"
+FILE = _FOLDER / "environment.schema.json"
+CATALOG_FILE = _FOLDER / "catalog.schema.json"
+
+_SHAPES: dict[str, tuple[type[BaseModel], str, str]] = {
+    "environment": (
+        Environment,
+        f"{API_VERSION.rpartition('/')[2]}/environment.schema.json",
+        "gpupool environment",
+    ),
+    "catalog": (GpuFile, "catalog.schema.json", "GPU model"),
+}
+"""What a schema is of: the model, the end of the schema's address, its title."""
 
 
-def json_schema() -> dict[str, Any]:
-    """The schema, JSON Schema 2020-12; every property has a description."""
-    schema = _untitled(Environment.model_json_schema(by_alias=True))
+def json_schema(of: str) -> dict[str, Any]:
+    """The schema, JSON Schema 2020-12, of "environment" or "catalog"; every property has a description."""
+    model, address, title = _SHAPES[of]
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"https://gpupool.dev/schema/{API_VERSION.rpartition('/')[2]}/environment.schema.json",
-        "title": "gpupool environment",
+        "$id": f"https://gpupool.dev/schema/{address}",
+        "title": title,
     }
-    return {**head, **schema}
+    return {**head, **_untitled(model.model_json_schema(by_alias=True))}
 
 
-def text() -> str:
+def text(of: str) -> str:
     """The schema as the file holds it."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(json_schema(of), indent=2) + "\n"
 
 
 def _untitled(value: Any) -> Any:
@@ -45,4 +61,4 @@ def _untitled(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    print(text(), end="")
+    print(text(sys.argv[1]), end="")

@@ -66,7 +66,9 @@ DurationOrNever = Annotated[
     _fits_go(f'{_HOURS}, or "Never"'),
 ]
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
-AmiAlias = Annotated[str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$")]
+AmiAlias = Annotated[
+    str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30)
+]
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$")]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]

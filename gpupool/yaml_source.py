@@ -218,7 +218,7 @@ class _Builder:
                 if isinstance(event, yaml.DocumentStartEvent):
                     self.anchors = {}
                     if root is not None:
-                        self.stop(event, (), "a second document starts here", "keep one environment per file")
+                        self.stop(event, (), "a second document starts here", "write it to a file of its own")
                 elif isinstance(event, yaml.NodeEvent):
                     root = self.node(event, (), 0)
         except _Stop:

@@ -2,15 +2,15 @@
 tree.
 
 Commits are read with plumbing commands that change nothing: no checkout, no index, no optional locks. What is
-read is `environments/*.yaml`, `policies/*.yaml` and, in gpupool's own repository, the catalog. What is in the
-files is not looked at here.
+read is `environments/*.yaml`, `policies/*.yaml`, `catalog/*.yaml` and, in gpupool's own repository, the
+shipped catalog. What is in the files is not looked at here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,7 +20,7 @@ from infra.git import FETCH, Repository
 from report.model import State
 
 WORKING_TREE = "working tree"
-_POLICIES, _CATALOG = "policies", "gpupool/catalog"
+_POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
 _LINK, _FILES = "120000", ("100644", "100755")
 
 
@@ -33,11 +33,13 @@ class Snapshot:
     """Name -> content of environments/<name>.yaml."""
     policies: Mapping[str, bytes]
     """File name -> content of what lies in policies/."""
+    gpus: Mapping[str, bytes]
+    """File name -> content of what lies in catalog/."""
     catalog: Mapping[str, bytes]
     """File name -> content; empty but in gpupool's own repository."""
     root: Path
-    """Folder that stands for the project: `<root>/policies` holds the policies of this state. What
-    else is there, if anything, may be of the other state."""
+    """Folder that stands for the project: `<root>/policies` and `<root>/catalog` hold those of this state.
+    What else is there, if anything, may be of the other state."""
     folder: str
     """Name of the folder with the environments, `environments` as a rule."""
 
@@ -64,26 +66,28 @@ def snapshots(
             base = f"merge base with {base}"
         old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
         if head is None:
-            state = State(WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/"]))
+            state = State(
+                WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/", f"{_GPUS}/"])
+            )
             new = _from_disk(state, folder)
         else:
             assert head_commit is not None
             new = git.snapshot(State(head, head_commit, False), head_commit, folder.name)
             new = _written(new, Path(scratch) / "head")
-        # One folder for both where they have the same policies, so that those are read once.
-        same = dict(old.policies) == dict(new.policies)
+        # One folder for both where they have the same files, so that those are read once.
+        same = (dict(old.policies), dict(old.gpus)) == (dict(new.policies), dict(new.gpus))
         yield (_at(old, new.root) if same else _written(old, Path(scratch) / "base")), new
 
 
 def _at(snapshot: Snapshot, root: Path) -> Snapshot:
-    return Snapshot(
-        snapshot.state, snapshot.environments, snapshot.policies, snapshot.catalog, root, snapshot.folder
-    )
+    return replace(snapshot, root=root)
 
 
 def _written(snapshot: Snapshot, root: Path) -> Snapshot:
-    """The snapshot with its policies written below `root`, which must not exist."""
-    for name, content in {f"{_POLICIES}/{name}": text for name, text in snapshot.policies.items()}.items():
+    """The snapshot with its policies and GPU models written below `root`, which must not exist."""
+    files = {f"{_POLICIES}/{name}": text for name, text in snapshot.policies.items()}
+    files |= {f"{_GPUS}/{name}": text for name, text in snapshot.gpus.items()}
+    for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
     return _at(snapshot, root)
@@ -94,14 +98,15 @@ def _from_disk(state: State, folder: Path) -> Snapshot:
     return Snapshot(
         state,
         {path.stem: _content(path) for path in sorted(folder.glob("*.yaml")) if path.is_file()},
-        {path.name: _content(path) for path in _policy_paths(root / _POLICIES)},
+        {path.name: _content(path) for path in _yaml_paths(root / _POLICIES)},
+        {path.name: _content(path) for path in _yaml_paths(root / _GPUS)},
         {path.name: _content(path) for path in sorted((root / _CATALOG).glob("*.yaml"))},
         root,
         folder.name,
     )
 
 
-def _policy_paths(folder: Path) -> list[Path]:
+def _yaml_paths(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml") and path.is_file()]
 
 
@@ -129,12 +134,13 @@ class _States(Repository):
 
     def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
         """The project's files in `commit`, not yet written anywhere."""
-        found = self._listed(commit, [folder, _POLICIES, _CATALOG])
+        found = self._listed(commit, [folder, _POLICIES, _GPUS, _CATALOG])
         environments = self._contents(commit, found, folder, (".yaml",))
         return Snapshot(
             state,
             {name.removesuffix(".yaml"): content for name, content in environments.items()},
             self._contents(commit, found, _POLICIES, (".yaml", ".yml")),
+            self._contents(commit, found, _GPUS, (".yaml", ".yml")),
             self._contents(commit, found, _CATALOG, (".yaml",)),
             self._folder,
             folder,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from gpupool.checks import (
     delivery,
+    images,
     labels,
     monitoring,
     names,
@@ -32,6 +33,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     names.tenant_names,
     names.priority_names,
     names.static_nodes,
+    names.placeholders,
     pools.cluster,
     pools.platform_fields,
     pools.instance_types,
@@ -40,6 +42,8 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     pools.zones,
     pools.fallbacks,
     pools.maintenance,
+    images.terms,
+    images.aliases,
     labels.labels,
     labels.taints,
     operator.releases,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,6 +26,8 @@ class Problem:
     hint: str
     judged_by: tuple[Loc, ...] = ()
     """What it rests on, where that is less than all at `loc`: it holds whatever else is broken there."""
+    ready: str = ""
+    """A file that would make it right once it is filled in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,8 @@ class Context:
     """Name of the file without .yaml; None where the text came from elsewhere."""
     policy_files: tuple[Path, ...]
     """Files of the policies that are in force."""
+    new_gpu: Callable[[str], str]
+    """A file for a GPU of that key, to be filled in."""
     siblings: Siblings | None
     """The environments of the project, this one too; None where the file or text is one by itself."""
 

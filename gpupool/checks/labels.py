@@ -15,14 +15,19 @@ _OWNED = {
     "kubernetes.io": "Kubernetes sets it",
     "k8s.io": "Kubernetes sets it",
 }
-_TAINT_EXCEPTIONS = ("nvidia.com/gpu",)
-"""The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values)."""
+_TAINT_EXCEPTIONS = ("nvidia.com/gpu", "kubernetes.io/arch")
+"""The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values), and
+the one by which sites keep pods off machines of another architecture."""
+_LABEL_EXCEPTION = "node.kubernetes.io"
+"""The domain of Kubernetes in which a kubelet may label its node as its site likes (Kubernetes, kubelet
+reference, --node-labels); Karpenter 1.14.1 restricts karpenter.sh alone."""
+_SET_BY_KUBERNETES = ("node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build")
 
 
 def labels(context: Context) -> Iterator[Problem]:
     for index, pool in enumerate(context.environment.pools):
         for key in pool.labels:
-            reason = _owner(key)
+            reason = None if may_label(key) else _owner(key)
             if reason:
                 message = f"label {key!r} is not the pool's to set: {reason}"
                 loc: Loc = ("pools", index, "labels")
@@ -48,6 +53,12 @@ def taints(context: Context) -> Iterator[Problem]:
                 message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"
                 yield Problem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
+
+
+def may_label(key: str) -> bool:
+    """Whether a label in a domain of Kubernetes is for users to set."""
+    domain = key.partition("/")[0]
+    return domain == _LABEL_EXCEPTION and key not in _SET_BY_KUBERNETES
 
 
 def _owner(key: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from gpupool.checks.context import Context, Problem
@@ -64,6 +65,26 @@ def priority_names(context: Context) -> Iterator[Problem]:
         if priority.name == "gpupool-warm":
             message = f"{priority.name!r} is the priority of the pods that keep nodes warm"
             yield Problem(("priorities", index, "name"), message, "choose another name")
+
+
+_PLACEHOLDER = re.compile(r"\$\{.*\}|\$\(.*\)|<<.*>>|\{\{.*\}\}|^<.*>$|^\$[A-Za-z_]+$")
+"""What shells, Terraform and Helm fill in, and people in documents."""
+
+
+def placeholders(context: Context) -> Iterator[Problem]:
+    """Names that reach AWS or the kubeconfig as they are: nothing fills them in."""
+    cluster, karpenter = context.environment.cluster, context.environment.karpenter
+    for loc, value in (
+        (("cluster", "region"), cluster.region),
+        (("cluster", "kubeContext"), cluster.kube_context),
+        (("karpenter", "nodeRole"), karpenter.node_role),
+        (("karpenter", "discoveryTag"), karpenter.discovery_tag),
+        (("karpenter", "interruptionQueue"), karpenter.interruption_queue),
+    ):
+        if value is not None and _PLACEHOLDER.search(value):
+            yield Problem(
+                loc, f"{value!r} is a placeholder, which nothing fills in", "write the value itself"
+            )
 
 
 def static_nodes(context: Context) -> Iterator[Problem]:

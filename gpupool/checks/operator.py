@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 
 from gpupool import spec
 from gpupool.capacity import sharing_of
@@ -22,6 +23,15 @@ _KARPENTER_MINIMUM = (1, 7)
 """First release with NodeOverlay (Karpenter 1.7, alpha gate)."""
 _KUBERNETES_MINIMUM = (1, 30)
 """First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
+
+_CHART_KEYS = (
+    *("nfd", "node-feature-discovery", "psa", "cdi", "operator", "validator", "daemonsets", "driver"),
+    *("toolkit", "devicePlugin", "gfd", "mig", "migManager", "dcgm", "dcgmExporter", "nodeStatusExporter"),
+    *("gds", "gdrcopy", "sandboxWorkloads", "sandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
+    *("vfioManager", "kataManager", "ccManager", "hostPaths", "clusterPolicy", "gpuCluster", "extraObjects"),
+)
+"""Top-level values of chart gpu-operator v26.7.0. Another release may have others, so that only what is
+spelled almost like one of these is refused."""
 
 _DERIVED = {
     ("mig", "strategy"): "each pool's sharing decides it per node",
@@ -105,6 +115,11 @@ def values(context: Context) -> Iterator[Problem]:
     environment = context.environment
     yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
+    for key in environment.gpu_operator.values:
+        close = get_close_matches(key, _CHART_KEYS, 1, 0.8)
+        if close and key not in _CHART_KEYS:
+            message = f"Helm value {key} is none of the operator's chart"
+            yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
     partitioned = [pool.name for pool, _, shared in _divided(context) if isinstance(shared, MigSharing)]
     manager = environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpupool import spec
 from gpupool.capacity import parse_window, sharing_of
-from gpupool.catalog import CatalogError, GpuModel
+from gpupool.catalog import CatalogError, GpuModel, load_catalog
 from gpupool.checks.context import Context, Problem, closest
 from gpupool.sharing.replicated import too_few_replicas
 from gpupool.yaml_source import Loc
@@ -106,6 +106,9 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
         else:
             yield Problem(loc, f"{name} is not in the catalog", hint)
         return
+    if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
+        message = f"the local control plane does not simulate {name}, which only this project's catalog has"
+        yield Problem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
     if eks and not found.karpenter:
         yield Problem(
             loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint
@@ -115,10 +118,13 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
 def sharing(context: Context) -> Iterator[Problem]:
     """The GPU is in the catalog and can be divided as asked."""
     for index, pool in enumerate(context.environment.pools):
+        if pool.gpu in context.catalog.broken:
+            continue
         try:
             gpu = context.catalog[pool.gpu]
         except CatalogError as error:
-            yield Problem(("pools", index, "gpu"), error.message, error.hint)
+            ready = context.new_gpu(pool.gpu)
+            yield Problem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
             if isinstance(pool.sharing, spec.TimeSlicing | spec.Mps):
                 for problem in too_few_replicas(pool.sharing.replicas):
                     yield Problem(("pools", index, "sharing", "replicas"), problem.message, problem.hint)

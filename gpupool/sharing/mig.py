@@ -46,6 +46,8 @@ class MigSharing:
         found = verdict(gpu, self.layout)
         if found.fits:
             return []
+        if gpu.mig is None and gpu.own_file is not None:
+            return [Problem(found.reason, "share it by time-slicing or mps, or add its profiles to the file")]
         if gpu.mig is None:
             return [
                 Problem(

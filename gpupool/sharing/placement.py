@@ -40,7 +40,7 @@ def place(mig: Mig, counts: Sequence[int]) -> tuple[Placed, ...] | None:
     """
     wanted = sorted(
         (profile for profile, count in zip(mig.profiles, counts, strict=True) for _ in range(count)),
-        key=lambda profile: (-profile.size, len(profile.starts), profile.nvml_id),
+        key=lambda profile: (-profile.size, len(profile.starts), profile.nvml_id or 0),
     )
 
     def search(index: int, occupied: int, floor: int) -> list[Placed] | None:

@@ -40,7 +40,7 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
     """Whether every GPU of model `gpu` can be partitioned as `layout` says. Never raises for a bad layout."""
     mig = gpu.mig
     if mig is None:
-        return Verdict(False, reason=f"the {gpu.title} has no MIG")
+        return Verdict(False, reason=_without_mig(gpu))
     if not layout:
         return Verdict(
             False,
@@ -77,6 +77,12 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
     )
 
 
+def _without_mig(gpu: GpuModel) -> str:
+    if gpu.own_file is None:
+        return f"the {gpu.title} has no MIG"
+    return f"catalog/{gpu.key}.yaml describes no MIG profiles of the {gpu.title}"
+
+
 def _placement(mig: Mig, counts: Counts) -> tuple[Placed, ...] | None:
     return place(mig, counts) if within_limits(mig, counts) else None
 
@@ -104,7 +110,7 @@ def _resolve(gpu: GpuModel, mig: Mig, layout: Layout) -> tuple[Counts, dict[int,
 
 def _stranger(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[str, Profile | None]:
     """What to say about a profile name that `gpu` doesn't have, and the profile that was probably meant."""
-    own = {profile.nvml_id: profile for profile in mig.profiles}
+    own = {profile.nvml_id: profile for profile in mig.profiles if profile.nvml_id is not None}
     others = sorted(
         (model for model in load_catalog().models.values() if model.mig and model.key != gpu.key),
         key=lambda model: (
@@ -117,7 +123,8 @@ def _stranger(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[
             if name != profile.name:
                 continue
             # NVML numbers shapes, and a number means the same shape only on GPUs with the same row of slices.
-            same = own.get(profile.nvml_id) if model.mig and model.mig.slots == mig.slots else None
+            alike = profile.nvml_id is not None and model.mig is not None and model.mig.slots == mig.slots
+            same = own.get(profile.nvml_id) if alike and profile.nvml_id is not None else None
             names = ", ".join(one.name for one in mig.profiles)
             here = f"on the {gpu.title} it is {same.name}" if same else f"the {gpu.title} has {names}"
             return f"{name} is a profile of the {model.title}; {here}", same

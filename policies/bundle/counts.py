@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.catalog import CatalogError, load_catalog, mig_resource
+from gpupool.catalog import CatalogError, mig_resource
 from gpupool.plan import POOL_LABEL
+from gpupool.project_catalog import catalog_here
 from policies.bundle.bundle import Bundle, BundleObject
 from policies.bundle.fields import at, count, items, labels, mapping, text
 from policies.bundle.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
@@ -53,7 +54,7 @@ class Karpenter:
 @functools.cache
 def gpus_of(instance_type: str) -> int | None:
     """GPUs of an instance type, None for one that the catalog doesn't know."""
-    model = load_catalog().owner(instance_type)
+    model = catalog_here().owner(instance_type)
     try:
         return model.instance_type(instance_type).gpus if model else None
     except CatalogError:

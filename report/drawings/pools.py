@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from gpupool.catalog import GpuModel, load_catalog
+from gpupool.catalog import GpuModel
 from gpupool.changes.model import PoolState
+from gpupool.project_catalog import catalog_here
 from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing, verdict
 
 
@@ -12,9 +13,9 @@ def drawable(state: PoolState | None) -> tuple[GpuModel, Sharing] | None:
 
     A report may be of a state whose GPU or layout this version's catalog doesn't have.
     """
-    if state is None or state.gpu not in load_catalog().models:
+    if state is None or state.gpu not in catalog_here().models:
         return None
-    gpu = load_catalog()[state.gpu]
+    gpu = catalog_here()[state.gpu]
     sharing = _sharing(state)
     if isinstance(sharing, MigSharing) and not verdict(gpu, sharing.layout).fits:
         return None

@@ -55,7 +55,7 @@ def snapshot(case: str, state: str) -> Snapshot:
     file = HERE / case / f"{state}.yaml"
     found = {"trial": file.read_bytes()} if file.is_file() else {}
     commit = ("b" if state == "base" else "a") * 40
-    return Snapshot(State(state, commit, False), found, {}, {}, HERE, "environments")
+    return Snapshot(State(state, commit, False), found, {}, {}, {}, HERE, "environments")
 
 
 @cache

@@ -13,11 +13,12 @@ from jsonschema import Draft202012Validator
 
 from gpupool.catalog import CatalogError, GpuModel, load_catalog
 from gpupool.sharing.placement import masks
+from gpupool.spec_schema import CATALOG_FILE, text
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "gpupool/catalog"
 FILES = sorted(FOLDER.glob("*.yaml"))
-SCHEMA = json.loads((ROOT / "gpupool/schema/catalog.schema.json").read_text())
+SCHEMA = json.loads(CATALOG_FILE.read_text())
 MODELS = list(load_catalog().models.values())
 WITH_MIG = [model for model in MODELS if model.mig]
 
@@ -25,7 +26,11 @@ PROMISED = {
     *("t4", "a10g", "l4", "l40s", "v100", "a30", "a100-40gb", "a100-80gb", "h100-80gb", "h100-nvl"),
     *("gh200-96gb", "gh200-144gb", "h200", "b200", "gb200", "b300", "gb300"),
     *("rtx-pro-6000", "rtx-4070-ti-super", "rtx-4090"),
+    *("rtx-pro-4500", "rtx-pro-5000", "a10", "a40", "a16", "a2", "l40", "h20", "h100-96gb", "v100-32gb"),
+    *("p100", "p40", "p4", "rtx-3060", "rtx-3090", "rtx-4080", "rtx-5090", "rtx-a6000", "rtx-6000-ada"),
 }
+SHIPPED_FIELDS = {"driver", "mpsClients", "sources"}
+"""Fields that a project may leave out of its own files, and gpupool may not."""
 
 
 def by_key(model: GpuModel) -> str:
@@ -44,14 +49,27 @@ def test_every_file_names_the_schema_to_editors(file: Path) -> None:
     assert file.read_text().startswith("# yaml-language-server: $schema=../schema/catalog.schema.json\n")
 
 
+def test_the_schema_is_what_the_module_prints() -> None:
+    assert text("catalog") == CATALOG_FILE.read_text(), "run: make schema"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_shipped_files_say_what_a_project_may_leave_out(file: Path) -> None:
+    found = yaml.safe_load(file.read_text())
+    assert set(found) >= SHIPPED_FIELDS
+    assert "instanceTypes" not in found or "spotRatio" in found
+    assert all("usdPerHour" in machine for machine in found.get("instanceTypes", ()))
+    assert "mig" not in found or "driverMinimum" in found["mig"]
+
+
 def test_the_schema_refuses_what_it_should() -> None:
     good = yaml.safe_load((FOLDER / "a100-80gb.yaml").read_text())
     validator = Draft202012Validator(SCHEMA)
     for broken in (
         {**good, "memory": 1},
-        {**good, "sources": []},
+        {**good, "memoryMib": 0},
         {**good, "mig": {**good["mig"], "profiles": [{"name": "3g"}]}},
-        {key: value for key, value in good.items() if key != "spotRatio"},
+        {key: value for key, value in good.items() if key != "productLabels"},
     ):
         assert not validator.is_valid(broken)
 
@@ -67,6 +85,7 @@ def test_every_field_of_the_schema_is_described() -> None:
         return bare
 
     assert fields(SCHEMA) == []
+    assert [bare for part in SCHEMA["$defs"].values() for bare in fields(part)] == []
 
 
 def test_the_promised_models_are_there() -> None:
@@ -78,7 +97,7 @@ def test_profiles_stay_on_the_gpu_and_differ(model: GpuModel) -> None:
     assert model.mig is not None
     names = [name for profile in model.mig.profiles for name in (profile.name, *profile.aliases)]
     assert len(names) == len(set(names))
-    ids = [profile.nvml_id for profile in model.mig.profiles]
+    ids = [profile.nvml_id for profile in model.mig.profiles if profile.nvml_id is not None]
     assert len(ids) == len(set(ids))
     for profile in model.mig.profiles:
         assert max(masks(profile)) < 1 << model.mig.slots
@@ -130,6 +149,7 @@ def test_sources_back_the_facts_that_vary(model: GpuModel) -> None:
         ("p5e.48xlarge", "h200", 8, 144384),
         ("g7e.12xlarge", "rtx-pro-6000", 2, 98304),
         ("p3dn.24xlarge", "v100", 8, 32768),
+        ("g7.12xlarge", "rtx-pro-4500", 2, 32768),  # not g7e, which carries the RTX PRO 6000
     ],
 )
 def test_types_that_are_mistaken(instance_type: str, key: str, gpus: int, mib: int) -> None:
@@ -156,6 +176,10 @@ def test_spot_price_is_the_ratio_of_the_on_demand_price() -> None:
 def test_unknown_names_come_with_close_ones() -> None:
     with pytest.raises(CatalogError, match="a100-40gb or a100-80gb"):
         load_catalog()["a100"]
+    with pytest.raises(CatalogError, match="did you mean rtx-4070-ti-super"):
+        load_catalog()["RTX4070Ti"]
+    with pytest.raises(CatalogError, match="'mi300x' in the catalog; gpupool catalog lists"):
+        load_catalog()["mi300x"]  # which b300 is no misspelling of
     with pytest.raises(CatalogError, match=r"p4de\.24xlarge"):
         load_catalog()["a100-80gb"].instance_type("p4d.24xlarge")
     mig = load_catalog()["gb200"].mig

@@ -27,7 +27,10 @@ WRONG = Path(__file__).parents[1] / "golden" / "wrong_environments"
 
 def test_the_file_is_what_the_module_prints() -> None:
     printed = subprocess.run(
-        [sys.executable, "-m", "gpupool.spec_schema"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "gpupool.spec_schema", "environment"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert printed.stdout == FILE.read_text(), "run: make schema"
 

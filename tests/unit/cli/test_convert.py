@@ -50,7 +50,8 @@ def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> No
     again = gpupool("convert", str(PLUGIN), "-o", str(file), folder=tmp_path)
     assert (again.returncode, file.read_text(encoding="utf-8")) == (2, before)
     assert "--force" in again.stderr
-    assert gpupool("convert", str(PLUGIN), "-o", str(file), "--force", folder=tmp_path).returncode == 0
+    replaced = gpupool("convert", str(PLUGIN), "-o", str(file), "--force", folder=tmp_path)
+    assert (replaced.returncode, "left out: 1" in replaced.stderr) == (1, True), "a pool of it is left out"
     assert file.read_text(encoding="utf-8") != before
     assert [path.name for path in file.parent.iterdir()] == ["prod.yaml"], "no partial file stays"
 
@@ -58,7 +59,9 @@ def test_what_is_written_validates_and_is_not_written_over(tmp_path: Path) -> No
 def test_json_has_all_of_it(tmp_path: Path) -> None:
     done = gpupool("convert", str(SOUND.parent), "--format", "json", folder=tmp_path)
     answer = json.loads(done.stdout)
-    assert list(answer) == ["output", "environment", "platform", "pools", "leftovers", "findings", "values"]
+    assert list(answer) == [
+        *("output", "environment", "platform", "pools", "leftovers", "findings", "values", "leftOut")
+    ]
     assert answer["platform"] == "eks"
     assert list(answer["leftovers"][0]) == [
         *("kind", "file", "line", "column", "object", "path", "value", "why", "advice")

@@ -80,7 +80,7 @@ def side(data: Data) -> Side:
 def snapshot(root: Path, name: str, **environments: Data) -> Snapshot:
     """A state of a project with these environments, and no policies of its own."""
     files = {key: yaml.safe_dump(value, sort_keys=False).encode() for key, value in environments.items()}
-    return Snapshot(State(name, None, False), files, {}, {}, root, "environments")
+    return Snapshot(State(name, None, False), files, {}, {}, {}, root, "environments")
 
 
 def report(root: Path, data: Data, edit: Edit, **options: Any) -> Report:

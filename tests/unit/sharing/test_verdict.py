@@ -109,9 +109,12 @@ def test_maxima_of_the_eight_slice_family(key: str) -> None:
 
 @pytest.mark.parametrize("model", WITH_MIG, ids=lambda model: model.key)
 def test_all_balanced_fits(model: object) -> None:
-    """7-slice GPUs: 2 x 1g, 2g, 3g; 4-slice GPUs: 2 x 1g, 2g (mig-parted v0.15.0 pkg/mig/builder)."""
+    """7-slice GPUs: 2 x 1g, 2g, 3g; 4-slice GPUs: 2 x 1g, 2g (mig-parted v0.15.0 pkg/mig/builder).
+    GPUs of two halves have no such layout."""
     found = CATALOG[getattr(model, "key", "")]
     assert found.mig is not None
+    if found.mig.slots == 2:
+        return
     plain = {
         one.name.split(".")[0]: one.name
         for one in reversed(found.mig.profiles)
@@ -119,6 +122,23 @@ def test_all_balanced_fits(model: object) -> None:
     }
     layout = {plain["1g"]: 2, plain["2g"]: 1} | ({plain["3g"]: 1} if "3g" in plain else {})
     assert verdict(found, layout).fits
+
+
+@pytest.mark.parametrize(
+    ("layout", "fits"),
+    [
+        ({"1g.16gb": 2}, True),
+        ({"1g.16gb": 1, "1g.16gb-me": 1}, True),
+        ({"1g.16gb+me.all": 1, "1g.16gb-me": 1}, True),
+        ({"1g.16gb+me.all": 1, "1g.16gb": 1}, False),  # the first has taken all media engines
+        ({"2g.32gb": 1}, True),
+        ({"2g.32gb": 1, "1g.16gb-me": 1}, False),
+        ({"1g.16gb": 3}, False),
+    ],
+)
+def test_a_gpu_of_two_halves(layout: dict[str, int], fits: bool) -> None:
+    """RTX PRO 4500 Blackwell (NVIDIA MIG user guide v610, supported MIG profiles)."""
+    assert verdict(CATALOG["rtx-pro-4500"], layout).fits == fits
 
 
 def test_counts_of_an_independent_solver() -> None:
