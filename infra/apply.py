@@ -7,6 +7,7 @@ specially except through the tables below.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -141,7 +142,7 @@ def register(
     releases: Sequence[HelmRelease],
     provider: pulumi.ProviderResource,
     hooks: Mapping[str, pulumi.ResourceHookBinding],
-) -> None:
+) -> list[pulumi.Resource]:
     """Register everything with this stack. `hooks` are the ones to bind, by kind of the patched object."""
     made: dict[str, pulumi.Resource] = {}
     charts: list[pulumi.Resource] = []
@@ -161,6 +162,16 @@ def register(
     for manifest in ordered:
         if logical_name(manifest) not in made:
             made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
+    return [*charts, *made.values()]
+
+
+async def registered(resources: Iterable[pulumi.Resource]) -> None:
+    """Wait until the engine has answered for each of `resources`, in whatever way: the SDK reports failures.
+
+    Waiting itself, the SDK looks at everything that is outstanding whenever one part of it is done
+    (pulumi 3.259, runtime/stack.py, wait_for_rpcs): 200 s of work for 4,000 objects.
+    """
+    await asyncio.gather(*(resource.urn.future() for resource in resources), return_exceptions=True)
 
 
 def _resource(

@@ -229,7 +229,7 @@ class EngineStack(automation.Stack):
 
 @contextmanager
 def opened(
-    name: str, platform: str, program: Callable[[], None], report: Report = lambda _: None
+    name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
 ) -> Iterator[tuple[EngineStack, Command]]:
     """The stack `name`, made if need be, with the stand-in provider running where one is needed.
 

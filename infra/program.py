@@ -35,16 +35,17 @@ def run(environment: str) -> None:
     register(plan, generate(plan))
 
 
-def register(plan: Plan, bundle: Bundle) -> None:
+def register(plan: Plan, bundle: Bundle) -> list[pulumi.Resource]:
     """Register `bundle` as the resources of this stack, and the plan's figures as its outputs."""
     hooks = static_nodes.hooks(lambda: connect(plan))
     manifests = tuple(bundle)
     if plan.cluster.platform == "static":
         foreign_operator.check(manifests, connect(plan))
         manifests = static_nodes.resolve(plan, manifests, connect(plan))
-    apply.register(manifests, bundle.releases, provider(plan), hooks)
+    made = apply.register(manifests, bundle.releases, provider(plan), hooks)
     for name, value in outputs(plan).items():
         pulumi.export(name, value)
+    return made
 
 
 def kubeconfig(plan: Plan) -> Path | None:

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pulumi import automation
@@ -77,12 +77,12 @@ class Run:
         self.orphans: tuple[Manifest, ...] = ()
         """What is ours in the cluster and not in the state; nor, but for `destroy`, in the file."""
 
-    def _program(self, bundle: Bundle) -> None:
+    def _program(self, bundle: Bundle) -> Awaitable[None]:
         import pulumi
 
         self._begun = True
         try:
-            program.register(self._plan, bundle)
+            return apply.registered(program.register(self._plan, bundle))
         except GpupoolError as error:
             self._program_error.append(error)
             raise pulumi.RunError(str(error)) from None

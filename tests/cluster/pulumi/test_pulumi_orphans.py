@@ -139,7 +139,9 @@ def test_an_object_in_the_place_of_an_orphan_is_left_alone(world: Any) -> None:
     api.apply(config_map("left", OURS), "gpupool")
     try:
         assert [problem for _, problem in orphans.remove(api, found, lambda _: None)] == [None]
-        assert there(world, "left")
+        live = api.get("v1", "ConfigMap", "left", "default")
+        assert live is not None
+        assert "deletionTimestamp" not in live["metadata"]
     finally:
         api.delete("v1", "ConfigMap", "left", "default")
 
