@@ -22,6 +22,7 @@ from cli.policy_targets import (
     Targets,
     default_policies,
     is_environment,
+    labelled_namespace,
     policy_files,
     read_manifests,
     sort_targets,
@@ -32,6 +33,7 @@ from policies.engine.outcome import PolicyFinding, Report
 
 if TYPE_CHECKING:
     from cli.policy_environments import ReadEnvironment
+    from policies.engine.policy import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
 
@@ -44,6 +46,17 @@ class Operation(StrEnum):
     DELETE = "DELETE"
 
 
+class Bind(StrEnum):
+    """The actions with which policies without a binding can be judged."""
+
+    deny = "deny"
+    warn = "warn"
+    audit = "audit"
+
+
+_ACTIONS: dict[Bind, ValidationAction] = {Bind.deny: "Deny", Bind.warn: "Warn", Bind.audit: "Audit"}
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What the command line asked for."""
@@ -53,6 +66,16 @@ class Question:
     user: str | None = None
     groups: tuple[str, ...] = ()
     operation: Operation = Operation.CREATE
+    namespace: str | None = None
+    """Of objects that name none."""
+    namespace_labels: tuple[str, ...] = ()
+    """Of that namespace, each as KEY=VALUE."""
+    bind: Bind | None = None
+
+    @property
+    def is_about_manifests(self) -> bool:
+        """Whether it says more than an environment can be asked."""
+        return self != Question(self.targets, self.policies)
 
 
 def answer(question: Question, output: Output) -> int:
@@ -78,8 +101,11 @@ def run(question: Question) -> Check:
         documents, problems = read_manifests(targets)
         found.reports.append(Report(unreadable(problems), 0, 0, {}))
         paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
-        if paths and question != replace(question, user=None, groups=(), operation=Operation.CREATE):
-            raise UsageError("--user, --group and --operation are for manifests; `up` creates an environment")
+        if paths and question.is_about_manifests:
+            raise UsageError(
+                "--user, --group, --operation, --namespace, --namespace-labels and --bind are for manifests; "
+                "`up` creates an environment as it is"
+            )
         environments = _environments(paths, found)
         named = [one for one in environments if one.path in targets.environments]
         objects = [document for document in documents if not is_environment(document)]
@@ -204,15 +230,18 @@ def _judge_manifests(
     from policies.engine.redaction import without_secrets
 
     user = identity(question.user or "", question.groups)
+    context = labelled_namespace(question.namespace, question.namespace_labels, objects)
     # Ours have been held to the schemas already.
     typed = bool(question.policies) or any(map(_is_policy, objects))
     for policies in beside:
         report = check(
             objects,
-            policies=policies.documents,
+            policies=[*policies.documents, *context],
             user=user,
             operation=question.operation.value,
             typed=typed,
+            namespace=question.namespace or "",
+            bind=_ACTIONS[question.bind] if question.bind else None,
         )
         report = without_secrets(report, [*objects, *policies.documents])
         findings = report.findings

@@ -37,6 +37,16 @@ class CompiledPolicy:
     messages: int
     """How many validations word their message by an expression."""
 
+    @property
+    def reads_namespace(self) -> bool:
+        """Whether any expression reads namespaceObject; match conditions are given none by the server."""
+        programs = [
+            *self.variables.values(),
+            *(program for item in self.validations for program in (item.program, item.message) if program),
+            *(program for _, program in self.audit_annotations),
+        ]
+        return any("namespaceObject" in program.reads for program in programs)
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

@@ -32,7 +32,7 @@ from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.outcome import PolicyFinding
 from policies.engine.policy import ANNOTATION, BINDING, POLICY
-from policies.engine.policy_set import PolicySet, is_policy, read_policies
+from policies.engine.policy_set import PolicySet, binding_of, is_policy, read_policies
 from policies.engine.request import OPERATIONS, User
 
 FOLDER = "fixtures"
@@ -139,7 +139,7 @@ def _unbound(suite: Suite) -> Failure:
 
 def policy_set(suite: Suite, policy: Document) -> PolicySet:
     """`policy`, the suite's or a changed one, with the bindings of the suite."""
-    return read_policies([policy, *(suite.bindings or (_binding(suite),))])
+    return read_policies([policy, *(suite.bindings or (binding_of(suite.policy, "Deny"),))])
 
 
 def failing(suite: Suite, found: PolicySet, kinds: Kinds) -> Iterator[Failure]:
@@ -268,17 +268,6 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
         if not kept:
             del metadata["annotations"]
     return bare
-
-
-def _binding(suite: Suite) -> Document:
-    """For a policy that is bound elsewhere: to everything, with every parameter that the context has."""
-    spec: dict[str, Any] = {"policyName": suite.name, "validationActions": ["Deny"]}
-    if mapping_in(suite.policy.body, "spec").get("paramKind"):
-        spec["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Deny"}
-    api_version = str(suite.policy.body.get("apiVersion"))
-    body = {"apiVersion": api_version, "kind": BINDING, "metadata": {"name": suite.name}, "spec": spec}
-    (document,) = from_bodies([body], suite.policy.file)
-    return document
 
 
 def _names(binding: Document, policy: str) -> bool:

@@ -20,13 +20,14 @@ from policies.engine.context_objects import ContextObjects, doubtful
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
-from policies.engine.matching import Matcher, is_exempt
+from policies.engine.matching import Matcher, asks_labels, is_exempt
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from policies.engine.plausibility import unknown_kind
 from policies.engine.policy import Binding, Policy
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
 from policies.engine.request import Request, User
+from policies.engine.tally import Reach, Tally, UnseenNamespace
 
 Body = dict[str, Any]
 _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
@@ -46,12 +47,13 @@ class Judge:
         self._matcher = Matcher(kinds, labels)
         self._candidates: dict[Hashable, list[BoundPolicy]] = {}
         self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
-        self.evaluations = 0
-        """CEL expressions evaluated so far."""
-        self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
-        """Objects that each policy was evaluated on so far."""
-        self.unparameterised: dict[str, str] = {}
-        """Policies that let an object pass for want of a parameter, with the name of such a binding."""
+        self._asked: set[tuple[str, str]] = set()
+        self.tally = self.new_tally()
+        """What was counted so far."""
+
+    def new_tally(self) -> Tally:
+        """One in which nothing is counted yet."""
+        return Tally.of(bound.compiled.policy.name for bound in self._policies)
 
     def judge(
         self,
@@ -128,11 +130,11 @@ class Judge:
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
         scope: Scope | None = None
-        for bound, matched, bindings in self._in_force(request, policies):
+        for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
             if broken:
-                self.matched[policy.name] += 1
+                self.tally.matched[policy.name] += 1
                 decision, level = Decision("error", broken), _config_level(policy)
                 finding = _finding(policy, None, decision, level, document, path)
                 findings.append(replace(finding, fix=GIVE_THE_CRD))
@@ -153,21 +155,23 @@ class Judge:
                     findings.append(replace(finding, fix=error.fix or finding.fix))
                     continue
                 if not parameters:
-                    self.unparameterised[policy.name] = binding.name
+                    self.tally.unparameterised[policy.name] = binding.name
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)
                     verdict = evaluation.verdict()
-                    self.evaluations += evaluation.evaluated
+                    self.tally.evaluations += evaluation.evaluated
                     applied = applied or verdict.applied
                     for decision in verdict.decisions:
                         level = _level(policy, binding, decision)
                         findings.append(_finding(policy, binding, decision, level, document, path))
-            self.matched[policy.name] += applied
+            self.tally.matched[policy.name] += applied
+            if not applied:
+                self.tally.reach(policy.name, Reach.CONDITIONS if bindings else Reach.BINDINGS)
         return findings
 
     def _in_force(
-        self, request: Request, policies: Sequence[BoundPolicy]
+        self, request: Request, document: Document, policies: Sequence[BoundPolicy]
     ) -> Iterator[tuple[BoundPolicy, Resource, list[Binding]]]:
         """The policies that match, as which resource they do, and those of their bindings that match too."""
         key = (id(policies), request.kind)  # the two lists of policies live as long as the judge
@@ -177,11 +181,46 @@ class Judge:
                 for bound in policies
                 if bound.bindings and self._matcher.may_match(bound.compiled.policy.match, request)
             ]
+        candidates = self._candidates[key]
+        if candidates:
+            self._note_assumed(request, document)
+            self._note_unseen(request, document, candidates)
         match = self._matcher.match
-        for bound in self._candidates[key]:
-            matched = match(bound.compiled.policy.match, request)
+        for bound in candidates:
+            policy = bound.compiled.policy
+            matched = match(policy.match, request)
             if matched is not None:
                 yield bound, matched, [binding for binding in bound.bindings if match(binding.match, request)]
+            else:
+                self.tally.reach(policy.name, Reach.SELECTORS)
+
+    def _note_assumed(self, request: Request, document: Document) -> None:
+        own = request.resource
+        if self._kinds.resource(own.api_version, own.kind) is None and not namespace_of(document.body):
+            self.tally.assumed.setdefault((own.api_version, own.kind), (document.file, document.line))
+
+    def _note_unseen(self, request: Request, document: Document, candidates: Sequence[BoundPolicy]) -> None:
+        """What these policies look up in a namespace that isn't given, once for each kind of request."""
+        name = request.namespace
+        if (
+            not name
+            or request.is_namespace
+            or name in self.context.namespaces
+            or (name, request.kind) in self._asked
+        ):
+            return
+        self._asked.add((name, request.kind))
+        for bound in candidates:
+            policy = bound.compiled.policy
+            whole = asks_labels(policy.match.namespace_selector, name)
+            selecting = {
+                b.name for b in bound.bindings if whole or asks_labels(b.match.namespace_selector, name)
+            }
+            reading = {policy.name} if bound.compiled.reads_namespace else set()
+            if selecting or reading:
+                unseen = self.tally.unseen.setdefault(name, UnseenNamespace(document.file, document.line))
+                unseen.selecting |= selecting
+                unseen.reading |= reading
 
     def _scope(self, request: Request) -> Scope:
         namespace = None
@@ -204,14 +243,20 @@ class Judge:
 
 
 def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
-    """The resource of an object; of an unknown kind the most likely one, as `kubectl` would guess it."""
+    """The resource of an object; of an unknown kind the most likely one: with the plural that `kubectl` would
+    guess, and namespaced, as most are."""
     api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
     known = kinds.resource(api_version, kind)
     if known is not None:
         return known
     group, _, version = api_version.rpartition("/")
-    namespaced = bool((body.get("metadata") or {}).get("namespace"))
-    return Resource(group, version, kind, guessed_plural(kind), namespaced)
+    return Resource(group, version, kind, guessed_plural(kind), namespaced=True)
+
+
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """The namespace that an object names, or nothing."""
+    metadata = body.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
 
 
 def _not_judged(document: Document, error: Exception) -> PolicyFinding:

@@ -13,26 +13,16 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
 from policies.engine.outcome import PolicyFinding
 from policies.engine.request import User
+from policies.engine.tally import Tally
 
 WORTH_IT = 25_000
 """Objects times policies from which one more process is well worth what it costs: 30 ms, for 0.4 s of work,
 and some 30 MiB of its own, because counting references copies much of what processes share."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What one process found about its part of the objects."""
-
-    findings: list[PolicyFinding]
-    evaluations: int
-    matched: dict[str, int]
-    unparameterised: dict[str, str]
 
 
 _judge: Judge
@@ -50,7 +40,7 @@ def judge_many(
     if processes is None:
         # Forking a process of several threads may inherit a lock that nobody will release.
         processors = len(os.sched_getaffinity(0)) if _can_fork() else 1
-        processes = processes_for(len(documents) * len(judge.matched), processors)
+        processes = processes_for(len(documents) * len(judge.tally.matched), processors)
     if processes <= 1:
         return [
             finding
@@ -71,12 +61,9 @@ def judge_many(
             shares = list(theirs)
     finally:
         gc.unfreeze()
-    for share in shares:
-        judge.evaluations += share.evaluations
-        for name, count in share.matched.items():
-            judge.matched[name] += count
-        judge.unparameterised |= share.unparameterised
-        findings += share.findings
+    for found, tally in shares:
+        judge.tally.absorb(tally)
+        findings += found
     return findings
 
 
@@ -89,9 +76,8 @@ def _can_fork() -> bool:
     return hasattr(os, "fork") and hasattr(os, "sched_getaffinity") and threading.active_count() == 1
 
 
-def _share(part: tuple[int, int, str, User]) -> _Share:
+def _share(part: tuple[int, int, str, User]) -> tuple[list[PolicyFinding], Tally]:
     start, end, operation, user = part
-    evaluations, matched = _judge.evaluations, dict(_judge.matched)  # one process may get two parts
+    _judge.tally = _judge.new_tally()  # one process may get two parts
     found = judge_many(_judge, _documents[start:end], operation=operation, user=user, processes=1)
-    counts = {name: count - matched[name] for name, count in _judge.matched.items()}
-    return _Share(found, _judge.evaluations - evaluations, counts, dict(_judge.unparameterised))
+    return found, _judge.tally
