@@ -33,6 +33,7 @@ from policies.engine.outcome import PolicyFinding, Report
 
 if TYPE_CHECKING:
     from cli.policy_environments import ReadEnvironment
+    from gpupool.findings import Finding
     from policies.engine.policy import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
@@ -169,13 +170,15 @@ def _environments(paths: Iterable[Path], found: _Found) -> list[ReadEnvironment]
 
 def _read_policies(paths: Iterable[Path]) -> _Policies:
     """What --policies names. Raises UsageError where there is nothing."""
-    files: list[Path] = []
+    documents: list[Document] = []
+    problems: list[Finding] = []
     for path in paths:
-        here = policy_files(path) if path.exists() else []
-        if not here:
+        files = policy_files(path) if path.exists() else []
+        if not files:
             raise UsageError(f"--policies {path}: no such file, or no *.yaml in the folder")
-        files += here
-    documents, problems = read_files(files)
+        read, unread = read_files(files, met=path.is_dir())
+        documents += read
+        problems += unread
     return _Policies(documents, unreadable(problems))
 
 
@@ -200,7 +203,7 @@ def _beside(
         ]
     if own or any(map(_is_policy, given.documents)):
         return [_Policies(given.documents, sources=own)]
-    if question.policies and not given.problems:
+    if question.policies and all(problem.level != "deny" for problem in given.problems):
         raise UsageError(
             f"no {POLICY} in {', '.join(map(str, question.policies))}; name what holds one, or leave "
             "--policies out for those that came with gpupool"

@@ -165,7 +165,8 @@ def is_environment(document: Document) -> bool:
 
 
 def policy_files(folder: Path) -> list[Path]:
-    """The files of `folder` that may hold policies, bindings and parameters, its `fixtures` left out."""
+    """The files of `folder` that may hold policies, bindings and parameters; neither its `fixtures` nor what
+    is in hidden folders."""
     if folder.is_file():
         return [folder]
     return sorted(
@@ -173,7 +174,10 @@ def policy_files(folder: Path) -> list[Path]:
         for path in folder.rglob("*")
         if path.suffix in (".yaml", ".yml", ".json")
         and path.is_file()
-        and not {"fixtures", "node_modules"} & set(path.relative_to(folder).parts[:-1])
+        and not any(
+            name in ("fixtures", "node_modules") or name.startswith(".")
+            for name in path.relative_to(folder).parts[:-1]
+        )
     )
 
 
