@@ -83,7 +83,7 @@ def _head(finding: PolicyFinding, level_width: int, rule_width: int, colour: boo
 
 
 def _details(finding: PolicyFinding) -> Iterator[str]:
-    yield one_line(finding.message)
+    yield from map(one_line, finding.message.split("\n"))
     rows: list[tuple[str, str]] = [
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),

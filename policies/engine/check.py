@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from policies.engine.addressing import resource_of
 from policies.engine.compiled_policy import Compiler
 from policies.engine.documents import Document
-from policies.engine.judge import Judge, resource_of
+from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.many import judge_many
 from policies.engine.outcome import PolicyFinding, Report
 from policies.engine.overview import overview
 from policies.engine.policy import ValidationAction
-from policies.engine.policy_set import PolicySet, engine_finding, is_policy, read_policies
+from policies.engine.policy_set import PolicySet, engine_finding, is_policy, mutating_policies, read_policies
 from policies.engine.request import User
 
 
@@ -46,7 +47,7 @@ def check(
     everything = [*documents, *policies]
     found = read_policies(everything, kinds, compiler, bind)
     judge = Judge(found, everything, kinds)
-    findings = list(found.findings)
+    findings = [*found.findings, *mutating_policies(everything)]
     if typed:
         findings += _mistyped(found, kinds)
     objects = [document for document in documents if not is_policy(document)]

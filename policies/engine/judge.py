@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from policies.engine.addressing import namespace_of, resource_of
 from policies.engine.admission_view import Doubt, as_admitted, pod_templates
 from policies.engine.cel import Scope
 from policies.engine.cel.libraries.authorization import Authorizer, ResourceCheck
@@ -129,7 +130,7 @@ class Judge:
         self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
-        scope: Scope | None = None
+        scopes: dict[Resource, Scope] = {}
         for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
@@ -139,13 +140,13 @@ class Judge:
                 finding = _finding(policy, None, decision, level, document, path)
                 findings.append(replace(finding, fix=GIVE_THE_CRD))
                 continue
-            if scope is None and bindings:
-                scope = self._scope(request)
+            if matched not in scopes and bindings:
+                scopes[matched] = self._scope(request, matched)
             applied = False
             for binding in bindings:
-                assert scope is not None
+                scope = scopes[matched]
                 try:
-                    if matched != request.resource:
+                    if not self._converts(request.resource, matched):
                         raise ParameterError(_unconverted(request.resource, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
@@ -222,7 +223,11 @@ class Judge:
                 unseen.selecting |= selecting
                 unseen.reading |= reading
 
-    def _scope(self, request: Request) -> Scope:
+    def _converts(self, own: Resource, wanted: Resource) -> bool:
+        return own == wanted or self._kinds.alike_in_versions(own.api_version, own.kind)
+
+    def _scope(self, request: Request, matched: Resource) -> Scope:
+        """What expressions see of a request that matched as this resource."""
         namespace = None
         if request.namespace and not request.is_namespace:
             namespace = self.context.namespace(request.namespace)
@@ -230,33 +235,16 @@ class Judge:
         authorizer = Authorizer(self.context.rbac, user.name, user.groups)
         return Scope(
             {
-                "object": request.object,
-                "oldObject": request.old_object,
+                "object": _in_version(request.object, matched),
+                "oldObject": _in_version(request.old_object, matched),
                 "namespaceObject": namespace,
-                "request": request.as_cel(),
+                "request": request.as_cel(matched),
                 "authorizer": authorizer,
                 "authorizer.requestResource": ResourceCheck(
                     authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
                 ),
             }
         )
-
-
-def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
-    """The resource of an object; of an unknown kind the most likely one: with the plural that `kubectl` would
-    guess, and namespaced, as most are."""
-    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
-    known = kinds.resource(api_version, kind)
-    if known is not None:
-        return known
-    group, _, version = api_version.rpartition("/")
-    return Resource(group, version, kind, guessed_plural(kind), namespaced=True)
-
-
-def namespace_of(body: Mapping[str, Any]) -> str:
-    """The namespace that an object names, or nothing."""
-    metadata = body.get("metadata")
-    return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
 
 
 def _not_judged(document: Document, error: Exception) -> PolicyFinding:
@@ -270,14 +258,11 @@ def _not_judged(document: Document, error: Exception) -> PolicyFinding:
     return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
 
 
-def guessed_plural(kind: str) -> str:
-    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
-    name = kind.lower()
-    if name.endswith("s"):
-        return name + "es"
-    if name.endswith("y"):
-        return name[:-1] + "ies"
-    return name + "s"
+def _in_version(body: Body | None, wanted: Resource) -> Body | None:
+    """The object in another version of a kind that is alike in all of them."""
+    if body is None or body.get("apiVersion") == wanted.api_version:
+        return body
+    return {**body, "apiVersion": wanted.api_version}
 
 
 def _unconverted(own: Resource, wanted: Resource) -> str:

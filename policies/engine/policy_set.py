@@ -5,18 +5,20 @@ What the API server would not accept is refused here, never passed over. It judg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from policies.engine.compiled_policy import CompiledPolicy, Compiler
 from policies.engine.documents import Document
-from policies.engine.kinds import Kinds
+from policies.engine.kinds import KUBERNETES, Kinds
 from policies.engine.outcome import Level, ObjectRef, PolicyFinding
 from policies.engine.plausibility import unknown_resources, wrong_metadata
 from policies.engine.policy import BINDING, GROUP, POLICY, Binding, ValidationAction
 from policies.engine.policy_reader import read_binding, read_policy
 
+_SERVED = f"{GROUP}/v1"
+"""What policies and bindings are written in (Kubernetes 1.36; v1beta1 was last served by 1.33)."""
 _BIND = f"Add a {BINDING}, or judge it as if there were one with --bind deny (or warn, audit)."
 
 
@@ -38,8 +40,12 @@ class PolicySet:
 
 def is_policy(document: Document) -> bool:
     """Whether the document is a ValidatingAdmissionPolicy or a binding of one."""
-    group = str(document.body.get("apiVersion", "")).rpartition("/")[0]
-    return group == GROUP and document.body.get("kind") in (POLICY, BINDING)
+    return is_of(GROUP, document.body) and document.body.get("kind") in (POLICY, BINDING)
+
+
+def is_of(group: str, body: Mapping[str, Any]) -> bool:
+    """Whether an object is of an API group."""
+    return str(body.get("apiVersion", "")).rpartition("/")[0] == group
 
 
 def read_policies(
@@ -65,6 +71,7 @@ def read_policies(
             continue
         if document.body["kind"] == BINDING:
             binding, problems = read_binding(document)
+            problems += _unserved(document)
             if binding.name in bindings:
                 if bindings[binding.name].document.body != document.body:
                     findings.append(_twice(document, bindings[binding.name].document))
@@ -74,6 +81,7 @@ def read_policies(
             findings += [engine_finding("invalid-binding", document, path, text) for path, text in problems]
             continue
         policy, problems = read_policy(document)
+        problems += _unserved(document)
         if policy.name in known:
             if known[policy.name].body != document.body:
                 findings.append(_twice(document, known[policy.name]))
@@ -108,6 +116,23 @@ def read_policies(
         for name, item in sorted(compiled.items())
     ]
     return PolicySet(tuple(bound), tuple(findings))
+
+
+def _unserved(document: Document) -> Iterator[tuple[str, str]]:
+    """What is wrong with the version that a policy or a binding is written in."""
+    version = document.body["apiVersion"]
+    if version != _SERVED:
+        yield "apiVersion", f"{version!r} is not served by Kubernetes {KUBERNETES}; write {_SERVED}"
+
+
+def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:
+    """A note for each MutatingAdmissionPolicy: what it would change is not seen."""
+    for document in documents:
+        body = document.body
+        if is_of(GROUP, body) and body.get("kind") == "MutatingAdmissionPolicy":
+            message = "is not applied: objects are judged as they are given, without what it would change"
+            finding = engine_finding("mutating-policy", document, "", message, level="audit")
+            yield replace(finding, fix="Give the objects as it leaves them, where policies look at that.")
 
 
 def binding_of(policy: Document, action: ValidationAction, namespace: str = "") -> Document:

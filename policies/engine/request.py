@@ -78,17 +78,12 @@ class Request:
         body: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         return body | {"dryRun": ["All"]} if self.dry_run else body
 
-    def as_cel(self) -> dict[str, Any]:
-        """The `request` variable of a policy whose rule matched the resource as it was addressed."""
-        own = self.resource
-        kind = {"group": own.group, "version": own.version, "kind": own.kind}
-        resource = {"group": own.group, "version": own.version, "resource": own.plural}
+    def as_cel(self, matched: Resource | None = None) -> dict[str, Any]:
+        """The `request` variable of a policy whose rule matched this resource, by default as addressed."""
         body: dict[str, Any] = {
             "uid": "",
-            "kind": kind,
-            "resource": resource,
-            "requestKind": kind,
-            "requestResource": resource,
+            **_names("kind", "resource", matched or self.resource),
+            **_names("requestKind", "requestResource", self.resource),
             "operation": self.operation,
             "userInfo": self.user.as_cel(),
             "object": None,
@@ -103,3 +98,10 @@ class Request:
             "requestSubResource": self.subresource,
         }
         return body | {key: value for key, value in optional.items() if value}
+
+
+def _names(kind: str, resource: str, of: Resource) -> dict[str, Any]:
+    return {
+        kind: {"group": of.group, "version": of.version, "kind": of.kind},
+        resource: {"group": of.group, "version": of.version, "resource": of.plural},
+    }

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from policies.engine.addressing import resource_of
 from policies.engine.admission_view import as_admitted
 from policies.engine.cel import Scope
 from policies.engine.compiled_policy import CompiledPolicy
 from policies.engine.documents import read_files
 from policies.engine.evaluation import Evaluation
-from policies.engine.judge import resource_of
 from policies.engine.kinds import Kinds
 from policies.engine.matching import Matcher
 from policies.engine.policy_set import read_policies

@@ -136,3 +136,26 @@ def test_a_policy_without_a_binding_gets_the_parameters_that_are_given() -> None
     assert denied.message == "failed expression: params.data.size() > 1"
     (missing,) = check(documents, policies=guards, bind="Deny").findings
     assert "no params found" in missing.message
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1", "v3"])
+def test_versions_that_the_server_does_not_serve(version: str) -> None:
+    given = policies().replace("admissionregistration.k8s.io/v1", f"admissionregistration.k8s.io/{version}")
+    wrong = [one for one in found(OBJECT, given) if one.path == "apiVersion"]
+    assert {(one.rule, one.level) for one in wrong} == {
+        ("invalid-policy", "deny"),
+        ("invalid-binding", "deny"),
+    }
+    assert "is not served by Kubernetes 1.36; write admissionregistration.k8s.io/v1" in wrong[0].message
+
+
+def test_a_mutating_policy_is_said_not_to_be_applied() -> None:
+    mutating = (
+        policies().partition("---\n")[0].replace("Validating", "Mutating").replace("name: p", "name: m")
+    )
+    (note,) = [one for one in found(OBJECT, f"{policies()}---\n{mutating}") if one.rule != "p"]
+    assert (note.rule, note.level, str(note.object)) == (
+        "mutating-policy",
+        "audit",
+        "MutatingAdmissionPolicy m",
+    )
