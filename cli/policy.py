@@ -64,6 +64,13 @@ def check(
         Bind | None,
         typer.Option("--bind", help="Judge policies without a binding too, as if bound with this action."),
     ] = None,
+    uid: Annotated[
+        str | None, typer.Option("--user-uid", metavar="UID", help="As request.userInfo.uid.")
+    ] = None,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option("--user-extra", metavar="KEY=VALUE", help="In request.userInfo.extra. Repeatable."),
+    ] = None,
 ) -> None:
     """Judge what the API server would judge, without one: policies (CEL) against every object.
 
@@ -84,6 +91,8 @@ def check(
         namespace,
         tuple(namespace_labels or ()),
         bind,
+        uid,
+        tuple(extra or ()),
     )
     raise typer.Exit(answer(asked, output))
 

@@ -22,8 +22,14 @@ ONCE = {
     "--operation": "operation",
     "--namespace": "namespace",
     "--bind": "bind",
+    "--user-uid": "uid",
 }
-REPEATED = {"--policies": "policies", "--group": "groups", "--namespace-labels": "namespace_labels"}
+REPEATED = {
+    "--policies": "policies",
+    "--group": "groups",
+    "--namespace-labels": "namespace_labels",
+    "--user-extra": "extra",
+}
 """Options with what they set; all of them take a value."""
 _CHOICES: dict[str, type[StrEnum]] = {"output": Output, "operation": Operation, "bind": Bind}
 

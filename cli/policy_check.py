@@ -72,6 +72,9 @@ class Question:
     namespace_labels: tuple[str, ...] = ()
     """Of that namespace, each as KEY=VALUE."""
     bind: Bind | None = None
+    uid: str | None = None
+    extra: tuple[str, ...] = ()
+    """What request.userInfo.extra has, each as KEY=VALUE."""
 
     @property
     def is_about_manifests(self) -> bool:
@@ -104,8 +107,8 @@ def run(question: Question) -> Check:
         paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
         if paths and question.is_about_manifests:
             raise UsageError(
-                "--user, --group, --operation, --namespace, --namespace-labels and --bind are for manifests; "
-                "`up` creates an environment as it is"
+                "--user, --user-uid, --user-extra, --group, --operation, --namespace, --namespace-labels and "
+                "--bind are for manifests; `up` creates an environment as it is"
             )
         environments = _environments(paths, found)
         named = [one for one in environments if one.path in targets.environments]
@@ -229,10 +232,14 @@ def _judge_manifests(
     objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
 ) -> None:
     from policies.engine.check import check
-    from policies.engine.identity import identity
+    from policies.engine.identity import identity, read_extra
     from policies.engine.redaction import without_secrets
 
-    user = identity(question.user or "", question.groups)
+    try:
+        extra = read_extra(question.extra)
+    except ValueError as error:
+        raise UsageError(f"--user-extra {error}: no pair; write KEY=VALUE") from None
+    user = identity(question.user or "", question.groups, question.uid or "", extra)
     context = labelled_namespace(question.namespace, question.namespace_labels, objects)
     # Ours have been held to the schemas already.
     typed = bool(question.policies) or any(map(_is_policy, objects))

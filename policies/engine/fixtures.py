@@ -27,7 +27,7 @@ from policies.engine.fixture_names import (
     misplaced,
     unknown_annotation,
 )
-from policies.engine.identity import identity
+from policies.engine.identity import identity, read_extra
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.outcome import PolicyFinding
@@ -225,8 +225,8 @@ def _cases(documents: Iterable[Document], *, good: bool) -> tuple[list[Case], li
 
 def _case(document: Document, old: Document | None, *, good: bool) -> Case | Failure:
     """A fixture's annotations, each after `policies.gpupool.dev/`: `operation` (default CREATE), `user`,
-    `groups` (with commas between), `expect` (part of the message; bad ones only), and on the object before it
-    `old: "true"`, for UPDATE and DELETE.
+    `uid`, `groups` and `extra` (KEY=VALUE; both with commas between), `expect` (part of the message; bad
+    ones only), and on the object before it `old: "true"`, for UPDATE and DELETE.
     """
     said = _annotations(document.body)
     place = f"{document.file}:{document.line}"
@@ -240,7 +240,11 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
         return Failure(place, "", "there is no old object on CREATE; set the operation to UPDATE")
     if good and "expect" in said:
         return Failure(place, "", "a good fixture expects no message; remove the annotation, or call it bad")
-    groups = [group.strip() for group in said.get("groups", "").split(",") if group.strip()]
+    groups, pairs = _listed(said.get("groups", "")), _listed(said.get("extra", ""))
+    try:
+        user = identity(said.get("user", ""), groups, said.get("uid", ""), read_extra(pairs))
+    except ValueError as error:
+        return Failure(place, "", f"extra: {error} is no pair; write KEY=VALUE, with commas between several")
     (bare,) = from_bodies([_bare(document.body)], document.file)
     return Case(
         bare,
@@ -248,9 +252,13 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
         good,
         said.get("expect", ""),
         operation,
-        identity(said.get("user", ""), groups),
+        user,
         _bare(old.body) if old else None,
     )
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _annotations(body: dict[str, Any]) -> dict[str, str]:

@@ -345,6 +345,17 @@ def test_namespaces_and_bindings_can_be_said(place: Path) -> None:
     assert gpupool(*options, "--bind", "deny", folder=place, text=chart).returncode == 1
 
 
+def test_uid_and_extra_of_who_asks(place: Path) -> None:
+    """As NVIDIA's driver for dynamic resource allocation looks at them."""
+    rule = "request.userInfo.?uid.orValue('') == 'u' && request.userInfo.extra['k/node'][0] == 'n=1'"
+    (place / "guards" / "owners.yaml").write_text(POLICY.replace("variables.owner != ''", rule))
+    options = ["check", "k8s", "--policies", "guards", "--user-uid", "u", "--user-extra"]
+    assert gpupool(*options, "k/node=n=1", folder=place).returncode == 0
+    assert gpupool(*options, "k/node=n", folder=place).returncode == 1
+    wrong = gpupool(*options, "k/node", folder=place)
+    assert (wrong.returncode, "--user-extra k/node: no pair" in wrong.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
