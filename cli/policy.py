@@ -71,6 +71,10 @@ def check(
         list[str] | None,
         typer.Option("--user-extra", metavar="KEY=VALUE", help="In request.userInfo.extra. Repeatable."),
     ] = None,
+    subresource: Annotated[
+        str | None,
+        typer.Option("--subresource", metavar="NAME", help="Asked for instead, as in pods/exec."),
+    ] = None,
 ) -> None:
     """Judge what the API server would judge, without one: policies (CEL) against every object.
 
@@ -93,6 +97,7 @@ def check(
         bind,
         uid,
         tuple(extra or ()),
+        subresource,
     )
     raise typer.Exit(answer(asked, output))
 

@@ -23,6 +23,7 @@ ONCE = {
     "--namespace": "namespace",
     "--bind": "bind",
     "--user-uid": "uid",
+    "--subresource": "subresource",
 }
 REPEATED = {
     "--policies": "policies",

@@ -75,6 +75,8 @@ class Question:
     uid: str | None = None
     extra: tuple[str, ...] = ()
     """What request.userInfo.extra has, each as KEY=VALUE."""
+    subresource: str | None = None
+    """What is asked for in place of the objects, as pods/exec."""
 
     @property
     def is_about_manifests(self) -> bool:
@@ -97,6 +99,8 @@ def answer(question: Question, output: Output) -> int:
 def run(question: Question) -> Check:
     """Judge every target. Raises UsageError for targets that do not exist or hold nothing to judge."""
     started = time.monotonic()
+    if question.subresource and question.operation is not Operation.CREATE:
+        raise UsageError("--operation follows from --subresource; leave it out")
     targets = sort_targets(question.targets)
     given = _read_policies(question.policies)
     found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
@@ -107,8 +111,8 @@ def run(question: Question) -> Check:
         paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
         if paths and question.is_about_manifests:
             raise UsageError(
-                "--user, --user-uid, --user-extra, --group, --operation, --namespace, --namespace-labels and "
-                "--bind are for manifests; `up` creates an environment as it is"
+                "--user, --user-uid, --user-extra, --group, --operation, --subresource, --namespace, "
+                "--namespace-labels and --bind are for manifests; `up` creates an environment as it is"
             )
         environments = _environments(paths, found)
         named = [one for one in environments if one.path in targets.environments]
@@ -252,6 +256,7 @@ def _judge_manifests(
             typed=typed,
             namespace=question.namespace or "",
             bind=_ACTIONS[question.bind] if question.bind else None,
+            subresource=question.subresource or "",
         )
         report = without_secrets(report, [*objects, *policies.documents])
         findings = report.findings

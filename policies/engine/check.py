@@ -19,6 +19,7 @@ from policies.engine.overview import overview
 from policies.engine.policy import ValidationAction
 from policies.engine.policy_set import PolicySet, engine_finding, is_policy, mutating_policies, read_policies
 from policies.engine.request import User
+from policies.engine.subresources import subresource_of
 
 
 def check(
@@ -32,6 +33,7 @@ def check(
     compiler: Compiler | None = None,
     namespace: str = "",
     bind: ValidationAction | None = None,
+    subresource: str = "",
 ) -> Report:
     """Judges every object among `documents` by the policies among `documents` and `policies`.
 
@@ -39,7 +41,8 @@ def check(
     with `typed` their expressions are also held to the schemas of the kinds that they match. Whoever checks
     several bundles in a row gives all of them one `compiler`, since compiling takes longer than judging.
     Objects among `documents` without a namespace are in `namespace`, as kubectl sends them; policies that no
-    binding names are judged with the action `bind`, if any, wherever their rules match.
+    binding names are judged with the action `bind`, if any, wherever their rules match. With a `subresource`
+    (exec, pods/exec) the requests are for that, of the objects that have it, in place of `operation`.
     """
     kinds = (kinds or Kinds.builtin()).with_crds([*documents, *policies])
     if namespace:
@@ -51,10 +54,12 @@ def check(
     if typed:
         findings += _mistyped(found, kinds)
     objects = [document for document in documents if not is_policy(document)]
+    if subresource:
+        objects = [document for document in objects if subresource_of(document.body, subresource, kinds)]
     judged = set(map(id, objects))
     findings += [row for one, rows in judge.context.unreadable if id(one) not in judged for row in rows]
-    findings += judge_many(judge, objects, operation=operation, user=user)
-    findings += overview(found, judge.tally, operation)
+    findings += judge_many(judge, objects, operation=operation, user=user, subresource=subresource)
+    findings += overview(found, judge.tally, subresource or operation)
     return Report(tuple(findings), len(objects), judge.tally.evaluations, judge.tally.matched)
 
 

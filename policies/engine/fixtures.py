@@ -34,6 +34,7 @@ from policies.engine.outcome import PolicyFinding
 from policies.engine.policy import ANNOTATION, BINDING, POLICY
 from policies.engine.policy_set import PolicySet, binding_of, is_policy, read_policies
 from policies.engine.request import OPERATIONS, User
+from policies.engine.subresources import subresource_of
 
 FOLDER = "fixtures"
 
@@ -52,6 +53,8 @@ class Case:
     operation: str = "CREATE"
     user: User = field(default_factory=identity)
     old: dict[str, Any] | None = None
+    subresource: str = ""
+    """As pods/exec; the operation follows from it."""
 
     @property
     def name(self) -> str:
@@ -150,7 +153,17 @@ def failing(suite: Suite, found: PolicySet, kinds: Kinds) -> Iterator[Failure]:
             place = f"{document.file}:{finding.line}"
             yield Failure(place, str(finding.object), f"{finding.path}: {finding.message}")
     for case in suite.cases:
-        findings = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
+        if case.subresource and not subresource_of(case.document.body, case.subresource, kinds):
+            message = f"{case.subresource!r} is no subresource of this object; write it as in pods/exec"
+            yield Failure(case.place, case.name, message)
+            continue
+        findings = judge.judge(
+            case.document,
+            operation=case.operation,
+            old=case.old,
+            user=case.user,
+            subresource=case.subresource,
+        )
         message = _verdict(case, findings)
         if message:
             yield Failure(case.place, case.name, message)
@@ -224,9 +237,10 @@ def _cases(documents: Iterable[Document], *, good: bool) -> tuple[list[Case], li
 
 
 def _case(document: Document, old: Document | None, *, good: bool) -> Case | Failure:
-    """A fixture's annotations, each after `policies.gpupool.dev/`: `operation` (default CREATE), `user`,
-    `uid`, `groups` and `extra` (KEY=VALUE; both with commas between), `expect` (part of the message; bad
-    ones only), and on the object before it `old: "true"`, for UPDATE and DELETE.
+    """A fixture's annotations, each after `policies.gpupool.dev/`: `operation` (default CREATE) or
+    `subresource` (as pods/exec), `user`, `uid`, `groups` and `extra` (KEY=VALUE; both with commas between),
+    `expect` (part of the message; bad ones only), and on the object before it `old: "true"`, for UPDATE and
+    DELETE.
     """
     said = _annotations(document.body)
     place = f"{document.file}:{document.line}"
@@ -236,7 +250,10 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
     operation = said.get("operation", "CREATE")
     if operation not in OPERATIONS[:3]:
         return Failure(place, "", f"{operation!r} is no operation; choose one of {', '.join(OPERATIONS[:3])}")
-    if old is not None and operation == "CREATE":
+    subresource = said.get("subresource", "")
+    if subresource and "operation" in said:
+        return Failure(place, "", "the operation follows from the subresource; remove that annotation")
+    if old is not None and operation == "CREATE" and not subresource:
         return Failure(place, "", "there is no old object on CREATE; set the operation to UPDATE")
     if good and "expect" in said:
         return Failure(place, "", "a good fixture expects no message; remove the annotation, or call it bad")
@@ -254,6 +271,7 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
         operation,
         user,
         _bare(old.body) if old else None,
+        subresource,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from policies.engine.addressing import namespace_of, resource_of
@@ -18,20 +17,21 @@ from policies.engine.admission_view import Doubt, as_admitted, pod_templates
 from policies.engine.cel import Scope
 from policies.engine.cel.libraries.authorization import Authorizer, ResourceCheck
 from policies.engine.context_objects import ContextObjects, doubtful
+from policies.engine.decision_findings import config_level, finding_of, level_of, not_judged
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
 from policies.engine.matching import Matcher, asks_labels, is_exempt
-from policies.engine.outcome import Level, ObjectRef, PolicyFinding
+from policies.engine.outcome import PolicyFinding
 from policies.engine.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from policies.engine.plausibility import unknown_kind
-from policies.engine.policy import Binding, Policy
+from policies.engine.policy import Binding
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
 from policies.engine.request import Request, User
+from policies.engine.subresources import subresource_of
 from policies.engine.tally import Reach, Tally, UnseenNamespace
 
 Body = dict[str, Any]
-_LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
 class Judge:
@@ -63,17 +63,23 @@ class Judge:
         operation: str = "CREATE",
         old: Mapping[str, Any] | None = None,
         user: User = User(),  # noqa: B008  (immutable)
+        subresource: str = "",
     ) -> list[PolicyFinding]:
         """Every finding about one object; what goes wrong here in judging it is one too, never a silent pass.
 
+        With a `subresource`, as pods/exec, the operation follows from it, and objects that it is none of have
+        no findings.
         `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
         itself, and DELETE takes the document for the old object.
         """
         findings: list[PolicyFinding] = []
         try:
-            findings.extend(self._findings(document, operation, old, user))
+            if subresource:
+                findings.extend(self._of_subresource(document, subresource, old, user))
+            else:
+                findings.extend(self._findings(document, operation, old, user))
         except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
-            findings.append(_not_judged(document, error))
+            findings.append(not_judged(document, error))
         return findings
 
     def _findings(
@@ -96,6 +102,20 @@ class Judge:
             for path, pod in pod_templates(document.body):
                 inner = self._request(pod, pods, "CREATE", None, user)
                 yield from self._on(inner, document, path, self._for_templates)
+
+    def _of_subresource(
+        self, document: Document, asked: str, old: Mapping[str, Any] | None, user: User
+    ) -> list[PolicyFinding]:
+        found = subresource_of(document.body, asked, self._kinds)
+        if found is None:
+            return []
+        body, before = found.object_of(document.body), found.object_of(dict(old)) if old else None
+        operation = found.operation
+        request = self._request(body, found.parent, operation.replace("CONNECT", "CREATE"), before, user)
+        if operation != "UPDATE":  # nothing is stored, so that nothing is filled in
+            request = replace(request, operation=operation, object=found.sent(body))
+        request = replace(request, subresource=found.name, own_kind=found.own_kind)
+        return self._on(request, document, "", self._policies)
 
     def _request(
         self,
@@ -136,8 +156,8 @@ class Judge:
             broken = self._parameters.unknown_kind(policy)
             if broken:
                 self.tally.matched[policy.name] += 1
-                decision, level = Decision("error", broken), _config_level(policy)
-                finding = _finding(policy, None, decision, level, document, path)
+                decision, level = Decision("error", broken), config_level(policy)
+                finding = finding_of(policy, None, decision, level, document, path)
                 findings.append(replace(finding, fix=GIVE_THE_CRD))
                 continue
             if matched not in scopes and bindings:
@@ -152,7 +172,7 @@ class Judge:
                 except ParameterError as error:
                     applied = True
                     decision = Decision("error", f"failed to configure binding: {error}")
-                    finding = _finding(policy, binding, decision, _config_level(policy), document, path)
+                    finding = finding_of(policy, binding, decision, config_level(policy), document, path)
                     findings.append(replace(finding, fix=error.fix or finding.fix))
                     continue
                 if not parameters:
@@ -164,8 +184,8 @@ class Judge:
                     self.tally.evaluations += evaluation.evaluated
                     applied = applied or verdict.applied
                     for decision in verdict.decisions:
-                        level = _level(policy, binding, decision)
-                        findings.append(_finding(policy, binding, decision, level, document, path))
+                        level = level_of(policy, binding, decision)
+                        findings.append(finding_of(policy, binding, decision, level, document, path))
             self.tally.matched[policy.name] += applied
             if not applied:
                 self.tally.reach(policy.name, Reach.CONDITIONS if bindings else Reach.BINDINGS)
@@ -228,6 +248,12 @@ class Judge:
 
     def _scope(self, request: Request, matched: Resource) -> Scope:
         """What expressions see of a request that matched as this resource."""
+
+        def converted(body: Body | None) -> Body | None:
+            if body is None or matched == request.resource:
+                return body
+            return {**body, "apiVersion": matched.api_version}
+
         namespace = None
         if request.namespace and not request.is_namespace:
             namespace = self.context.namespace(request.namespace)
@@ -235,8 +261,8 @@ class Judge:
         authorizer = Authorizer(self.context.rbac, user.name, user.groups)
         return Scope(
             {
-                "object": _in_version(request.object, matched),
-                "oldObject": _in_version(request.old_object, matched),
+                "object": converted(request.object),
+                "oldObject": converted(request.old_object),
                 "namespaceObject": namespace,
                 "request": request.as_cel(matched),
                 "authorizer": authorizer,
@@ -247,69 +273,9 @@ class Judge:
         )
 
 
-def _not_judged(document: Document, error: Exception) -> PolicyFinding:
-    """Told without the error's words, which may hold what is in a Secret."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    where = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "the engine"
-    message = f"could not be judged: {type(error).__name__} in {where}, a defect of this program"
-    finding = engine_finding("not-judged", document, "", message)
-    return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
-
-
-def _in_version(body: Body | None, wanted: Resource) -> Body | None:
-    """The object in another version of a kind that is alike in all of them."""
-    if body is None or body.get("apiVersion") == wanted.api_version:
-        return body
-    return {**body, "apiVersion": wanted.api_version}
-
-
 def _unconverted(own: Resource, wanted: Resource) -> str:
     """The server converts between versions; offline there is nothing to convert with."""
     return (
         f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
         f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
-    )
-
-
-def _config_level(policy: Policy) -> Level:
-    """Of what keeps a policy from being evaluated at all: the binding's actions don't count."""
-    return "deny" if policy.fails_closed else "audit"
-
-
-def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
-    if decision.kind != "violation" and not policy.fails_closed:
-        return "audit"  # the server lets it pass; say at least that it did not hold
-    if decision.kind == "audit-error":
-        return "deny"  # denied whatever the binding's actions are
-    # A binding whose actions can't be read is refused itself; what it would have enforced is denied.
-    actions = (action for action in ("Deny", "Warn", "Audit") if action in binding.actions)
-    return _LEVELS[next(actions, "Deny")]
-
-
-def _finding(
-    policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
-) -> PolicyFinding:
-    path = ".".join(part for part in (path, decision.path) if part)
-    line, column = document.position(path)
-    message = decision.message
-    if decision.kind != "violation" and not policy.fails_closed:
-        message += " (ignored: failurePolicy Ignore)"
-    return PolicyFinding(
-        level=level,
-        rule=policy.name,
-        message=message,
-        binding=binding.name if binding else None,
-        object=ObjectRef.of(document.body),
-        file=document.file,
-        line=line,
-        column=column,
-        path=path,
-        reason=decision.reason if decision.kind == "violation" else "",
-        expression=decision.expression.text if decision.expression else "",
-        values=decision.values,
-        title=policy.text("title"),
-        why=policy.text("why"),
-        fix=policy.text("fix"),
     )

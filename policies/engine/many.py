@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
@@ -31,7 +32,13 @@ _documents: Sequence[Document]
 
 
 def judge_many(
-    judge: Judge, documents: Sequence[Document], *, operation: str, user: User, processes: int | None = None
+    judge: Judge,
+    documents: Sequence[Document],
+    *,
+    operation: str,
+    user: User,
+    subresource: str = "",
+    processes: int | None = None,
 ) -> list[PolicyFinding]:
     """Every finding about the documents, in their order; the judge's counts are brought up to date.
 
@@ -45,7 +52,7 @@ def judge_many(
         return [
             finding
             for document in documents
-            for finding in judge.judge(document, operation=operation, user=user)
+            for finding in judge.judge(document, operation=operation, user=user, subresource=subresource)
         ]
     global _judge, _documents
     _judge, _documents = judge, documents
@@ -55,9 +62,15 @@ def judge_many(
     fork = multiprocessing.get_context("fork")
     try:
         with ProcessPoolExecutor(processes - 1, mp_context=fork) as pool:
-            theirs = pool.map(_share, [(start, start + size, operation, user) for start in starts])
+            asked: dict[str, Any] = {
+                "operation": operation,
+                "user": user,
+                "subresource": subresource,
+                "processes": 1,
+            }
+            theirs = pool.map(_share, [(start, start + size, asked) for start in starts])
             # This process would only wait, and its memory is there anyway.
-            findings = judge_many(judge, documents[:size], operation=operation, user=user, processes=1)
+            findings = judge_many(judge, documents[:size], **asked)
             shares = list(theirs)
     finally:
         gc.unfreeze()
@@ -76,8 +89,8 @@ def _can_fork() -> bool:
     return hasattr(os, "fork") and hasattr(os, "sched_getaffinity") and threading.active_count() == 1
 
 
-def _share(part: tuple[int, int, str, User]) -> tuple[list[PolicyFinding], Tally]:
-    start, end, operation, user = part
+def _share(part: tuple[int, int, dict[str, Any]]) -> tuple[list[PolicyFinding], Tally]:
+    start, end, asked = part
     _judge.tally = _judge.new_tally()  # one process may get two parts
-    found = judge_many(_judge, _documents[start:end], operation=operation, user=user, processes=1)
+    found = judge_many(_judge, _documents[start:end], **asked)
     return found, _judge.tally

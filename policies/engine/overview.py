@@ -23,7 +23,7 @@ _LEFT_OUT = {
 
 
 def overview(found: PolicySet, tally: Tally, operation: str) -> Iterator[PolicyFinding]:
-    """Everything that the objects of a check, each asked for by `operation`, lead to together."""
+    """Everything that the objects of a check, asked for by `operation` or a subresource, lead to together."""
     for name, unseen in sorted(tally.unseen.items()):
         yield _unseen(name, unseen)
     for (api_version, kind), (file, line) in sorted(tally.assumed.items()):
@@ -84,4 +84,8 @@ def _cause(bound: BoundPolicy, tally: Tally, operation: str) -> str:
         unseen = sorted(name for name, one in tally.unseen.items() if bindings & one.selecting)
         if unseen:
             return f"selected by labels of what is not given, namespace {', '.join(unseen)}"
+    rules = bound.compiled.policy.match.rules
+    named = sorted({f"{plural}/{sub}" for rule in rules for plural, sub in rule.resources})
+    if reached is Reach.RULES and not any(name.endswith(("/", "/*")) for name in named):
+        return f"the rules name only subresources, {', '.join(named)}; ask with --subresource {named[0]}"
     return _LEFT_OUT[reached].format(operation=operation)

@@ -57,6 +57,8 @@ class Request:
     user: User = User()
     subresource: str = ""
     dry_run: bool = False
+    own_kind: tuple[str, str] | None = None
+    """apiVersion and kind of the subresource's object, where that is not the resource's."""
     kind: str = field(init=False)
     """What rules without names look at; equal for requests that they can't tell apart."""
 
@@ -82,8 +84,8 @@ class Request:
         """The `request` variable of a policy whose rule matched this resource, by default as addressed."""
         body: dict[str, Any] = {
             "uid": "",
-            **_names("kind", "resource", matched or self.resource),
-            **_names("requestKind", "requestResource", self.resource),
+            **_names("kind", "resource", matched or self.resource, self.own_kind),
+            **_names("requestKind", "requestResource", self.resource, self.own_kind),
             "operation": self.operation,
             "userInfo": self.user.as_cel(),
             "object": None,
@@ -100,8 +102,10 @@ class Request:
         return body | {key: value for key, value in optional.items() if value}
 
 
-def _names(kind: str, resource: str, of: Resource) -> dict[str, Any]:
+def _names(kind: str, resource: str, of: Resource, own_kind: tuple[str, str] | None) -> dict[str, Any]:
+    api_version, name = own_kind or (of.api_version, of.kind)
+    group, _, version = api_version.rpartition("/")
     return {
-        kind: {"group": of.group, "version": of.version, "kind": of.kind},
+        kind: {"group": group, "version": version, "kind": name},
         resource: {"group": of.group, "version": of.version, "resource": of.plural},
     }

@@ -345,6 +345,21 @@ def test_namespaces_and_bindings_can_be_said(place: Path) -> None:
     assert gpupool(*options, "--bind", "deny", folder=place, text=chart).returncode == 1
 
 
+def test_subresources_can_be_asked_for(place: Path) -> None:
+    guard = POLICY.replace("[pods, configmaps]", "[pods/exec]").replace("[CREATE, UPDATE]", "[CONNECT]")
+    (place / "guards" / "owners.yaml").write_text(
+        guard.replace("variables.owner != ''", "request.name != 'web'")
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n"
+    options = ["check", "-", "k8s", "--policies", "guards"]
+    unasked = gpupool(*options, folder=place, text=pod)
+    assert "the rules name only subresources, pods/exec; ask with --subresource pods/exec" in unasked.stdout
+    asked = gpupool(*options, "--subresource", "pods/exec", folder=place, text=pod)
+    assert (asked.returncode, "1 denied: 1 object, " in asked.stdout) == (1, True)
+    both = gpupool(*options, "--subresource", "exec", "--operation", "DELETE", folder=place, text=pod)
+    assert (both.returncode, "--operation follows from --subresource" in both.stderr) == (2, True)
+
+
 def test_uid_and_extra_of_who_asks(place: Path) -> None:
     """As NVIDIA's driver for dynamic resource allocation looks at them."""
     rule = "request.userInfo.?uid.orValue('') == 'u' && request.userInfo.extra['k/node'][0] == 'n=1'"

@@ -22,7 +22,7 @@ PLAIN = [
     ["--format", "junit", "a", "-o", "github"],
     ["a", "--policies", "p", "--policies=q/r", "--user", "ann", "--group", "x", "--group", "y"],
     ["a", "--namespace", "shop", "--namespace-labels=a=b,c=d", "--namespace-labels", "e=", "--bind", "warn"],
-    ["a", "--user-uid", "u-1", "--user-extra", "k/a=b=c", "--user-extra=k/a=d"],
+    ["a", "--subresource", "pods/exec", "--user-uid", "u-1", "--user-extra", "k/a=b=c", "--user-extra=k/a=d"],
     ["--operation", "UPDATE", "a", "--user=system:serviceaccount:ns:name"],
 ]
 

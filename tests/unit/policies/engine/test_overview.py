@@ -47,6 +47,10 @@ def told(objects: str, given: str, **asked: Any) -> dict[str, str]:
     ("given", "cause"),
     [
         (policies({"resources": ["secrets"]}), "nothing is of a kind that the rules name for CREATE"),
+        (
+            policies({"resources": ["pods/exec", "pods/attach"]}),
+            "the rules name only subresources, pods/attach, pods/exec; ask with --subresource pods/attach",
+        ),
         (policies({"operations": ["DELETE"]}), "nothing is of a kind that the rules name for CREATE"),
         (
             policies(matchConstraints={"objectSelector": TEAM}),
