@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from cli.output import Format
-from cli.policy_check import Operation, Question, answer
+from cli.policy_check import Bind, Operation, Question, answer
 from cli.policy_outputs import Output
 
 app = typer.Typer(
@@ -52,6 +52,29 @@ def check(
         Operation,
         typer.Option("--operation", help="What is asked for; UPDATE takes each object as its own old one."),
     ] = Operation.CREATE,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAME", help="Where objects are that name no namespace."),
+    ] = None,
+    namespace_labels: Annotated[
+        list[str] | None,
+        typer.Option("--namespace-labels", metavar="KEY=VALUE", help="Labels of that namespace. Repeatable."),
+    ] = None,
+    bind: Annotated[
+        Bind | None,
+        typer.Option("--bind", help="Judge policies without a binding too, as if bound with this action."),
+    ] = None,
+    uid: Annotated[
+        str | None, typer.Option("--user-uid", metavar="UID", help="As request.userInfo.uid.")
+    ] = None,
+    extra: Annotated[
+        list[str] | None,
+        typer.Option("--user-extra", metavar="KEY=VALUE", help="In request.userInfo.extra. Repeatable."),
+    ] = None,
+    subresource: Annotated[
+        str | None,
+        typer.Option("--subresource", metavar="NAME", help="Asked for instead, as in pods/exec."),
+    ] = None,
 ) -> None:
     """Judge what the API server would judge, without one: policies (CEL) against every object.
 
@@ -63,7 +86,19 @@ def check(
 
     Example: gpupool policy check prod jobs/ -o sarif > policy.sarif
     """
-    asked = Question(tuple(targets), tuple(policies or ()), user, tuple(groups or ()), operation)
+    asked = Question(
+        tuple(targets),
+        tuple(policies or ()),
+        user,
+        tuple(groups or ()),
+        operation,
+        namespace,
+        tuple(namespace_labels or ()),
+        bind,
+        uid,
+        tuple(extra or ()),
+        subresource,
+    )
     raise typer.Exit(answer(asked, output))
 
 

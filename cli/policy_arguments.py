@@ -8,21 +8,38 @@ thousand objects. Whatever is not plain (help, a mistake) is left to typer and i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from cli.policy_check import Operation, Question
+from cli.policy_check import Bind, Operation, Question
 from cli.policy_outputs import Output
 
-ONCE = {"-o": "output", "--format": "output", "--user": "user", "--operation": "operation"}
-REPEATED = {"--policies": "policies", "--group": "groups"}
+ONCE = {
+    "-o": "output",
+    "--format": "output",
+    "--user": "user",
+    "--operation": "operation",
+    "--namespace": "namespace",
+    "--bind": "bind",
+    "--user-uid": "uid",
+    "--subresource": "subresource",
+}
+REPEATED = {
+    "--policies": "policies",
+    "--group": "groups",
+    "--namespace-labels": "namespace_labels",
+    "--user-extra": "extra",
+}
 """Options with what they set; all of them take a value."""
+_CHOICES: dict[str, type[StrEnum]] = {"output": Output, "operation": Operation, "bind": Bind}
 
 
 def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
     """What is asked, or None where typer is to read it."""
     targets: list[str] = []
     single: dict[str, str] = {}
-    many: dict[str, list[str]] = {"policies": [], "groups": []}
+    many: dict[str, list[str]] = {}
     rest = iter(arguments)
     for argument in rest:
         if argument == "-" or not argument.startswith("-"):
@@ -36,17 +53,15 @@ def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
         if not value or value.startswith("-"):
             return None
         if name in REPEATED:
-            many[REPEATED[name]].append(value)
+            many.setdefault(REPEATED[name], []).append(value)
         else:
             single[ONCE[name]] = value
-    output, operation = (
-        single.get("output", Output.text.value),
-        single.get("operation", Operation.CREATE.value),
-    )
-    if not targets or output not in list(Output) or operation not in list(Operation):
+    if not targets or any(
+        name in single and single[name] not in list(known) for name, known in _CHOICES.items()
+    ):
         return None
-    policies = tuple(Path(path) for path in many["policies"])
-    asked = Question(
-        tuple(targets), policies, single.get("user"), tuple(many["groups"]), Operation(operation)
-    )
-    return asked, Output(output)
+    said: dict[str, Any] = {name: _CHOICES.get(name, str)(value) for name, value in single.items()}
+    output: Output = said.pop("output", Output.text)
+    said |= {name: tuple(values) for name, values in many.items()}
+    said["policies"] = tuple(map(Path, many.get("policies", ())))
+    return Question(tuple(targets), **said), output

@@ -22,6 +22,7 @@ from cli.policy_targets import (
     Targets,
     default_policies,
     is_environment,
+    labelled_namespace,
     policy_files,
     read_manifests,
     sort_targets,
@@ -32,6 +33,8 @@ from policies.engine.outcome import PolicyFinding, Report
 
 if TYPE_CHECKING:
     from cli.policy_environments import ReadEnvironment
+    from gpupool.findings import Finding
+    from policies.engine.policy import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
 
@@ -44,6 +47,17 @@ class Operation(StrEnum):
     DELETE = "DELETE"
 
 
+class Bind(StrEnum):
+    """The actions with which policies without a binding can be judged."""
+
+    deny = "deny"
+    warn = "warn"
+    audit = "audit"
+
+
+_ACTIONS: dict[Bind, ValidationAction] = {Bind.deny: "Deny", Bind.warn: "Warn", Bind.audit: "Audit"}
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What the command line asked for."""
@@ -53,6 +67,21 @@ class Question:
     user: str | None = None
     groups: tuple[str, ...] = ()
     operation: Operation = Operation.CREATE
+    namespace: str | None = None
+    """Of objects that name none."""
+    namespace_labels: tuple[str, ...] = ()
+    """Of that namespace, each as KEY=VALUE."""
+    bind: Bind | None = None
+    uid: str | None = None
+    extra: tuple[str, ...] = ()
+    """What request.userInfo.extra has, each as KEY=VALUE."""
+    subresource: str | None = None
+    """What is asked for in place of the objects, as pods/exec."""
+
+    @property
+    def is_about_manifests(self) -> bool:
+        """Whether it says more than an environment can be asked."""
+        return self != Question(self.targets, self.policies)
 
 
 def answer(question: Question, output: Output) -> int:
@@ -70,6 +99,8 @@ def answer(question: Question, output: Output) -> int:
 def run(question: Question) -> Check:
     """Judge every target. Raises UsageError for targets that do not exist or hold nothing to judge."""
     started = time.monotonic()
+    if question.subresource and question.operation is not Operation.CREATE:
+        raise UsageError("--operation follows from --subresource; leave it out")
     targets = sort_targets(question.targets)
     given = _read_policies(question.policies)
     found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
@@ -78,8 +109,11 @@ def run(question: Question) -> Check:
         documents, problems = read_manifests(targets)
         found.reports.append(Report(unreadable(problems), 0, 0, {}))
         paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
-        if paths and question != replace(question, user=None, groups=(), operation=Operation.CREATE):
-            raise UsageError("--user, --group and --operation are for manifests; `up` creates an environment")
+        if paths and question.is_about_manifests:
+            raise UsageError(
+                "--user, --user-uid, --user-extra, --group, --operation, --subresource, --namespace, "
+                "--namespace-labels and --bind are for manifests; `up` creates an environment as it is"
+            )
         environments = _environments(paths, found)
         named = [one for one in environments if one.path in targets.environments]
         objects = [document for document in documents if not is_environment(document)]
@@ -143,13 +177,15 @@ def _environments(paths: Iterable[Path], found: _Found) -> list[ReadEnvironment]
 
 def _read_policies(paths: Iterable[Path]) -> _Policies:
     """What --policies names. Raises UsageError where there is nothing."""
-    files: list[Path] = []
+    documents: list[Document] = []
+    problems: list[Finding] = []
     for path in paths:
-        here = policy_files(path) if path.exists() else []
-        if not here:
+        files = policy_files(path) if path.exists() else []
+        if not files:
             raise UsageError(f"--policies {path}: no such file, or no *.yaml in the folder")
-        files += here
-    documents, problems = read_files(files)
+        read, unread = read_files(files, met=path.is_dir())
+        documents += read
+        problems += unread
     return _Policies(documents, unreadable(problems))
 
 
@@ -174,7 +210,7 @@ def _beside(
         ]
     if own or any(map(_is_policy, given.documents)):
         return [_Policies(given.documents, sources=own)]
-    if question.policies and not given.problems:
+    if question.policies and all(problem.level != "deny" for problem in given.problems):
         raise UsageError(
             f"no {POLICY} in {', '.join(map(str, question.policies))}; name what holds one, or leave "
             "--policies out for those that came with gpupool"
@@ -200,19 +236,27 @@ def _judge_manifests(
     objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
 ) -> None:
     from policies.engine.check import check
-    from policies.engine.identity import identity
+    from policies.engine.identity import identity, read_extra
     from policies.engine.redaction import without_secrets
 
-    user = identity(question.user or "", question.groups)
+    try:
+        extra = read_extra(question.extra)
+    except ValueError as error:
+        raise UsageError(f"--user-extra {error}: no pair; write KEY=VALUE") from None
+    user = identity(question.user or "", question.groups, question.uid or "", extra)
+    context = labelled_namespace(question.namespace, question.namespace_labels, objects)
     # Ours have been held to the schemas already.
     typed = bool(question.policies) or any(map(_is_policy, objects))
     for policies in beside:
         report = check(
             objects,
-            policies=policies.documents,
+            policies=[*policies.documents, *context],
             user=user,
             operation=question.operation.value,
             typed=typed,
+            namespace=question.namespace or "",
+            bind=_ACTIONS[question.bind] if question.bind else None,
+            subresource=question.subresource or "",
         )
         report = without_secrets(report, [*objects, *policies.documents])
         findings = report.findings

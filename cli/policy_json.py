@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cli.policy_outputs import relative
@@ -28,9 +29,22 @@ def write(check: Check, stream: TextIO) -> None:
         "targets": list(check.targets),
         "policiesFrom": list(check.policies_from),
         "policies": [{"name": name, "matched": count} for name, count in report.matched.items()],
-        "findings": [finding_json(finding) for finding in check.findings],
+        "findings": [],
     }
-    stream.write(json.dumps(answer, indent=2, ensure_ascii=False) + "\n")
+    write_with(answer, map(finding_json, check.findings), stream, depth=2)
+
+
+def write_with(answer: dict[str, Any], rows: Iterable[dict[str, Any]], stream: TextIO, *, depth: int) -> None:
+    """Write `answer`, indented, with `rows` in its last list, which is empty and `depth` levels deep. One row
+    after the other: there may be tens of thousands."""
+    before, _, after = json.dumps(answer, indent=2, ensure_ascii=False).rpartition("[]")
+    margin = "\n" + "  " * depth
+    stream.write(before + "[")
+    between = ""
+    for row in rows:
+        stream.write(between + margin + json.dumps(row, indent=2, ensure_ascii=False).replace("\n", margin))
+        between = ","
+    stream.write(f"{margin[:-2] if between else ''}]{after}\n")
 
 
 def finding_json(finding: PolicyFinding) -> dict[str, Any]:

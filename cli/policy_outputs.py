@@ -80,10 +80,11 @@ def is_idle(finding: PolicyFinding) -> bool:
 
 
 def idle_policies(check: Check) -> dict[str, str]:
-    """The policies that were applied to nothing, by name, and why: `NO_MATCH` or what is missing."""
+    """The policies that were applied to nothing, by name, and why: `NO_MATCH`, perhaps with a cause, or what
+    is missing."""
     reasons = {name: NO_MATCH for name, matched in check.report.matched.items() if not matched}
     for finding in check.report.findings:
-        if finding.rule == UNPARAMETERISED and finding.object and finding.object.name in reasons:
+        if is_idle(finding) and finding.object and finding.object.name in reasons:
             reasons[finding.object.name] = finding.message
     return dict(sorted(reasons.items()))
 

@@ -10,22 +10,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpupool.findings import Finding, GpupoolError
-from policies.engine.documents import is_not_kubernetes
+from policies.engine.documents import is_not_kubernetes, is_taken
 from policies.engine.outcome import PolicyFinding
 
 UNREADABLE = "unreadable"
 """The rule under which files that can't be read are reported."""
 NOT_KUBERNETES = "not-kubernetes"
 """The rule under which files in a folder are reported that seem to be another tool's."""
+DUPLICATE_KEY = "duplicate-key"
+"""The rule under which keys are reported that stand twice in an object."""
 _PLACE = re.compile(r"(?P<file>[^:]+)(:(?P<line>[0-9]+):(?P<column>[0-9]+))?: (?P<message>.*)", re.DOTALL)
 
 
 def unreadable(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:
-    """A denial for each, and a warning for what is probably no manifest at all."""
+    """A denial for each, but a warning for what is probably no manifest and for what kubectl takes."""
     return tuple(
         PolicyFinding(
-            level="warn" if is_not_kubernetes(problem) else "deny",
-            rule=NOT_KUBERNETES if is_not_kubernetes(problem) else UNREADABLE,
+            level="deny" if rule == UNREADABLE else "warn",
+            rule=rule,
             message=problem.message,
             origin="document",
             file=problem.file,
@@ -35,7 +37,14 @@ def unreadable(problems: Iterable[Finding]) -> tuple[PolicyFinding, ...]:
             fix=problem.hint,
         )
         for problem in problems
+        for rule in [_rule(problem)]
     )
+
+
+def _rule(problem: Finding) -> str:
+    if is_taken(problem):
+        return DUPLICATE_KEY
+    return NOT_KUBERNETES if is_not_kubernetes(problem) else UNREADABLE
 
 
 def refused(error: GpupoolError, path: Path) -> PolicyFinding:

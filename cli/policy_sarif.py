@@ -6,12 +6,12 @@ GitHub takes no result without a file, so what has no place of its own is put at
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import quote
 
+from cli.policy_json import write_with
 from cli.policy_outputs import idle_policies, is_idle, relative
 from cli.policy_values import json_values
 
@@ -35,10 +35,11 @@ def write(check: Check, stream: TextIO) -> None:
         "invocations": [_invocation(check)],
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "Root of the checkout."}}},
-        "results": [_result(finding, indexes[finding.rule], check) for finding in findings],
+        "results": [],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-    stream.write(json.dumps(log, indent=2, ensure_ascii=False) + "\n")
+    results = (_result(finding, indexes[finding.rule], check) for finding in findings)
+    write_with(log, results, stream, depth=4)
 
 
 def _rules(findings: Sequence[PolicyFinding], matched: Any) -> list[dict[str, Any]]:

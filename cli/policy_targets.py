@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpupool.findings import UsageError
-from policies.engine.documents import Document, is_not_kubernetes, read_files, read_text
+from policies.engine.documents import Document, from_bodies, is_not_kubernetes, read_files, read_text
+from policies.engine.outcome import ObjectRef
 
 if TYPE_CHECKING:
     from gpupool.findings import Finding
@@ -91,6 +92,36 @@ def read_manifests(targets: Targets) -> tuple[list[Document], list[Finding]]:
     return documents, findings
 
 
+def labelled_namespace(
+    name: str | None, labels: Sequence[str], manifests: Sequence[Document]
+) -> list[Document]:
+    """The Namespace (`default` where none is named) that has these labels (KEY=VALUE, with commas between);
+    nothing without labels. Raises UsageError for labels that are none, or where it is among the manifests."""
+    if not labels:
+        return []
+    from policies.engine import name_forms
+
+    name, found = name or "default", {}
+    for pair in ",".join(labels).split(","):
+        key, equals, value = pair.partition("=")
+        if not equals or not name_forms.is_label_key(key) or not name_forms.is_label_value(value):
+            raise UsageError(f"--namespace-labels {pair}: no label; write KEY=VALUE, as in team=vision")
+        found[key] = value
+    for document in manifests:
+        body = document.body
+        if (body.get("apiVersion"), body.get("kind")) == ("v1", "Namespace") and ObjectRef.of(
+            body
+        ).name == name:
+            where = f"{document.file}:{document.line}"
+            raise UsageError(
+                f"--namespace-labels: {where} has the namespace {name!r}; give it its labels there"
+            )
+    metadata = {"name": name, "labels": {"kubernetes.io/metadata.name": name, **found}}
+    return from_bodies(
+        [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}], "--namespace-labels"
+    )
+
+
 def _read_stdin() -> tuple[list[Document], list[Finding]]:
     try:
         text = sys.stdin.buffer.read().decode()
@@ -134,7 +165,8 @@ def is_environment(document: Document) -> bool:
 
 
 def policy_files(folder: Path) -> list[Path]:
-    """The files of `folder` that may hold policies, bindings and parameters, its `fixtures` left out."""
+    """The files of `folder` that may hold policies, bindings and parameters; neither its `fixtures` nor what
+    is in hidden folders."""
     if folder.is_file():
         return [folder]
     return sorted(
@@ -142,7 +174,10 @@ def policy_files(folder: Path) -> list[Path]:
         for path in folder.rglob("*")
         if path.suffix in (".yaml", ".yml", ".json")
         and path.is_file()
-        and not {"fixtures", "node_modules"} & set(path.relative_to(folder).parts[:-1])
+        and not any(
+            name in ("fixtures", "node_modules") or name.startswith(".")
+            for name in path.relative_to(folder).parts[:-1]
+        )
     )
 
 

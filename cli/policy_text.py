@@ -38,8 +38,9 @@ def _idle(check: Check) -> Iterator[str]:
     for name, reason in idle_policies(check).items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
-        missing = f"not applied, {reason.removeprefix('was not applied: ')}"
-        said = "matched nothing here" if reason == NO_MATCH else missing
+        what, _, cause = reason.partition(": ")
+        said = "matched nothing here" if what == NO_MATCH else "not applied"
+        said += f", {cause}" if cause else ""
         yield one_line(f"{_policies(len(names))} {said}: {', '.join(names)}")
 
 
@@ -82,7 +83,7 @@ def _head(finding: PolicyFinding, level_width: int, rule_width: int, colour: boo
 
 
 def _details(finding: PolicyFinding) -> Iterator[str]:
-    yield one_line(finding.message)
+    yield from map(one_line, finding.message.split("\n"))
     rows: list[tuple[str, str]] = [
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),

@@ -113,7 +113,7 @@ def _fill_metadata(metadata: Body, resource: Resource | None, operation: str) ->
     if not metadata.get("name") and prefix and isinstance(prefix, str):
         metadata["name"] = prefix + RANDOM
     if resource is None or resource.namespaced:
-        if not metadata.get("namespace") and resource is not None:
+        if not metadata.get("namespace"):
             metadata["namespace"] = "default"
     else:
         metadata.pop("namespace", None)

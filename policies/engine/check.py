@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from policies.engine.addressing import resource_of
 from policies.engine.compiled_policy import Compiler
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.many import judge_many
 from policies.engine.outcome import PolicyFinding, Report
-from policies.engine.parameters import missing, wanted
-from policies.engine.policy_set import PolicySet, engine_finding, is_policy, read_policies
+from policies.engine.overview import overview
+from policies.engine.policy import ValidationAction
+from policies.engine.policy_set import PolicySet, engine_finding, is_policy, mutating_policies, read_policies
 from policies.engine.request import User
-
-_UNMATCHED = "matched none of the objects; check its match rules, or ignore this if nothing here concerns it"
+from policies.engine.subresources import subresource_of
 
 
 def check(
@@ -30,26 +31,46 @@ def check(
     operation: str = "CREATE",
     typed: bool = False,
     compiler: Compiler | None = None,
+    namespace: str = "",
+    bind: ValidationAction | None = None,
+    subresource: str = "",
 ) -> Report:
     """Judges every object among `documents` by the policies among `documents` and `policies`.
 
     Namespaces, parameters, CRDs and RBAC objects are looked up in both. `policies` themselves are not judged;
     with `typed` their expressions are also held to the schemas of the kinds that they match. Whoever checks
     several bundles in a row gives all of them one `compiler`, since compiling takes longer than judging.
+    Objects among `documents` without a namespace are in `namespace`, as kubectl sends them; policies that no
+    binding names are judged with the action `bind`, if any, wherever their rules match. With a `subresource`
+    (exec, pods/exec) the requests are for that, of the objects that have it, in place of `operation`.
     """
+    kinds = (kinds or Kinds.builtin()).with_crds([*documents, *policies])
+    if namespace:
+        documents = [_placed(document, kinds, namespace) for document in documents]
     everything = [*documents, *policies]
-    kinds = (kinds or Kinds.builtin()).with_crds(everything)
-    found = read_policies(everything, kinds, compiler)
+    found = read_policies(everything, kinds, compiler, bind)
     judge = Judge(found, everything, kinds)
-    findings = list(found.findings)
+    findings = [*found.findings, *mutating_policies(everything)]
     if typed:
         findings += _mistyped(found, kinds)
     objects = [document for document in documents if not is_policy(document)]
+    if subresource:
+        objects = [document for document in objects if subresource_of(document.body, subresource, kinds)]
     judged = set(map(id, objects))
     findings += [row for one, rows in judge.context.unreadable if id(one) not in judged for row in rows]
-    findings += judge_many(judge, objects, operation=operation, user=user)
-    findings += _unmatched(found, judge)
-    return Report(tuple(findings), len(objects), judge.evaluations, dict(judge.matched))
+    findings += judge_many(judge, objects, operation=operation, user=user, subresource=subresource)
+    findings += overview(found, judge.tally, subresource or operation)
+    return Report(tuple(findings), len(objects), judge.tally.evaluations, judge.tally.matched)
+
+
+def _placed(document: Document, kinds: Kinds, namespace: str) -> Document:
+    """The document in `namespace`, where it could be in one and names none."""
+    metadata = document.body.get("metadata") or {}
+    if not isinstance(metadata, dict) or metadata.get("namespace"):
+        return document
+    if not resource_of(document.body, kinds).namespaced:
+        return document
+    return replace(document, body={**document.body, "metadata": {**metadata, "namespace": namespace}})
 
 
 def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:
@@ -70,21 +91,4 @@ def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:
                 expression=warning.expression.text,
             )
             findings.append(replace(finding, fix=warning.hint))
-    return findings
-
-
-def _unmatched(found: PolicySet, judge: Judge) -> list[PolicyFinding]:
-    findings = []
-    for bound in found.policies:
-        policy = bound.compiled.policy
-        if not bound.bindings or judge.matched[policy.name]:
-            continue
-        finding = engine_finding("unmatched-policy", policy.document, "", _UNMATCHED, level="audit")
-        without = judge.unparameterised.get(policy.name)
-        binding = next((one for one in bound.bindings if one.name == without), None)
-        if binding and binding.param_ref and policy.param_kind:
-            message = f"was not applied: no {wanted(policy, binding)} is given as its parameter"
-            finding = engine_finding("missing-parameter", policy.document, "", message, level="audit")
-            finding = replace(finding, binding=binding.name, fix=missing(policy, binding))
-        findings.append(replace(finding, title=policy.text("title")))
     return findings

@@ -13,6 +13,8 @@ from policies.engine.policy import Expression, Policy, Validation
 
 _MAX_AUDIT_ANNOTATIONS = 20
 _MAX_AUDIT_EXPRESSION_BYTES = 5 * 1024
+_ENVIRONMENTS = 16
+"""How many are kept, as each takes some 0.5 MiB; policies one after the other share them most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,16 @@ class CompiledPolicy:
     audit_annotations: tuple[tuple[Expression, Program], ...]
     messages: int
     """How many validations word their message by an expression."""
+
+    @property
+    def reads_namespace(self) -> bool:
+        """Whether any expression reads namespaceObject; match conditions are given none by the server."""
+        programs = [
+            *self.variables.values(),
+            *(program for item in self.validations for program in (item.program, item.message) if program),
+            *(program for _, program in self.audit_annotations),
+        ]
+        return any("namespaceObject" in program.reads for program in programs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,8 @@ class Compiler:
                 found = self._environment(replace(sight, variables=tuple(rest))).with_variable(name, program)
             else:
                 found = Environment.admission(params=sight.params, authorizer=sight.authorizer)
+            if len(self._environments) >= _ENVIRONMENTS:
+                self._environments.clear()
             self._environments[sight] = found
         return found
 

@@ -13,6 +13,7 @@ from typing import Any
 from policies.engine.admission_view import Doubt, Surroundings, as_admitted
 from policies.engine.documents import Document
 from policies.engine.kinds import Kinds
+from policies.engine.matching import NAME_LABEL
 from policies.engine.outcome import Level, PolicyFinding
 from policies.engine.policy_set import engine_finding
 from policies.engine.rbac import GROUP, Rbac
@@ -56,7 +57,7 @@ class ContextObjects:
         return self.namespaces.get(name) or {
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "metadata": {"name": name, "labels": {NAME_LABEL: name}},
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         }

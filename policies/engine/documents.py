@@ -18,7 +18,7 @@ from typing import Any
 from gpupool.findings import Finding
 from policies.engine.manifest_objects import Located, objects_in
 from policies.engine.manifest_place import place_in
-from policies.engine.manifest_stream import Piece, pieces
+from policies.engine.manifest_stream import KEEP_ONE, Piece, pieces
 from policies.engine.request_size import MAX_BYTES as MAX_REQUEST
 from policies.engine.request_size import oversize
 from policies.engine.secret_kinds import may_hold_secret
@@ -67,6 +67,12 @@ def is_not_kubernetes(finding: Finding) -> bool:
     return finding.hint == _FOREIGN
 
 
+def is_taken(finding: Finding) -> bool:
+    """Whether kubectl reads the text in spite of the finding, and sends the objects that were read: a key
+    stands twice in it."""
+    return finding.hint == KEEP_ONE
+
+
 def from_bodies(bodies: Iterable[dict[str, Any]], file: str) -> list[Document]:
     """Objects that were never text, such as rendered manifests. Lists are taken apart here too."""
     found: list[Document] = []
@@ -108,10 +114,11 @@ def _too_large(file: str, line: int, size: int) -> Finding:
     return Finding(file, line, 1, "", message, "split the object, or keep large contents out of it")
 
 
-def read_files(paths: Sequence[Path]) -> tuple[list[Document], list[Finding]]:
+def read_files(paths: Sequence[Path], *, met: bool = False) -> tuple[list[Document], list[Finding]]:
     """The objects in `paths`; of folders, those of every manifest file below, sorted by path.
 
-    What is named and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once.
+    `met`: whether the files were met in a folder, rather than named (`is_not_kubernetes`). What is named
+    and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once.
     """
     documents: list[Document] = []
     findings: list[Finding] = []
@@ -131,7 +138,7 @@ def read_files(paths: Sequence[Path]) -> tuple[list[Document], list[Finding]]:
         for each in names:
             text = _text_of(each, findings, files_only=in_folder)
             if text is not None:
-                read, wrong = _read(text, each, in_folder=in_folder)
+                read, wrong = _read(text, each, in_folder=in_folder or met)
                 documents += read
                 findings += wrong
     return documents, findings

@@ -15,7 +15,7 @@ from policies.engine.plausibility import meant
 from policies.engine.policy import ANNOTATION
 from policies.engine.policy_set import is_policy
 
-ANNOTATIONS = ("operation", "user", "groups", "expect", "old")
+ANNOTATIONS = ("operation", "subresource", "user", "groups", "uid", "extra", "expect", "old")
 """Those of a fixture, after the prefix."""
 _OTHERS = ("external",)
 """What the rules over a whole bundle read on any object."""

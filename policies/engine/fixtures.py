@@ -27,13 +27,14 @@ from policies.engine.fixture_names import (
     misplaced,
     unknown_annotation,
 )
-from policies.engine.identity import identity
+from policies.engine.identity import identity, read_extra
 from policies.engine.judge import Judge
 from policies.engine.kinds import Kinds
 from policies.engine.outcome import PolicyFinding
 from policies.engine.policy import ANNOTATION, BINDING, POLICY
-from policies.engine.policy_set import PolicySet, is_policy, read_policies
+from policies.engine.policy_set import PolicySet, binding_of, is_policy, read_policies
 from policies.engine.request import OPERATIONS, User
+from policies.engine.subresources import subresource_of
 
 FOLDER = "fixtures"
 
@@ -52,6 +53,8 @@ class Case:
     operation: str = "CREATE"
     user: User = field(default_factory=identity)
     old: dict[str, Any] | None = None
+    subresource: str = ""
+    """As pods/exec; the operation follows from it."""
 
     @property
     def name(self) -> str:
@@ -139,7 +142,7 @@ def _unbound(suite: Suite) -> Failure:
 
 def policy_set(suite: Suite, policy: Document) -> PolicySet:
     """`policy`, the suite's or a changed one, with the bindings of the suite."""
-    return read_policies([policy, *(suite.bindings or (_binding(suite),))])
+    return read_policies([policy, *(suite.bindings or (binding_of(suite.policy, "Deny"),))])
 
 
 def failing(suite: Suite, found: PolicySet, kinds: Kinds) -> Iterator[Failure]:
@@ -150,7 +153,17 @@ def failing(suite: Suite, found: PolicySet, kinds: Kinds) -> Iterator[Failure]:
             place = f"{document.file}:{finding.line}"
             yield Failure(place, str(finding.object), f"{finding.path}: {finding.message}")
     for case in suite.cases:
-        findings = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
+        if case.subresource and not subresource_of(case.document.body, case.subresource, kinds):
+            message = f"{case.subresource!r} is no subresource of this object; write it as in pods/exec"
+            yield Failure(case.place, case.name, message)
+            continue
+        findings = judge.judge(
+            case.document,
+            operation=case.operation,
+            old=case.old,
+            user=case.user,
+            subresource=case.subresource,
+        )
         message = _verdict(case, findings)
         if message:
             yield Failure(case.place, case.name, message)
@@ -224,9 +237,10 @@ def _cases(documents: Iterable[Document], *, good: bool) -> tuple[list[Case], li
 
 
 def _case(document: Document, old: Document | None, *, good: bool) -> Case | Failure:
-    """A fixture's annotations, each after `policies.gpupool.dev/`: `operation` (default CREATE), `user`,
-    `groups` (with commas between), `expect` (part of the message; bad ones only), and on the object before it
-    `old: "true"`, for UPDATE and DELETE.
+    """A fixture's annotations, each after `policies.gpupool.dev/`: `operation` (default CREATE) or
+    `subresource` (as pods/exec), `user`, `uid`, `groups` and `extra` (KEY=VALUE; both with commas between),
+    `expect` (part of the message; bad ones only), and on the object before it `old: "true"`, for UPDATE and
+    DELETE.
     """
     said = _annotations(document.body)
     place = f"{document.file}:{document.line}"
@@ -236,11 +250,18 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
     operation = said.get("operation", "CREATE")
     if operation not in OPERATIONS[:3]:
         return Failure(place, "", f"{operation!r} is no operation; choose one of {', '.join(OPERATIONS[:3])}")
-    if old is not None and operation == "CREATE":
+    subresource = said.get("subresource", "")
+    if subresource and "operation" in said:
+        return Failure(place, "", "the operation follows from the subresource; remove that annotation")
+    if old is not None and operation == "CREATE" and not subresource:
         return Failure(place, "", "there is no old object on CREATE; set the operation to UPDATE")
     if good and "expect" in said:
         return Failure(place, "", "a good fixture expects no message; remove the annotation, or call it bad")
-    groups = [group.strip() for group in said.get("groups", "").split(",") if group.strip()]
+    groups, pairs = _listed(said.get("groups", "")), _listed(said.get("extra", ""))
+    try:
+        user = identity(said.get("user", ""), groups, said.get("uid", ""), read_extra(pairs))
+    except ValueError as error:
+        return Failure(place, "", f"extra: {error} is no pair; write KEY=VALUE, with commas between several")
     (bare,) = from_bodies([_bare(document.body)], document.file)
     return Case(
         bare,
@@ -248,9 +269,14 @@ def _case(document: Document, old: Document | None, *, good: bool) -> Case | Fai
         good,
         said.get("expect", ""),
         operation,
-        identity(said.get("user", ""), groups),
+        user,
         _bare(old.body) if old else None,
+        subresource,
     )
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _annotations(body: dict[str, Any]) -> dict[str, str]:
@@ -268,17 +294,6 @@ def _bare(body: dict[str, Any]) -> dict[str, Any]:
         if not kept:
             del metadata["annotations"]
     return bare
-
-
-def _binding(suite: Suite) -> Document:
-    """For a policy that is bound elsewhere: to everything, with every parameter that the context has."""
-    spec: dict[str, Any] = {"policyName": suite.name, "validationActions": ["Deny"]}
-    if mapping_in(suite.policy.body, "spec").get("paramKind"):
-        spec["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Deny"}
-    api_version = str(suite.policy.body.get("apiVersion"))
-    body = {"apiVersion": api_version, "kind": BINDING, "metadata": {"name": suite.name}, "spec": spec}
-    (document,) = from_bodies([body], suite.policy.file)
-    return document
 
 
 def _names(binding: Document, policy: str) -> bool:

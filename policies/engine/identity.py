@@ -5,16 +5,20 @@ Adds the groups that the API server's authenticators add by themselves; it check
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from policies.engine.request import User
 
 AUTHENTICATED: Final = "system:authenticated"
+NO_EXTRA: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
-def identity(name: str = "", groups: Sequence[str] = ()) -> User:
+def identity(
+    name: str = "", groups: Sequence[str] = (), uid: str = "", extra: Mapping[str, tuple[str, ...]] = NO_EXTRA
+) -> User:
     """The user called `name` (default: the engine's own) in `groups` and those that follow from the name.
 
     Service accounts belong to system:serviceaccounts and that of their namespace, and every user to
@@ -27,4 +31,16 @@ def identity(name: str = "", groups: Sequence[str] = ()) -> User:
     if name != "system:anonymous":
         implied.append(AUTHENTICATED)
     every = tuple(dict.fromkeys([*groups, *implied]))
-    return User(name=name, groups=every) if name else User(groups=every)
+    return User(name or User().name, every, uid, extra)
+
+
+def read_extra(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What `userInfo.extra` has, of KEY=VALUE texts; a key that is there again has one more value. Raises
+    ValueError, with the text, for what is no such pair."""
+    found: dict[str, tuple[str, ...]] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise ValueError(pair)
+        found[key] = (*found.get(key, ()), value)
+    return found

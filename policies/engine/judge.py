@@ -10,26 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from policies.engine.addressing import namespace_of, resource_of
 from policies.engine.admission_view import Doubt, as_admitted, pod_templates
 from policies.engine.cel import Scope
 from policies.engine.cel.libraries.authorization import Authorizer, ResourceCheck
 from policies.engine.context_objects import ContextObjects, doubtful
+from policies.engine.decision_findings import config_level, finding_of, level_of, not_judged
 from policies.engine.documents import Document
 from policies.engine.evaluation import Decision, Evaluation
 from policies.engine.kinds import Kinds, Resource
-from policies.engine.matching import Matcher, is_exempt
-from policies.engine.outcome import Level, ObjectRef, PolicyFinding
+from policies.engine.matching import Matcher, asks_labels, is_exempt
+from policies.engine.outcome import PolicyFinding
 from policies.engine.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from policies.engine.plausibility import unknown_kind
-from policies.engine.policy import Binding, Policy
+from policies.engine.policy import Binding
 from policies.engine.policy_set import BoundPolicy, PolicySet, engine_finding
 from policies.engine.request import Request, User
+from policies.engine.subresources import subresource_of
+from policies.engine.tally import Reach, Tally, UnseenNamespace
 
 Body = dict[str, Any]
-_LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
 class Judge:
@@ -46,12 +48,13 @@ class Judge:
         self._matcher = Matcher(kinds, labels)
         self._candidates: dict[Hashable, list[BoundPolicy]] = {}
         self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
-        self.evaluations = 0
-        """CEL expressions evaluated so far."""
-        self.matched: dict[str, int] = {bound.compiled.policy.name: 0 for bound in self._policies}
-        """Objects that each policy was evaluated on so far."""
-        self.unparameterised: dict[str, str] = {}
-        """Policies that let an object pass for want of a parameter, with the name of such a binding."""
+        self._asked: set[tuple[str, str]] = set()
+        self.tally = self.new_tally()
+        """What was counted so far."""
+
+    def new_tally(self) -> Tally:
+        """One in which nothing is counted yet."""
+        return Tally.of(bound.compiled.policy.name for bound in self._policies)
 
     def judge(
         self,
@@ -60,17 +63,23 @@ class Judge:
         operation: str = "CREATE",
         old: Mapping[str, Any] | None = None,
         user: User = User(),  # noqa: B008  (immutable)
+        subresource: str = "",
     ) -> list[PolicyFinding]:
         """Every finding about one object; what goes wrong here in judging it is one too, never a silent pass.
 
+        With a `subresource`, as pods/exec, the operation follows from it, and objects that it is none of have
+        no findings.
         `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
         itself, and DELETE takes the document for the old object.
         """
         findings: list[PolicyFinding] = []
         try:
-            findings.extend(self._findings(document, operation, old, user))
+            if subresource:
+                findings.extend(self._of_subresource(document, subresource, old, user))
+            else:
+                findings.extend(self._findings(document, operation, old, user))
         except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
-            findings.append(_not_judged(document, error))
+            findings.append(not_judged(document, error))
         return findings
 
     def _findings(
@@ -93,6 +102,20 @@ class Judge:
             for path, pod in pod_templates(document.body):
                 inner = self._request(pod, pods, "CREATE", None, user)
                 yield from self._on(inner, document, path, self._for_templates)
+
+    def _of_subresource(
+        self, document: Document, asked: str, old: Mapping[str, Any] | None, user: User
+    ) -> list[PolicyFinding]:
+        found = subresource_of(document.body, asked, self._kinds)
+        if found is None:
+            return []
+        body, before = found.object_of(document.body), found.object_of(dict(old)) if old else None
+        operation = found.operation
+        request = self._request(body, found.parent, operation.replace("CONNECT", "CREATE"), before, user)
+        if operation != "UPDATE":  # nothing is stored, so that nothing is filled in
+            request = replace(request, operation=operation, object=found.sent(body))
+        request = replace(request, subresource=found.name, own_kind=found.own_kind)
+        return self._on(request, document, "", self._policies)
 
     def _request(
         self,
@@ -127,47 +150,49 @@ class Judge:
         self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
-        scope: Scope | None = None
-        for bound, matched, bindings in self._in_force(request, policies):
+        scopes: dict[Resource, Scope] = {}
+        for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
             if broken:
-                self.matched[policy.name] += 1
-                decision, level = Decision("error", broken), _config_level(policy)
-                finding = _finding(policy, None, decision, level, document, path)
+                self.tally.matched[policy.name] += 1
+                decision, level = Decision("error", broken), config_level(policy)
+                finding = finding_of(policy, None, decision, level, document, path)
                 findings.append(replace(finding, fix=GIVE_THE_CRD))
                 continue
-            if scope is None and bindings:
-                scope = self._scope(request)
+            if matched not in scopes and bindings:
+                scopes[matched] = self._scope(request, matched)
             applied = False
             for binding in bindings:
-                assert scope is not None
+                scope = scopes[matched]
                 try:
-                    if matched != request.resource:
+                    if not self._converts(request.resource, matched):
                         raise ParameterError(_unconverted(request.resource, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
                     decision = Decision("error", f"failed to configure binding: {error}")
-                    finding = _finding(policy, binding, decision, _config_level(policy), document, path)
+                    finding = finding_of(policy, binding, decision, config_level(policy), document, path)
                     findings.append(replace(finding, fix=error.fix or finding.fix))
                     continue
                 if not parameters:
-                    self.unparameterised[policy.name] = binding.name
+                    self.tally.unparameterised[policy.name] = binding.name
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)
                     verdict = evaluation.verdict()
-                    self.evaluations += evaluation.evaluated
+                    self.tally.evaluations += evaluation.evaluated
                     applied = applied or verdict.applied
                     for decision in verdict.decisions:
-                        level = _level(policy, binding, decision)
-                        findings.append(_finding(policy, binding, decision, level, document, path))
-            self.matched[policy.name] += applied
+                        level = level_of(policy, binding, decision)
+                        findings.append(finding_of(policy, binding, decision, level, document, path))
+            self.tally.matched[policy.name] += applied
+            if not applied:
+                self.tally.reach(policy.name, Reach.CONDITIONS if bindings else Reach.BINDINGS)
         return findings
 
     def _in_force(
-        self, request: Request, policies: Sequence[BoundPolicy]
+        self, request: Request, document: Document, policies: Sequence[BoundPolicy]
     ) -> Iterator[tuple[BoundPolicy, Resource, list[Binding]]]:
         """The policies that match, as which resource they do, and those of their bindings that match too."""
         key = (id(policies), request.kind)  # the two lists of policies live as long as the judge
@@ -177,13 +202,58 @@ class Judge:
                 for bound in policies
                 if bound.bindings and self._matcher.may_match(bound.compiled.policy.match, request)
             ]
+        candidates = self._candidates[key]
+        if candidates:
+            self._note_assumed(request, document)
+            self._note_unseen(request, document, candidates)
         match = self._matcher.match
-        for bound in self._candidates[key]:
-            matched = match(bound.compiled.policy.match, request)
+        for bound in candidates:
+            policy = bound.compiled.policy
+            matched = match(policy.match, request)
             if matched is not None:
                 yield bound, matched, [binding for binding in bound.bindings if match(binding.match, request)]
+            else:
+                self.tally.reach(policy.name, Reach.SELECTORS)
 
-    def _scope(self, request: Request) -> Scope:
+    def _note_assumed(self, request: Request, document: Document) -> None:
+        own = request.resource
+        if self._kinds.resource(own.api_version, own.kind) is None and not namespace_of(document.body):
+            self.tally.assumed.setdefault((own.api_version, own.kind), (document.file, document.line))
+
+    def _note_unseen(self, request: Request, document: Document, candidates: Sequence[BoundPolicy]) -> None:
+        """What these policies look up in a namespace that isn't given, once for each kind of request."""
+        name = request.namespace
+        if (
+            not name
+            or request.is_namespace
+            or name in self.context.namespaces
+            or (name, request.kind) in self._asked
+        ):
+            return
+        self._asked.add((name, request.kind))
+        for bound in candidates:
+            policy = bound.compiled.policy
+            whole = asks_labels(policy.match.namespace_selector, name)
+            selecting = {
+                b.name for b in bound.bindings if whole or asks_labels(b.match.namespace_selector, name)
+            }
+            reading = {policy.name} if bound.compiled.reads_namespace else set()
+            if selecting or reading:
+                unseen = self.tally.unseen.setdefault(name, UnseenNamespace(document.file, document.line))
+                unseen.selecting |= selecting
+                unseen.reading |= reading
+
+    def _converts(self, own: Resource, wanted: Resource) -> bool:
+        return own == wanted or self._kinds.alike_in_versions(own.api_version, own.kind)
+
+    def _scope(self, request: Request, matched: Resource) -> Scope:
+        """What expressions see of a request that matched as this resource."""
+
+        def converted(body: Body | None) -> Body | None:
+            if body is None or matched == request.resource:
+                return body
+            return {**body, "apiVersion": matched.api_version}
+
         namespace = None
         if request.namespace and not request.is_namespace:
             namespace = self.context.namespace(request.namespace)
@@ -191,10 +261,10 @@ class Judge:
         authorizer = Authorizer(self.context.rbac, user.name, user.groups)
         return Scope(
             {
-                "object": request.object,
-                "oldObject": request.old_object,
+                "object": converted(request.object),
+                "oldObject": converted(request.old_object),
                 "namespaceObject": namespace,
-                "request": request.as_cel(),
+                "request": request.as_cel(matched),
                 "authorizer": authorizer,
                 "authorizer.requestResource": ResourceCheck(
                     authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
@@ -203,83 +273,9 @@ class Judge:
         )
 
 
-def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
-    """The resource of an object; of an unknown kind the most likely one, as `kubectl` would guess it."""
-    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
-    known = kinds.resource(api_version, kind)
-    if known is not None:
-        return known
-    group, _, version = api_version.rpartition("/")
-    namespaced = bool((body.get("metadata") or {}).get("namespace"))
-    return Resource(group, version, kind, guessed_plural(kind), namespaced)
-
-
-def _not_judged(document: Document, error: Exception) -> PolicyFinding:
-    """Told without the error's words, which may hold what is in a Secret."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    where = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "the engine"
-    message = f"could not be judged: {type(error).__name__} in {where}, a defect of this program"
-    finding = engine_finding("not-judged", document, "", message)
-    return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
-
-
-def guessed_plural(kind: str) -> str:
-    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
-    name = kind.lower()
-    if name.endswith("s"):
-        return name + "es"
-    if name.endswith("y"):
-        return name[:-1] + "ies"
-    return name + "s"
-
-
 def _unconverted(own: Resource, wanted: Resource) -> str:
     """The server converts between versions; offline there is nothing to convert with."""
     return (
         f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
         f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
-    )
-
-
-def _config_level(policy: Policy) -> Level:
-    """Of what keeps a policy from being evaluated at all: the binding's actions don't count."""
-    return "deny" if policy.fails_closed else "audit"
-
-
-def _level(policy: Policy, binding: Binding, decision: Decision) -> Level:
-    if decision.kind != "violation" and not policy.fails_closed:
-        return "audit"  # the server lets it pass; say at least that it did not hold
-    if decision.kind == "audit-error":
-        return "deny"  # denied whatever the binding's actions are
-    # A binding whose actions can't be read is refused itself; what it would have enforced is denied.
-    actions = (action for action in ("Deny", "Warn", "Audit") if action in binding.actions)
-    return _LEVELS[next(actions, "Deny")]
-
-
-def _finding(
-    policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
-) -> PolicyFinding:
-    path = ".".join(part for part in (path, decision.path) if part)
-    line, column = document.position(path)
-    message = decision.message
-    if decision.kind != "violation" and not policy.fails_closed:
-        message += " (ignored: failurePolicy Ignore)"
-    return PolicyFinding(
-        level=level,
-        rule=policy.name,
-        message=message,
-        binding=binding.name if binding else None,
-        object=ObjectRef.of(document.body),
-        file=document.file,
-        line=line,
-        column=column,
-        path=path,
-        reason=decision.reason if decision.kind == "violation" else "",
-        expression=decision.expression.text if decision.expression else "",
-        values=decision.values,
-        title=policy.text("title"),
-        why=policy.text("why"),
-        fix=policy.text("fix"),
     )

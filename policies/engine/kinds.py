@@ -46,10 +46,13 @@ class Kinds:
         resources: Iterable[Resource],
         schemas: Mapping[tuple[str, str], Schema | str],
         with_status: frozenset[tuple[str, str]] = frozenset(),
+        alike: frozenset[tuple[str, str]] = frozenset(),
     ) -> None:
         """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition; `with_status`: the
-        custom kinds whose status is a subresource."""
+        custom kinds whose status is a subresource; `alike`: those whose versions differ by apiVersion only.
+        """
         self._with_status = with_status
+        self._alike = alike
         self._resources = tuple(resources)
         self._schemas = dict(schemas)
         self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
@@ -67,18 +70,19 @@ class Kinds:
         """These kinds and those that CustomResourceDefinitions among `documents` add; self where there are
         none. A definition that isn't well formed adds nothing."""
         added: dict[Resource, Schema] = {}
-        with_status = set(self._with_status)
+        with_status, alike = set(self._with_status), set(self._alike)
         for document in documents:
             body = document.body
             if body.get("kind") == "CustomResourceDefinition" and str(body.get("apiVersion")).startswith(
                 "apiextensions.k8s.io/"
             ):
-                added.update(_defined(body, with_status))
+                added.update(_defined(body, with_status, alike))
         if not added:
             return self
         schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
         kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
-        return Kinds([*kept, *added], {**self._schemas, **schemas}, frozenset(with_status))
+        every = {**self._schemas, **schemas}
+        return Kinds([*kept, *added], every, frozenset(with_status), frozenset(alike))
 
     def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of `kind`, None for one that isn't known."""
@@ -117,6 +121,11 @@ class Kinds:
         as a subresource."""
         return (api_version, kind) in self._with_status or self.is_builtin(api_version, kind)
 
+    def alike_in_versions(self, api_version: str, kind: str) -> bool:
+        """Whether the server converts between the versions of a kind by writing another apiVersion: custom
+        ones with conversion None (apiextensions-apiserver 0.36, conversion/nop_converter.go)."""
+        return (api_version, kind) in self._alike
+
     def schema(self, api_version: str, kind: str) -> Schema | None:
         """The fields of a kind, None for one that isn't known."""
         found = self._schemas.get((api_version, kind))
@@ -133,13 +142,16 @@ def _builtin() -> Kinds:
     return Kinds(resources, schemas)
 
 
-def _defined(body: Mapping[str, Any], with_status: set[tuple[str, str]]) -> dict[Resource, Schema]:
+def _defined(
+    body: Mapping[str, Any], with_status: set[tuple[str, str]], alike: set[tuple[str, str]]
+) -> dict[Resource, Schema]:
     """What a CustomResourceDefinition adds, by version that is served; kinds with a status subresource are
-    put into `with_status`."""
+    put into `with_status`, those without a conversion into `alike`."""
     try:
         spec = body["spec"]
         names, namespaced = spec["names"], spec.get("scope") == "Namespaced"
         preserve = bool(spec.get("preserveUnknownFields"))
+        converted = (spec.get("conversion") or {}).get("strategy", "None") != "None"
         found = {}
         for version in spec["versions"]:
             if version.get("served", True):
@@ -148,6 +160,8 @@ def _defined(body: Mapping[str, Any], with_status: set[tuple[str, str]]) -> dict
                 found[row] = of_crd(raw, preserve=preserve, top=True)
                 if isinstance((version.get("subresources") or {}).get("status"), dict):
                     with_status.add((row.api_version, row.kind))
+                if not converted:
+                    alike.add((row.api_version, row.kind))
         return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
     except (KeyError, TypeError, AttributeError):
         return {}

@@ -22,6 +22,8 @@ from policies.engine.secret_kinds import may_hold_secret
 _SEPARATOR = re.compile(r"^---(.*)\n?", re.MULTILINE)
 _CONTENT = re.compile(r"^(?!---)[ \t]*[^\s#]", re.MULTILINE)
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
+KEEP_ONE = "keep one; kubectl takes the last"
+"""What to do about a key that stands twice, which kubectl takes all the same."""
 MAX_CHARACTERS = 16 << 20
 """Of one document. The server refuses requests over 3 MiB, and a List may hold many objects."""
 
@@ -107,7 +109,7 @@ def _exactly(text: str, line: int, problems: list[Problem], whole: str) -> Any:
         return NotImplemented
     for key, row, column in reading.duplicates:
         message = f"the key {key!r} stands twice in one object"
-        problems.append(Problem(line + row - 1, column, message, "keep one; kubectl takes the last"))
+        problems.append(Problem(line + row - 1, column, message, KEEP_ONE))
     if reading.rest:
         message = "what follows the end of the document (...) is never read"
         problems.append(Problem(line + reading.rest - 1, 1, message, "begin it with --- alone on its line"))

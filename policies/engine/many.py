@@ -13,26 +13,17 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from typing import Any
 
 from policies.engine.documents import Document
 from policies.engine.judge import Judge
 from policies.engine.outcome import PolicyFinding
 from policies.engine.request import User
+from policies.engine.tally import Tally
 
 WORTH_IT = 25_000
 """Objects times policies from which one more process is well worth what it costs: 30 ms, for 0.4 s of work,
 and some 30 MiB of its own, because counting references copies much of what processes share."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What one process found about its part of the objects."""
-
-    findings: list[PolicyFinding]
-    evaluations: int
-    matched: dict[str, int]
-    unparameterised: dict[str, str]
 
 
 _judge: Judge
@@ -41,7 +32,13 @@ _documents: Sequence[Document]
 
 
 def judge_many(
-    judge: Judge, documents: Sequence[Document], *, operation: str, user: User, processes: int | None = None
+    judge: Judge,
+    documents: Sequence[Document],
+    *,
+    operation: str,
+    user: User,
+    subresource: str = "",
+    processes: int | None = None,
 ) -> list[PolicyFinding]:
     """Every finding about the documents, in their order; the judge's counts are brought up to date.
 
@@ -50,12 +47,12 @@ def judge_many(
     if processes is None:
         # Forking a process of several threads may inherit a lock that nobody will release.
         processors = len(os.sched_getaffinity(0)) if _can_fork() else 1
-        processes = processes_for(len(documents) * len(judge.matched), processors)
+        processes = processes_for(len(documents) * len(judge.tally.matched), processors)
     if processes <= 1:
         return [
             finding
             for document in documents
-            for finding in judge.judge(document, operation=operation, user=user)
+            for finding in judge.judge(document, operation=operation, user=user, subresource=subresource)
         ]
     global _judge, _documents
     _judge, _documents = judge, documents
@@ -65,18 +62,21 @@ def judge_many(
     fork = multiprocessing.get_context("fork")
     try:
         with ProcessPoolExecutor(processes - 1, mp_context=fork) as pool:
-            theirs = pool.map(_share, [(start, start + size, operation, user) for start in starts])
+            asked: dict[str, Any] = {
+                "operation": operation,
+                "user": user,
+                "subresource": subresource,
+                "processes": 1,
+            }
+            theirs = pool.map(_share, [(start, start + size, asked) for start in starts])
             # This process would only wait, and its memory is there anyway.
-            findings = judge_many(judge, documents[:size], operation=operation, user=user, processes=1)
+            findings = judge_many(judge, documents[:size], **asked)
             shares = list(theirs)
     finally:
         gc.unfreeze()
-    for share in shares:
-        judge.evaluations += share.evaluations
-        for name, count in share.matched.items():
-            judge.matched[name] += count
-        judge.unparameterised |= share.unparameterised
-        findings += share.findings
+    for found, tally in shares:
+        judge.tally.absorb(tally)
+        findings += found
     return findings
 
 
@@ -89,9 +89,8 @@ def _can_fork() -> bool:
     return hasattr(os, "fork") and hasattr(os, "sched_getaffinity") and threading.active_count() == 1
 
 
-def _share(part: tuple[int, int, str, User]) -> _Share:
-    start, end, operation, user = part
-    evaluations, matched = _judge.evaluations, dict(_judge.matched)  # one process may get two parts
-    found = judge_many(_judge, _documents[start:end], operation=operation, user=user, processes=1)
-    counts = {name: count - matched[name] for name, count in _judge.matched.items()}
-    return _Share(found, _judge.evaluations - evaluations, counts, dict(_judge.unparameterised))
+def _share(part: tuple[int, int, dict[str, Any]]) -> tuple[list[PolicyFinding], Tally]:
+    start, end, asked = part
+    _judge.tally = _judge.new_tally()  # one process may get two parts
+    found = judge_many(_judge, _documents[start:end], **asked)
+    return found, _judge.tally

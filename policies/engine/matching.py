@@ -12,7 +12,10 @@ from typing import Any
 from policies.engine.kinds import Kinds, Resource
 from policies.engine.policy import BINDING, GROUP, POLICY, MatchResources, Rule
 from policies.engine.request import Request
+from policies.engine.selectors import Selector
 
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label that the server gives every namespace: its name."""
 _EXEMPT = {
     POLICY,
     BINDING,
@@ -26,6 +29,13 @@ _EXEMPT = {
 def is_exempt(resource: Resource) -> bool:
     """Whether no policy is ever asked: the admission configuration itself, so that it can be repaired."""
     return resource.group == GROUP and resource.kind in _EXEMPT
+
+
+def asks_labels(selector: Selector, namespace: str) -> bool:
+    """Whether the answer of a namespaceSelector depends on more than the name of this namespace."""
+    by_name = {NAME_LABEL: namespace}
+    own = [requirement for requirement in selector.requirements if requirement.key == NAME_LABEL]
+    return len(own) < len(selector.requirements) and Selector(tuple(own)).matches(by_name)
 
 
 class Matcher:
@@ -74,7 +84,7 @@ def _in_namespace(
         return selector.matches(_labels(request.object))
     if not request.namespace:
         return True  # a cluster-scoped object other than a namespace is never exempt
-    default = {"kubernetes.io/metadata.name": request.namespace}
+    default = {NAME_LABEL: request.namespace}
     return selector.matches(namespaces.get(request.namespace, default))
 
 

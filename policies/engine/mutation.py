@@ -118,7 +118,7 @@ def _edited(policy: Document, path: str, expression: str) -> Iterator[Mutant]:
 def _unmatched(policy: Document, match: Body) -> Iterator[Mutant]:
     """Rules and selectors of matchConstraints, each left out.
 
-    A lone resource rule must stay, and no fixture can address a subresource.
+    A lone resource rule must stay, and so do rules of subresources alone, which few fixtures ask for.
     """
     for name in ("resourceRules", "excludeResourceRules"):
         rules = match.get(name) or []

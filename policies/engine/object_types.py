@@ -87,14 +87,18 @@ class ObjectTypes:
         """The definitions that a type stands for; nothing for a type that isn't from here."""
         return tuple(self._definitions.get(name, {}).values())
 
-    def closest(self, wrong: str) -> str:
-        """The field of some type here that `wrong` was probably meant to be, or nothing."""
+    def advice(self, wrong: str) -> str:
+        """Which field is meant by `wrong`, or which types here do have that field; or nothing."""
         schemas = [schema for name in self._definitions for schema in self.definitions(name)]
+        having = sorted({short_name(schema) for schema in schemas if wrong in schema.properties})
+        if having:
+            return f"it is a field of {' and of '.join(having)}"
         known = sorted({known for schema in schemas for known in schema.properties})
-        return next(iter(difflib.get_close_matches(wrong, known, 1, _CLOSEST)), "")
+        closest = difflib.get_close_matches(wrong, known, 1, _CLOSEST)
+        return f"did you mean {closest[0]!r}?" if closest else ""
 
     def _object(self, definitions: dict[str, Schema]) -> str:
-        plain = self._prefix + "_or_".join(sorted({_short(schema) for schema in definitions.values()}))
+        plain = self._prefix + "_or_".join(sorted({short_name(schema) for schema in definitions.values()}))
         name, number = plain, 1
         while name in self._definitions and self._definitions[name].keys() != definitions.keys():
             number += 1
@@ -121,6 +125,6 @@ def _kind(schema: Schema) -> str:
     return "array" if schema.type == "array" else _SCALARS.get(schema.type, DYN)
 
 
-def _short(schema: Schema) -> str:
+def short_name(schema: Schema) -> str:
     """`PodSpec` for the definition io.k8s.api.core.v1.PodSpec; what has no name is `Object`."""
     return "".join(c if c.isalnum() else "_" for c in schema.name.rpartition(".")[2]) or "Object"

@@ -46,9 +46,12 @@ class Parameters:
                 self._by_kind.setdefault(kind, []).append(body)
 
     def unknown_kind(self, policy: Policy) -> str | None:
-        """What the server says of a policy whose kind of parameters it does not know."""
+        """What the server says of a policy whose kind of parameters it does not know: neither built in, nor
+        of a definition, nor that of any object."""
         if policy.param_kind is None or self._kinds.resource(*policy.param_kind):
             return None
+        if policy.param_kind in self._by_kind:
+            return None  # given without its definition, which the cluster has if it has the object
         group, _, version = policy.param_kind[0].rpartition("/")
         kind = f"{group}/{version}, Kind={policy.param_kind[1]}"
         return f"failed to configure policy: failed to find resource referenced by paramKind: '{kind}'"
@@ -64,9 +67,11 @@ class Parameters:
         reference = binding.param_ref
         where = ""
         resource = self._kinds.resource(api_version, kind)
-        assert resource is not None, "asked of a policy whose kind of parameters is unknown"
         candidates = self._by_kind.get((api_version, kind), [])
-        if resource.namespaced:
+        if resource is None:  # only its objects are known, and not whether they have namespaces
+            where = reference.namespace
+            candidates = [body for body in candidates if where in ("", _metadata(body).get("namespace"))]
+        elif resource.namespaced:
             where = reference.namespace or namespace
             if not where:
                 raise ParameterError(

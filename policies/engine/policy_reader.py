@@ -233,7 +233,10 @@ def _param_ref(reader: FieldReader, spec: dict[str, Any]) -> ParamRef | None:
         reader.say(path, "exactly one of name and selector is needed")
     action = fields.get("parameterNotFoundAction")
     if action not in ("Allow", "Deny"):
-        reader.say(f"{path}.parameterNotFoundAction", f"{action!r} is none of Allow, Deny")
+        wrong = (
+            "is required; choose Allow or Deny" if action is None else f"{action!r} is none of Allow, Deny"
+        )
+        reader.say(f"{path}.parameterNotFoundAction", wrong)
     return ParamRef(
         name=name,
         namespace=reader.text(fields, "namespace", f"{path}.namespace"),

@@ -57,6 +57,8 @@ class Request:
     user: User = User()
     subresource: str = ""
     dry_run: bool = False
+    own_kind: tuple[str, str] | None = None
+    """apiVersion and kind of the subresource's object, where that is not the resource's."""
     kind: str = field(init=False)
     """What rules without names look at; equal for requests that they can't tell apart."""
 
@@ -78,17 +80,12 @@ class Request:
         body: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         return body | {"dryRun": ["All"]} if self.dry_run else body
 
-    def as_cel(self) -> dict[str, Any]:
-        """The `request` variable of a policy whose rule matched the resource as it was addressed."""
-        own = self.resource
-        kind = {"group": own.group, "version": own.version, "kind": own.kind}
-        resource = {"group": own.group, "version": own.version, "resource": own.plural}
+    def as_cel(self, matched: Resource | None = None) -> dict[str, Any]:
+        """The `request` variable of a policy whose rule matched this resource, by default as addressed."""
         body: dict[str, Any] = {
             "uid": "",
-            "kind": kind,
-            "resource": resource,
-            "requestKind": kind,
-            "requestResource": resource,
+            **_names("kind", "resource", matched or self.resource, self.own_kind),
+            **_names("requestKind", "requestResource", self.resource, self.own_kind),
             "operation": self.operation,
             "userInfo": self.user.as_cel(),
             "object": None,
@@ -103,3 +100,12 @@ class Request:
             "requestSubResource": self.subresource,
         }
         return body | {key: value for key, value in optional.items() if value}
+
+
+def _names(kind: str, resource: str, of: Resource, own_kind: tuple[str, str] | None) -> dict[str, Any]:
+    api_version, name = own_kind or (of.api_version, of.kind)
+    group, _, version = api_version.rpartition("/")
+    return {
+        kind: {"group": group, "version": version, "kind": name},
+        resource: {"group": of.group, "version": of.version, "resource": of.plural},
+    }

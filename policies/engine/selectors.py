@@ -92,7 +92,11 @@ def _expression(row: Any, path: str) -> tuple[Requirement | None, list[tuple[str
     values = [] if values is None else values
     problems = _wrong_key(key, f"{path}.key")
     if operator not in _OPERATORS:
-        return None, [*problems, (f"{path}.operator", f"{operator!r} is none of {', '.join(_OPERATORS)}")]
+        known = ", ".join(_OPERATORS)
+        wrong = (
+            f"is required; choose one of {known}" if operator is None else f"{operator!r} is none of {known}"
+        )
+        return None, [*problems, (f"{path}.operator", wrong)]
     if not isinstance(values, list):
         return None, [*problems, (f"{path}.values", "a list is expected")]
     if operator in ("In", "NotIn") and not values:

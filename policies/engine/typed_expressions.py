@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from policies.engine.cel import CompileError, Environment
-from policies.engine.object_types import DYN, Liberties, ObjectTypes
+from policies.engine.object_types import DYN, Liberties, ObjectTypes, short_name
 from policies.engine.policy import Expression, Policy
 from policies.engine.schema import Schema
 
@@ -130,9 +130,15 @@ class Attempt:
         if "*error*" in message:
             return None  # follows from another one
         hint = ""
-        if (undefined := _UNDEFINED.search(message)) and (closest := self.types.closest(undefined[1])):
-            hint = f"did you mean {closest!r}?"
-        return Problem(re.sub(rf"\bkubernetes\.o{self.number}_", "", message), hint, line, column)
+        if undefined := _UNDEFINED.search(message):
+            hint = self.types.advice(undefined[1])
+        shown = re.sub(rf"\bkubernetes\.o{self.number}_\w+", lambda name: self._types_of(name[0]), message)
+        return Problem(shown, hint, line, column)
+
+    def _types_of(self, name: str) -> str:
+        """What a type of ours stands for, in words: `PodSpec or JobSpec`."""
+        assert self.types is not None
+        return " or ".join(sorted({short_name(schema) for schema in self.types.definitions(name)})) or name
 
 
 _Row = tuple[Attempt, Expression, str, frozenset[str]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from policies.engine.check import check
-from policies.engine.documents import from_bodies, read_files
+from policies.engine.documents import from_bodies, is_taken, read_files
 from policies.engine.outcome import Level, PolicyFinding
 from policies.engine.redaction import without_secrets
 from policies.pack.resources import StackObject, Unjudged
@@ -53,7 +53,7 @@ def violations(
     policies = [document for document in shipped if _identity(document.body) not in urns]
     report = without_secrets(check(documents, policies=policies), [*documents, *policies])
     return [
-        *(Violation("deny", str(finding), None) for finding in unreadable),
+        *(Violation("warn" if is_taken(finding) else "deny", str(finding), None) for finding in unreadable),
         *(_violation(finding, urns) for finding in report.findings if finding.rule not in _LEFT_OUT),
         *(Violation("warn", f"not judged: {item.why}", item.urn) for item in unjudged),
     ]

@@ -106,6 +106,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
         policy_figures.whole_command,
         ("policy-check", "policy-check-memory", "policy-check-fifty", "policy-check-linear"),
     ),
+    (policy_figures.denials, ("policy-denials", "policy-denials-memory")),
     (policy_figures.evaluation, ("policy-expression",)),
     (assert_figures.whole_command, ("assert", "assert-lists")),
     (report_figures.reports, ("report-one-changed", "report")),

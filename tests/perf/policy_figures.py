@@ -14,12 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cli.policy_outputs import Output
+from policies.engine.addressing import resource_of
 from policies.engine.admission_view import as_admitted
 from policies.engine.cel import Scope
 from policies.engine.compiled_policy import CompiledPolicy
 from policies.engine.documents import read_files
 from policies.engine.evaluation import Evaluation
-from policies.engine.judge import resource_of
 from policies.engine.kinds import Kinds
 from policies.engine.matching import Matcher
 from policies.engine.policy_set import read_policies
@@ -70,6 +71,15 @@ def whole_command(folder: Path) -> Iterator[Figure]:
     yield "policy-check-fifty", check(bundle, fifty, folder) / seconds
     yield "policy-check-linear", check(large, ten, folder, times=1) / (10 * seconds)
     yield "policy-check-memory", peak(bundle, ten, folder)
+
+
+def denials(folder: Path) -> Iterator[Figure]:
+    """628 objects by 60 policies that deny most of them, 14,310 times: the slowest and the largest output."""
+    bundle = policy_bundle.write(folder / "bundle", 628)
+    command = _command(bundle, policy_files.write_denying(folder / "policies", 60))
+    runs = [run([*command, "-o", output], folder, accepted=(DENIED,), tree=True) for output in Output]
+    yield "policy-denials", max(seconds for seconds, _ in runs)
+    yield "policy-denials-memory", max(peak for _, peak in runs)
 
 
 def evaluation(folder: Path) -> Iterator[Figure]:

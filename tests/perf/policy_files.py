@@ -14,6 +14,10 @@ import yaml
 RULES = Path(__file__).with_name("policy_rules")
 _API = "admissionregistration.k8s.io/v1"
 Body = dict[str, Any]
+_POD_SPEC = (
+    "object.kind == 'Pod' ? object.spec : object.kind == 'CronJob' ? "
+    "object.spec.jobTemplate.spec.template.spec : object.spec.template.spec"
+)
 
 
 def write(folder: Path, policies: int) -> Path:
@@ -25,6 +29,34 @@ def write(folder: Path, policies: int) -> Path:
         policy = _policy(known, rule, number // len(known["rules"]))
         text = yaml.safe_dump_all([policy, _binding(policy["metadata"]["name"])], sort_keys=False)
         (folder / f"{policy['metadata']['name']}.yaml").write_text(text)
+    return folder
+
+
+def write_denying(folder: Path, policies: int) -> Path:
+    """Write so many policies, each of which denies every container of two kinds, and return their folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(policies):
+        name = f"limit-{number:03}"
+        rule = {"apiGroups": ["", "apps", "batch"], "apiVersions": ["v1"], "operations": ["CREATE"]}
+        rule["resources"] = ["pods", "cronjobs"] if number % 2 else ["deployments", "jobs"]
+        missing = f"!c.?resources.limits[?'example.dev/r{number}'].hasValue()"
+        spec = {
+            "matchConstraints": {"resourceRules": [rule]},
+            "variables": [
+                {"name": "spec", "expression": _POD_SPEC},
+                {"name": "wrong", "expression": f"variables.spec.containers.filter(c, {missing})"},
+                {"name": "names", "expression": "variables.wrong.map(c, c.name)"},
+            ],
+            "validations": [
+                {
+                    "expression": "variables.names.size() == 0",
+                    "messageExpression": f"variables.names.join(', ') + ' without a limit of r{number}'",
+                }
+            ],
+        }
+        policy = {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy"}
+        documents = [{**policy, "metadata": {"name": name}, "spec": spec}, _binding(name)]
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(documents, sort_keys=False))
     return folder
 
 

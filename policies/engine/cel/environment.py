@@ -17,6 +17,7 @@ from cel_expr_python import cel
 from policies.engine.cel import refusals, validators
 from policies.engine.cel.checked_expression import read_tree
 from policies.engine.cel.declarations import checker_type, configuration, number_orders
+from policies.engine.cel.dispatch import split_type
 from policies.engine.cel.errors import CompileError
 from policies.engine.cel.message_types import ADMISSION, Types, pool
 from policies.engine.cel.parts import deep_stack, tree_of_parts
@@ -175,8 +176,10 @@ class Environment:
 
 
 def _kept_type(signature: str) -> str:
-    """The type of a policy's variable: the API server keeps plain types, lists and maps; all else is dyn."""
-    if signature.startswith(("list(", "map(")):
-        return signature
+    """The type of a policy's variable: the API server keeps plain types, and lists and maps of them; all
+    else, optionals in a list too, is dyn (convertCelTypeToDeclType of plugin/cel/composition.go, 1.36)."""
+    name, parameters = split_type(signature)
+    if (name, len(parameters)) in (("list", 1), ("map", 2)):
+        return f"{name}({', '.join(map(_kept_type, parameters))})"
     plain = ("bool", "bytes", "double", "duration", "dyn", "int", "null_type", "string", "timestamp", "uint")
     return signature if signature in plain else "dyn"

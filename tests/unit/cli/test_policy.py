@@ -325,6 +325,67 @@ def test_an_environment_has_no_user_to_choose() -> None:
     assert "--user" in done.stderr
 
 
+def test_namespaces_and_bindings_can_be_said(place: Path) -> None:
+    """As for the output of `helm template`, which has no Namespaces."""
+    selects = "matchResources: {namespaceSelector: {matchLabels: {team: vision}}}"
+    (place / "guards" / "owners.yaml").write_text(POLICY.replace("[Deny]", f"[Deny], {selects}"))
+    options = ["check", "-", "--policies", "guards"]
+    chart = UNOWNED.replace(", namespace: team", "")
+    unsaid = gpupool(*options, folder=place, text=chart)
+    assert unsaid.returncode == 0
+    assert "namespace default is not given; 1 binding selects by its labels" in unsaid.stdout
+    labels = ["--namespace", "shop", "--namespace-labels", "team=vision"]
+    said = gpupool(*options, *labels, folder=place, text=chart)
+    assert (said.returncode, "ConfigMap shop/stray" in said.stdout) == (1, True)
+    assert "not given" not in said.stdout
+    (place / "guards" / "owners.yaml").write_text(POLICY.partition("---")[0])
+    assert "or judge it as if there were one with --bind deny" in (
+        gpupool(*options, folder=place, text=chart).stdout
+    )
+    assert gpupool(*options, "--bind", "deny", folder=place, text=chart).returncode == 1
+
+
+def test_subresources_can_be_asked_for(place: Path) -> None:
+    guard = POLICY.replace("[pods, configmaps]", "[pods/exec]").replace("[CREATE, UPDATE]", "[CONNECT]")
+    (place / "guards" / "owners.yaml").write_text(
+        guard.replace("variables.owner != ''", "request.name != 'web'")
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n"
+    options = ["check", "-", "k8s", "--policies", "guards"]
+    unasked = gpupool(*options, folder=place, text=pod)
+    assert "the rules name only subresources, pods/exec; ask with --subresource pods/exec" in unasked.stdout
+    asked = gpupool(*options, "--subresource", "pods/exec", folder=place, text=pod)
+    assert (asked.returncode, "1 denied: 1 object, " in asked.stdout) == (1, True)
+    both = gpupool(*options, "--subresource", "exec", "--operation", "DELETE", folder=place, text=pod)
+    assert (both.returncode, "--operation follows from --subresource" in both.stderr) == (2, True)
+
+
+def test_uid_and_extra_of_who_asks(place: Path) -> None:
+    """As NVIDIA's driver for dynamic resource allocation looks at them."""
+    rule = "request.userInfo.?uid.orValue('') == 'u' && request.userInfo.extra['k/node'][0] == 'n=1'"
+    (place / "guards" / "owners.yaml").write_text(POLICY.replace("variables.owner != ''", rule))
+    options = ["check", "k8s", "--policies", "guards", "--user-uid", "u", "--user-extra"]
+    assert gpupool(*options, "k/node=n=1", folder=place).returncode == 0
+    assert gpupool(*options, "k/node=n", folder=place).returncode == 1
+    wrong = gpupool(*options, "k/node", folder=place)
+    assert (wrong.returncode, "--user-extra k/node: no pair" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["team"], "--namespace-labels team: no label; write KEY=VALUE"),
+        (["a b=c"], "--namespace-labels a b=c: no label"),
+        (["team=x"], "stdin:1 has the namespace 'shop'"),
+    ],
+)
+def test_labels_that_can_not_be_said(place: Path, labels: list[str], said: str) -> None:
+    shop = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    options = ["--policies", "guards", "--namespace", "shop", "--namespace-labels", *labels]
+    done = gpupool("check", "-", *options, folder=place, text=shop)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
 def test_environment_files_in_a_folder_are_environments(tmp_path: Path) -> None:
     (tmp_path / "environments").mkdir()
     source = (ROOT / "environments" / "homelab.yaml").read_text()

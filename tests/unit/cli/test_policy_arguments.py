@@ -21,6 +21,8 @@ PLAIN = [
     ["--format=sarif", "a"],
     ["--format", "junit", "a", "-o", "github"],
     ["a", "--policies", "p", "--policies=q/r", "--user", "ann", "--group", "x", "--group", "y"],
+    ["a", "--namespace", "shop", "--namespace-labels=a=b,c=d", "--namespace-labels", "e=", "--bind", "warn"],
+    ["a", "--subresource", "pods/exec", "--user-uid", "u-1", "--user-extra", "k/a=b=c", "--user-extra=k/a=d"],
     ["--operation", "UPDATE", "a", "--user=system:serviceaccount:ns:name"],
 ]
 
@@ -57,6 +59,7 @@ def test_both_read_the_same(arguments: list[str], monkeypatch: pytest.MonkeyPatc
         ["a", "-o=json"],
         ["a", "--operation", "CONNECT"],
         ["a", "--operation", "update"],
+        ["a", "--bind", "Deny"],
         ["a", "--polices", "p"],
         ["a", "--user", "--group"],
         ["a", "--user="],

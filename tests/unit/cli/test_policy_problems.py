@@ -40,7 +40,7 @@ def test_a_broken_file_among_the_projects_policies_is_a_denial(project: Path) ->
     (project / "policies" / "mine.yaml").write_text(BROKEN)
     done = gpupool("check", "k8s", folder=project)
     assert done.returncode == 1
-    assert "deny  unreadable  policies/mine.yaml:" in done.stdout
+    assert "deny  unreadable  policies/mine.yaml:" in done.stdout.replace("         ", "  ")
 
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "junit", "github"])
@@ -93,6 +93,31 @@ def test_files_of_other_tools_in_a_folder_are_warnings(project: Path) -> None:
     )
     named = gpupool("check", "k8s/values.yaml", "--policies", "guards.yaml", folder=project)
     assert named.returncode == 1, "who names a file means it as a manifest"
+
+
+def test_files_of_other_tools_beside_given_policies_are_warnings(project: Path) -> None:
+    (project / "guards").mkdir()
+    (project / "guards" / "kustomization.yaml").write_text("resources: [owners.yaml]\n")
+    done = gpupool("check", "k8s", "--policies", "guards", folder=project)
+    assert done.returncode == 2, "there is no policy among them"
+    (project / "guards" / "owners.yaml").write_text(POLICY)
+    done = gpupool("check", "k8s", "--policies", "guards", folder=project)
+    assert (done.returncode, done.stdout.split()[:2]) == (0, ["warn", "not-kubernetes"])
+    named = gpupool("check", "k8s", "--policies", "guards/kustomization.yaml", folder=project)
+    assert named.returncode == 1, "who names a file means it as policies"
+
+
+def test_a_key_that_stands_twice_is_a_warning_and_the_last_counts(project: Path) -> None:
+    twice = OWNED.replace("owner: ann", "owner: ''").replace("metadata:", "metadata: {}\nmetadata:")
+    (project / "k8s" / "twice.yaml").write_text(twice)
+    (project / "guards.yaml").write_text(POLICY)
+    done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", "-o", "json", folder=project)
+    found = {one["policy"]: one for one in json.loads(done.stdout)["findings"]}
+    assert {rule: one["level"] for rule, one in found.items()} == {"duplicate-key": "warn", "owners": "deny"}
+    assert found["duplicate-key"]["line"] == 4
+    (project / "k8s" / "twice.yaml").write_text(twice.replace("''", "ann"))
+    done = gpupool("check", "k8s/twice.yaml", "--policies", "guards.yaml", folder=project)
+    assert done.returncode == 0
 
 
 # Nothing to judge, nothing to judge by

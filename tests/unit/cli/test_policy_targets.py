@@ -49,7 +49,14 @@ def test_what_is_nowhere_is_wrong_use(project: Path, target: str) -> None:
 
 def test_policies_of_a_folder_without_fixtures(project: Path) -> None:
     guards = project / "guards"
-    for name in ("a.yaml", "team/b.yml", "fixtures/a/bad.yaml", "team/fixtures/b/good.yaml", "readme.md"):
+    for name in (
+        "a.yaml",
+        "team/b.yml",
+        "fixtures/a/bad.yaml",
+        "team/fixtures/b/good.yaml",
+        ".ci/c.yaml",
+        "readme.md",
+    ):
         path = guards / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(POD)

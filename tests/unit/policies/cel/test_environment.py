@@ -130,3 +130,19 @@ def test_an_operand_without_a_type_has_that_of_the_first_overload_as_for_the_api
     assert ADMISSION.compile("object.a * 2").result_type == "int"
     with pytest.raises(CompileError, match=r"'add' applied to 'kubernetes.Quantity.\(double\)'"):
         ADMISSION.compile("quantity('1Gi').add([].map(x, x * x).sum())")
+
+
+@pytest.mark.parametrize(
+    ("variable", "kept"),
+    [
+        ("[1].map(x, object.?a)", "list(dyn)"),
+        ("[[object.?a]]", "list(list(dyn))"),
+        ("{'a': object.?a}", "map(string, dyn)"),
+        ("[1].map(x, type(x))", "list(dyn)"),
+        ("['a']", "list(string)"),
+        ("quantity('1')", "dyn"),
+    ],
+)
+def test_types_that_variables_have_for_their_readers(variable: str, kept: str) -> None:
+    environment = ADMISSION.with_variable("it", ADMISSION.compile(variable))
+    assert environment.compile("variables.it").result_type == kept

@@ -60,8 +60,8 @@ def test_the_same_as_one_process(processes: int) -> None:
     )
     assert [str(finding.object) for finding in together] == [f"ConfigMap c{n}" for n in range(40, 101)]
     assert together == alone
-    assert judges[1].evaluations == judges[0].evaluations == 101
-    assert judges[1].matched == judges[0].matched == {"numbered": 101}
+    assert judges[1].tally.evaluations == judges[0].tally.evaluations == 101
+    assert judges[1].tally.matched == judges[0].tally.matched == {"numbered": 101}
 
 
 def test_what_passed_for_want_of_a_parameter_is_known_from_every_process() -> None:
@@ -72,7 +72,7 @@ def test_what_passed_for_want_of_a_parameter_is_known_from_every_process() -> No
     others = [{**OBJECTS[0], "kind": "Secret", "data": {}} for _ in range(60)]
     documents = from_bodies([*others, *OBJECTS[60:]], "objects")  # so that the first share has none
     assert not judge_many(judge, documents, operation="CREATE", user=User(), processes=2)
-    assert judge.unparameterised == {"numbered": "numbered"}
+    assert judge.tally.unparameterised == {"numbered": "numbered"}
 
 
 @pytest.mark.parametrize(

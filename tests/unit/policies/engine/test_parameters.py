@@ -130,3 +130,15 @@ def test_unknown_kinds() -> None:
     assert said is not None
     assert said.endswith("'example.com/v1, Kind=Limit'")
     assert GIVEN.unknown_kind(policy()) is None
+
+
+def test_an_object_given_without_its_definition_makes_its_kind_known() -> None:
+    limits = [
+        {**params("cluster"), "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "x"}},
+        {**params("x", "team"), "apiVersion": "example.com/v1", "kind": "Limit"},
+    ]
+    given, asked = Parameters(limits, Kinds.builtin()), policy(("example.com/v1", "Limit"))
+    assert given.unknown_kind(asked) is None
+    assert given.of(asked, binding("x"), "shop") == limits
+    assert given.of(asked, binding("x", "team"), "shop") == limits[1:]
+    assert given.of(asked, binding("none"), "shop") == []

@@ -150,7 +150,7 @@ def test_policies_refused(path: str, value: Any, where: str, said: str) -> None:
         ("paramRef.name", "a/b", "spec.paramRef.name", "without '/'"),
         ("paramRef.selector", {}, "spec.paramRef", "exactly one of"),
         ("paramRef.name", None, "spec.paramRef", "exactly one of"),
-        ("paramRef.parameterNotFoundAction", None, "parameterNotFoundAction", "none of Allow, Deny"),
+        ("paramRef.parameterNotFoundAction", None, "parameterNotFoundAction", "choose Allow or Deny"),
         ("matchResources.rules", [], "spec.matchResources.rules", "unknown field"),
     ],
 )

@@ -103,6 +103,17 @@ def messages(rules: tuple[Any, ...], *expressions: str, **more: Any) -> list[str
     return [f"{found.message}; {found.hint}" for found in check(rules, *expressions, **more)]
 
 
+def test_a_field_of_another_type() -> None:
+    assert messages((PODS,), "has(object.spec.containers[0].volumes) && has(object.spec.volumes)") == [
+        "undefined field 'volumes'; it is a field of PodSpec"
+    ]
+
+
+def test_types_of_several_kinds_are_named_as_one_says_them() -> None:
+    (said,) = messages((PODS, DEPLOYMENTS), "object.spec + 1 == 2")
+    assert "(DeploymentSpec or PodSpec, int)" in said
+
+
 def test_misspelt_field_with_its_place_and_what_was_meant() -> None:
     (found,) = check((PODS,), "true ||\n  object.spec.hostNetwrk")
     assert found.message == "undefined field 'hostNetwrk'"
