@@ -79,7 +79,7 @@ def print_failure(error: GpupoolError, as_json: bool) -> None:
     """
     findings = getattr(error, "findings", ())
     print_error(str(error))
-    for ready in ready_files(findings):
+    for ready in ready_files(row for row in findings if isinstance(row, Finding)):
         sys.stderr.write(f"\n{ready}\n")
     if findings:
         print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")

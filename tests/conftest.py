@@ -51,6 +51,7 @@ def group(file: str) -> str:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """On a worker: name each test's group, and begin with the longest, so that none is left to the end."""
     if not hasattr(config, "workerinput"):
