@@ -39,7 +39,7 @@ down: setup ## stop the local control plane; nothing is left
 
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n $(WORKERS)
 
 test: go ## all tests, the real control plane included
 	@pytest $(PARALLEL) $(PYTEST_ARGS)
