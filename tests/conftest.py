@@ -24,32 +24,19 @@ New ones are drawn wherever CI is not set; GPUPOOL_FUZZ multiplies some.
 settings.load_profile("reproducible" if os.environ.get("CI") else "here")
 
 
-TOGETHER = {
-    "tests/cluster/pulumi": "stack-trial",
-    "tests/cluster/delivery": "stack-trial",
-    "tests/cluster/policies/test_gate.py": "stack-trial",
-    "tests/cluster/policies/test_pulumi_pack.py": "stack-trial",
-    "tests/cluster/pools": "stack-local",
-    "tests/cluster/report": "stack-local",
-    "tests/cluster/containment": "stack-local",
-    "tests/cluster/repartition/test_karpenter.py": "stack-local",
-    "tests/docs/test_readme.py": "stack-local",
-    "tests/cluster/drift/test_at_home.py": "stack-local",
-    "tests/cluster/drift": "drift",
-}
-"""Folder or file -> group of tests that run on one worker, one after the other; the first that fits counts.
+TOGETHER = {"tests/cluster/drift": "drift"}
+"""Folder -> group of tests that run on one worker, one after the other: they share one applied environment.
 
-Stacks of one name share the settings file that Pulumi keeps in the checkout (those of the shipped files
-`local` and `homelab`, and `trial`); the tests of drift share one applied environment. Every other file is a
-group of its own; each worker has its own control plane.
+Every other file is a group of its own; each worker has its own control plane. Stacks of one name share only
+the file with the encryption salt that Pulumi keeps in the checkout, and none of them has a secret.
 """
+FIRST = ("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster", "tests")
+"""Folders in the order in which workers take them up: what takes longest first, and nothing long last."""
 
 
 def group(file: str) -> str:
     """The group of a test file, which is named by its path from the root."""
-    return next(
-        (name for path, name in TOGETHER.items() if file == path or file.startswith(f"{path}/")), file
-    )
+    return next((name for folder, name in TOGETHER.items() if file.startswith(f"{folder}/")), file)
 
 
 class GroupScheduling(LoadScopeScheduling):
@@ -66,14 +53,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a worker: begin with the longest groups, so that none is left to the end."""
+    """On a worker: begin with what takes long."""
     if not hasattr(config, "workerinput"):
         return
-    order = [*dict.fromkeys(TOGETHER.values())]
 
-    def rank(item: pytest.Item) -> tuple[int, bool]:
-        name = group(item.nodeid.split("::")[0])
-        return (order.index(name) if name in order else len(order), "tests/cluster/" not in item.nodeid)
+    def rank(item: pytest.Item) -> int:
+        return next(n for n, folder in enumerate(FIRST) if item.nodeid.startswith(f"{folder}/"))
 
     items.sort(key=rank)
 
