@@ -11,7 +11,7 @@ from tests.conftest import FIRST, TOGETHER, group
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("path", (*TOGETHER, *FIRST))
+@pytest.mark.parametrize("path", [*TOGETHER, *FIRST])
 def test_every_folder_exists(path: str) -> None:
     assert (ROOT / path).exists()
 
