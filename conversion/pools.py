@@ -13,8 +13,10 @@ from conversion import bounds, budgets, node_labels
 from conversion.account import Part
 from conversion.draft import Choices, Draft, DraftPool
 from conversion.karpenter_pools import Fleet
+from conversion.leftovers import Kind
 from conversion.machines import by_model
-from conversion.sharing import Sharings, slices
+from conversion.mig_parted import PER_GPU
+from conversion.sharing import Sharings, leave_out, slices
 from gpupool.capacity import capacities
 from gpupool.catalog import GpuModel, InstanceType
 
@@ -123,9 +125,10 @@ def _pool(
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
-            fleet.part.note("wrong", f"pool {name} is left out: {problem}")
+            kind: Kind = "left" if problem == PER_GPU else "wrong"
+            fleet.part.note(kind, f"pool {name} is left out: {problem}")
         for other in () if split else group:
-            other.part.wrong(f"its pool is left out: {problem}", "correct it and convert again")
+            leave_out(other.part, problem)
         return None
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
     _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
