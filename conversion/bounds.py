@@ -51,27 +51,60 @@ def nodes_max(
             f"Karpenter counts slices, of which the largest machine has {slices[GPU_RESOURCE]}",
             "raise nodes.max if the limit meant physical GPUs",
         )
-    _account(part, allowed, least, len({row.gpus for row in types}) > 1)
+    _account(allowed, least)
+    _said(part, limits, types, slices, least, [name for count, name, _ in allowed if count == least])
     return max(least, 1)
 
 
-def _account(part: Part, allowed: Sequence[tuple[int, str, Part]], least: int, differ: bool) -> None:
+def _account(allowed: Sequence[tuple[int, str, Part]], least: int) -> None:
     binding = [name for count, name, _ in allowed if count == least]
     for count, _, limit in allowed:
         if count == least:
             limit.used()
         else:
             limit.left(f"{', '.join(binding)} allows fewer nodes: {least} instead of {count}")
-    if differ and NODES not in binding:
+
+
+def _said(
+    part: Part,
+    limits: Sequence[tuple[str, Part]],
+    types: Sequence[InstanceType],
+    slices: Mapping[str, int],
+    least: int,
+    binding: Sequence[str],
+) -> None:
+    """Tell how many nodes the limits mean where that depends on the machine; one node in place of several is
+    for somebody to decide."""
+    counts = {row.name: _nodes_of(row, limits, types, slices) for row in types}
+    written, most = max(least, 1), max(counts.values())
+    if most > written:
+        fewest = min(counts, key=lambda name: counts[name])
+        part.note(
+            "todo" if written == 1 else "assumed",
+            f"machines differ in size: its limits allow {most} nodes of "
+            f"{max(counts, key=lambda name: counts[name])} and {counts[fewest]} of {fewest}; "
+            f"max {written} was written, for the largest",
+            "set nodes.max to what is meant, and name machines of one size in nodes.instanceTypes",
+        )
+    elif least == 0:
         part.note(
             "assumed",
-            f"machines differ in size; {', '.join(binding)} was divided by the largest: max {max(least, 1)}",
-            "raise nodes.max if more of the smaller ones are meant",
+            f"{' and '.join(binding)} is less than the largest machine has: max 1 was written",
+            "check it",
         )
-    if least == 0:
-        part.note(
-            "assumed", f"{', '.join(binding)} is less than one machine has: max 1 was written", "check it"
-        )
+
+
+def _nodes_of(
+    row: InstanceType,
+    limits: Sequence[tuple[str, Part]],
+    types: Sequence[InstanceType],
+    slices: Mapping[str, int],
+) -> int:
+    """How many machines of one type the limits allow."""
+    largest = max(other.gpus for other in types)
+    sizes = _sizes([row], {name: count * row.gpus // largest for name, count in slices.items()})
+    amounts = [(quantity(limit.value), sizes[name]) for name, limit in limits if name in sizes]
+    return min(int(amount / size) for amount, size in amounts if amount is not None)
 
 
 def _sizes(types: Sequence[InstanceType], slices: Mapping[str, int]) -> dict[str, Fraction]:

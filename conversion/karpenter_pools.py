@@ -91,7 +91,6 @@ def read(part: Part) -> Fleet | None:
     fleet.taints = node_labels.taints(taints, own)
     _identity(fleet)
     _other_requirements(fleet)
-    _weight(fleet)
     _disruption(fleet)
     _class(fleet)
     return fleet
@@ -118,13 +117,6 @@ def _identity(fleet: Fleet) -> None:
         for key, annotation in annotations.items():
             if key.startswith("karpenter.sh/"):
                 annotation.of_cluster()
-
-
-def _weight(fleet: Fleet) -> None:
-    ours = {"spot": 20, "on-demand": 10}[fleet.capacity_types[-1]]  # gpupool.capacity.capacities
-    weight = fleet.part.at("spec", "weight")
-    if weight is not None and not fleet.part.says(ours, "spec", "weight"):
-        weight.left("gpupool gives spot nodes the higher weight and has no other order between pools")
 
 
 def _other_requirements(fleet: Fleet) -> None:

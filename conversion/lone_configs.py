@@ -11,8 +11,9 @@ import re
 from conversion import mig_parted
 from conversion.account import Part
 from conversion.draft import Choices, Draft, DraftPool
+from conversion.mig_parted import PER_GPU
 from conversion.node_labels import pool_name
-from conversion.sharing import Sharings, problems_of
+from conversion.sharing import Sharings, leave_out, problems_of
 from gpupool.catalog import GpuModel
 from gpupool.project_catalog import catalog_here
 
@@ -46,7 +47,7 @@ def make(sharings: Sharings, choices: Choices, draft: Draft) -> None:
                 draft, DraftPool(config.name, gpu.key, config.sharing, origin=[origin]), config.part, choices
             )
     for layout in sharings.layouts:
-        if layout.name not in ("all-disabled", "all-enabled"):
+        if layout.name not in ("all-disabled", "all-enabled") and not layout.disabled():
             sharings.used.add(id(layout))
             _partitioned(layout, choices, draft)
 
@@ -78,7 +79,12 @@ def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
     for gpu in catalog_here().models.values():
         if mig_parted.has_profiles(config, gpu):
             problem = mig_parted.layout(config, gpu, None, mark=False)[1]
+            if not problem:
+                continue  # entries of other GPUs are what is wrong
             reasons[gpu.key] = problem.replace(f"the {gpu.title}", "one GPU")
+    if PER_GPU in reasons.values():
+        _wrong(config.part, config.name, PER_GPU, draft)
+        return
     if len(set(reasons.values())) > 1:
         why = f"the layout fits none of the GPUs that have its profiles: {', '.join(reasons)}"
         _missing(config.part, config.name, why, draft)
@@ -114,7 +120,7 @@ def _missing(part: Part, name: str, why: str, draft: Draft) -> None:
 
 def _wrong(part: Part, name: str, why: str, draft: Draft) -> None:
     draft.left_out.append(f"{name}: {why}")
-    part.wrong(f"its pool is left out: {why}", "correct it and convert again")
+    leave_out(part, why)
 
 
 def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:

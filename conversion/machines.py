@@ -70,6 +70,8 @@ class Selection:
     """Whether one of them excludes every machine with a GPU."""
     enumerated: list[str] = field(default_factory=list)
     """Requirements that instance types were worked out from, for the notes."""
+    unusable: list[str] = field(default_factory=list)
+    """GPU machines that are wanted and that no pool can have, each with why."""
     other: dict[str, Part] = field(default_factory=dict)
     """Requirements that are not about the machine, by key under its present name."""
     parts: list[Part] = field(default_factory=list)
@@ -122,18 +124,25 @@ def _judge(
     found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
 ) -> None:
     """Note whether the requirement is about GPUs, and values that are not."""
-    some = any(test(machine) for machine in everything)
+    values = list(listed.each()) if _operator(part) == "In" and (listed := part.at("values")) else []
+    reasons = {str(value.value): catalog_here().against(str(value.value)) for value in values}
+    if name not in (*_NAMES_GPUS, f"{_AWS}gpu-name"):
+        reasons = {}
+    some = any(test(machine) for machine in everything) or any(reasons.values())
     found.refuses_gpus |= not some
     found.asks_for_gpus |= some and (name in _NEEDS_GPUS or (name in _NAMES_GPUS and _operator(part) == "In"))
-    if name in _NAMES_GPUS and _operator(part) == "In" and some:
-        # `_test` has seen that there are values.
-        for value in part.at("values").each():  # type: ignore[union-attr]
-            if not any(_ATTRIBUTES[name](machine) == value.value for machine in everything):
-                reason = catalog_here().unusable.get(str(value.value))
-                value.left(
-                    reason or f"{value.value} has no NVIDIA GPU that the catalog knows; it is in no GPU pool",
-                    "keep another NodePool for machines without GPUs" if not reason else "",
-                )
+    for value in values if reasons and some else ():
+        known = [machine for machine in everything if _ATTRIBUTES[name](machine) == value.value]
+        reason = reasons[str(value.value)]
+        # Machines that are named one by one stay in the file, where `validate` says what speaks against them.
+        if reason and not (known and name == INSTANCE_TYPE):
+            found.unusable.append(f"{value.value}: {reason}")
+            value.left(reason)
+        elif not known and name in _NAMES_GPUS:
+            value.left(
+                f"{value.value} has no NVIDIA GPU that the catalog knows; it is in no GPU pool",
+                "keep another NodePool for machines without GPUs",
+            )
 
 
 def _operator(part: Part) -> str:

@@ -17,7 +17,10 @@ from gpupool.sharing import MigSharing
 from gpupool.yaml_source import path_text
 
 WHOLE: dict[str, Any] = {"mode": "exclusive"}
-ALIKE = "gpupool lays every GPU of a node out alike"
+PER_GPU = "it is for single GPUs of a node, by index; the file expresses one layout for all GPUs of a pool"
+"""Why a configuration that is right has no place in the file: mig-parted takes a list of indices as `devices`
+(v0.15.0, api/spec/v1)."""
+KEEP = "keep its nodes as they are, or give all their GPUs one layout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,11 @@ class MigConfig:
         models = [model for model in catalog_here().models.values() if model.mig is not None]
         return [m for m in models if layout(self, m, None, mark=False)[0].get("mode") == "mig"]
 
+    def disabled(self) -> bool:
+        """Whether MIG is off in all of its entries: no layout, but whole GPUs."""
+        entries = list(self.part.each())
+        return bool(entries) and all(_settings(entry)[0] is False for entry in entries)
+
 
 def read(part: Part, config_map: str) -> list[MigConfig]:
     """The configurations at `part`, each unmarked: who uses one marks it."""
@@ -47,29 +55,51 @@ def layout(
     """`sharing` of a pool with that configuration, and why there can be none (then the first is empty).
     `gpus` are the sizes of its nodes, None where they are not known. `mark`: a pool is made of it."""
     entries = [entry for entry in config.part.each() if _concerns(entry, gpu)]
-    if len(entries) != 1:
-        what = "no entry is" if not entries else f"{len(entries)} entries are"
-        problem = f"{what} for the {gpu.title}; {ALIKE}"
-        if mark and entries:
-            config.part.wrong(problem, "write one layout with devices: all")
-        return {}, problem
-    entry = entries[0]
-    sharing, problem, where = _entry(entry, gpu, gpus)
-    if mark:
+    problem, where = _devices(entries, gpu, gpus)
+    sharing: dict[str, Any] = {}
+    if not problem:
+        sharing, problem, where = _entry(entries[0], gpu)
+    if not mark or not entries:
+        return sharing, problem
+    for entry in entries:
         entry.uses("device-filter", "devices", "mig-enabled", "mig-devices")
-        if problem:
-            (entry.at(*where) or entry).wrong(problem, "correct the layout and convert again")
+    if problem == PER_GPU:
+        config.part.left(problem, KEEP)
+    elif problem and not where:
+        config.part.wrong(problem, "write one layout with devices: all")
+    elif problem:
+        (entries[0].at(*where) or entries[0]).wrong(problem, "correct the layout and convert again")
     return sharing, problem
 
 
-def _entry(
-    entry: Part, gpu: GpuModel, gpus: Sequence[int] | None
-) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+def _devices(
+    entries: Sequence[Part], gpu: GpuModel, gpus: Sequence[int] | None
+) -> tuple[str, tuple[str, ...]]:
+    """Why the entries are not one layout for all GPUs of such nodes, and where; empty where they are."""
+    if not entries:
+        return f"no entry is for the {gpu.title}", ()
+    listed = [devices.value if (devices := entry.at("devices")) else None for entry in entries]
+    if listed == ["all"]:
+        return "", ()
+    indices = [index for one in listed for index in (one if isinstance(one, list) else ())]
+    if not all(one == "all" or (isinstance(one, list) and one) for one in listed) or not all(
+        isinstance(index, int) and not isinstance(index, bool) for index in indices
+    ):
+        return "devices is neither all nor a list of indices of GPUs", ("devices",)
+    if "all" in listed or len(indices) != len(set(indices)):
+        return f"{len(entries)} entries are for the {gpu.title}, and a GPU stands in several of them", ()
+    same = all(_settings(entry) == _settings(entries[0]) for entry in entries)
+    if same and gpus and all(sorted(indices) == list(range(size)) for size in gpus):
+        return "", ()
+    return PER_GPU, ()
+
+
+def _settings(entry: Part) -> list[Any]:
+    return [part.value if (part := entry.at(name)) else None for name in ("mig-enabled", "mig-devices")]
+
+
+def _entry(entry: Part, gpu: GpuModel) -> tuple[dict[str, Any], str, tuple[str, ...]]:
     """`sharing`, or what is wrong with it and where."""
-    devices = entry.at("devices")
-    listed = devices.value if devices else None
-    if listed != "all" and not (gpus and all(listed == list(range(size)) for size in gpus)):
-        return {}, f"it is for some GPUs of a node; {ALIKE}", ("devices",)
     enabled, wanted = entry.at("mig-enabled"), entry.at("mig-devices")
     if enabled is None or not isinstance(enabled.value, bool):
         return {}, "it does not say whether MIG is on", ("mig-enabled",)
@@ -146,6 +176,9 @@ def _balanced(gpu: GpuModel) -> dict[str, Any] | None:
 def unused(config: MigConfig, reason: str) -> None:
     """List the configuration as one that no pool is made of, but for what gpupool derives anyway."""
     if config.name == "all-disabled" and config.part.says([{"devices": "all", "mig-enabled": False}]):
+        return
+    if config.disabled():
+        config.part.left("it switches MIG off, as gpupool does for every pool of whole GPUs", "")
         return
     config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
 

@@ -13,8 +13,10 @@ from conversion import bounds, budgets, node_labels
 from conversion.account import Part
 from conversion.draft import Choices, Draft, DraftPool
 from conversion.karpenter_pools import Fleet
+from conversion.leftovers import Kind
 from conversion.machines import by_model
-from conversion.sharing import Sharings, slices
+from conversion.mig_parted import PER_GPU
+from conversion.sharing import Sharings, leave_out, slices
 from gpupool.capacity import capacities
 from gpupool.catalog import GpuModel, InstanceType
 
@@ -36,7 +38,7 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
     made: list[Made] = []
     for group in _paired(fleets):
         found = list(by_model(group[0].selection.machines))
-        problem = _unusable([gpu for gpu, _ in found])
+        problem = _unusable([gpu for gpu, _ in found], group[0].selection.unusable)
         if problem:
             for fleet in group:
                 fleet.part.left(
@@ -49,13 +51,14 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
             if pool is not None:
                 draft.pools.append(pool)
                 made.append(Made(pool, group))
+        _weights(group, [one.pool for one in made if one.fleets is group])
     _unique(draft.pools)
     return made
 
 
-def _unusable(models: Sequence[GpuModel]) -> str:
+def _unusable(models: Sequence[GpuModel], unusable: Sequence[str]) -> str:
     if not models:
-        return "no instance type of the catalog satisfies its requirements"
+        return "; ".join(unusable) or "no instance type of the catalog satisfies its requirements"
     if len(models) > _MANY:
         return f"it may start {len(models)} GPU models, and a pool has one"
     return ""
@@ -122,9 +125,10 @@ def _pool(
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
-            fleet.part.note("wrong", f"pool {name} is left out: {problem}")
+            kind: Kind = "left" if problem == PER_GPU else "wrong"
+            fleet.part.note(kind, f"pool {name} is left out: {problem}")
         for other in () if split else group:
-            other.part.wrong(f"its pool is left out: {problem}", "correct it and convert again")
+            leave_out(other.part, problem)
         return None
     pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
     _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
@@ -220,6 +224,21 @@ def _share(spot: int, total: int) -> float:
         if 0 < share < 1 and sides.get("spot", 0) == spot:
             return share
     return spot / total
+
+
+def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
+    """The weights, held against those of the NodePools that each fleet becomes. One that becomes two, of
+    on-demand and spot nodes, has no weight of its own any more."""
+    sides = [side for pool in pools for side in capacities(pool.name, pool.max or 1, pool.spot_share)]
+    for fleet in group if pools else ():
+        ours = {side.type: side.weight for side in sides if side.type in fleet.capacity_types}
+        weight = fleet.part.at("spec", "weight")
+        if weight is not None and not (len(ours) == 1 and fleet.part.says(*ours.values(), "spec", "weight")):
+            written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
+            weight.left(
+                f"gpupool gives {written}, and has no other order between pools",
+                "let pods choose their pool by its labels and taints",
+            )
 
 
 def _unique(pools: list[DraftPool]) -> None:

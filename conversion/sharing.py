@@ -129,6 +129,15 @@ def _spelled(sharing: Mapping[str, Any]) -> str:
     return f"{sharing['mode']} with {sharing['replicas']} replicas" if "replicas" in sharing else "whole GPUs"
 
 
+def leave_out(part: Part, problem: str) -> None:
+    """List what no pool can be made of: as wrong, or as left where the file has no place for it."""
+    why = f"its pool is left out: {problem}"
+    if problem == mig_parted.PER_GPU:
+        part.left(why, mig_parted.KEEP)
+    else:
+        part.wrong(why, "correct it and convert again")
+
+
 def problems_of(sharing: Mapping[str, Any], gpu: GpuModel) -> list[Problem]:
     """Why `gpu` can't be shared like that."""
     return mode_of(sharing).problems(gpu)

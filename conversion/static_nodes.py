@@ -14,6 +14,8 @@ from conversion import node_labels
 from conversion.account import Part
 from conversion.cluster_objects import ClusterObjects
 from conversion.draft import Draft, DraftPool
+from conversion.leftovers import Kind
+from conversion.mig_parted import PER_GPU
 from conversion.node_labels import MIG_LABEL, PLUGIN_LABEL
 from conversion.sharing import Sharings
 from conversion.values import as_whole
@@ -67,7 +69,8 @@ def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft
     pool = DraftPool(node_labels.pool_name(wanted), gpu.key, sharing, names=names, gpus=gpus)
     if problem:
         draft.left_out.append(f"{', '.join(names)}: {problem}")
-        first.note("wrong", f"nodes {', '.join(names)} are left out: {problem}", "")
+        kind: Kind = "left" if problem == PER_GPU else "wrong"
+        first.note(kind, f"nodes {', '.join(names)} are left out: {problem}", "")
         return None
     taints = first.at("spec", "taints")
     pool.taints = _own_taints(first) if _is_ours(first) else node_labels.taints(taints, pool.name)

@@ -217,7 +217,7 @@ class Catalog:
 
     models: Mapping[str, GpuModel]
     unusable: Mapping[str, str]
-    """Instance types with an NVIDIA GPU that no pool can use, and why."""
+    """Instance types, families and Karpenter's GPU names that no pool can use, and why."""
     broken: frozenset[str] = frozenset()
     """Keys of models whose file can't be used, which a finding says."""
 
@@ -231,6 +231,10 @@ class Catalog:
         close = close or self._like(key)
         hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists those there are"
         raise CatalogError(f"no GPU {key!r} in the catalog", hint)
+
+    def against(self, name: str) -> str:
+        """Why no pool can use an instance type, a family or a GPU name; empty where one may."""
+        return self.unusable.get(name) or self.unusable.get(name.partition(".")[0], "")
 
     def _like(self, key: str) -> list[str]:
         """Keys that differ from `key` by hyphens or a typing error; MI300X is too far from B300 to be one."""
@@ -269,7 +273,8 @@ def shipped_file(key: str) -> str:
 @functools.cache
 def _read_unusable() -> Mapping[str, str]:
     groups = cast(Sequence[Data], _read_yaml(_UNUSABLE)["unusable"])
-    return {name: str(group["reason"]) for group in groups for name in group["instanceTypes"]}
+    kinds = ("instanceTypes", "families", "gpuNames")
+    return {name: str(group["reason"]) for group in groups for kind in kinds for name in group.get(kind, ())}
 
 
 def _read_yaml(path: Path) -> Data:

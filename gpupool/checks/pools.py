@@ -101,8 +101,8 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
         owner = context.catalog.owner(name)
         if owner is not None:
             yield Problem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
-        elif name in context.catalog.unusable:
-            yield Problem(loc, f"{name} can't serve a pool: {context.catalog.unusable[name]}", hint)
+        elif reason := context.catalog.against(name):
+            yield Problem(loc, f"{name} can't serve a pool: {reason}", hint)
         else:
             yield Problem(loc, f"{name} is not in the catalog", hint)
         return
