@@ -1,12 +1,14 @@
 """Bottlerocket's settings in a node class's userData -> how the GPUs of its nodes are shared.
 
 Bottlerocket runs a device plugin of its own, configured by `settings.kubelet-device-plugins.nvidia`
-(bottlerocket.dev, API reference of kubelet-device-plugins, 1.39 to 1.54). Only that section is read.
+(bottlerocket.dev, API reference of kubelet-device-plugins, 1.39 to 1.54). Only that section is read. The
+image itself is not carried over, as a pool can't have it (`gpupool.checks.images`).
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from gpupool.sharing.replicated import MIN_REPLICAS
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")
+WHY = "Bottlerocket has a device plugin of its own, beside which the GPU Operator's can't work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class UserDataSharing:
     sharing: dict[str, Any]
     """As `sharing` of a pool."""
     origin: str
+
+
+def is_image(family: object, aliases: Sequence[str]) -> bool:
+    """Whether a node class of that amiFamily, or with those aliases of images, starts Bottlerocket."""
+    return family == "Bottlerocket" or any(alias.startswith("bottlerocket@") for alias in aliases)
 
 
 def read(spec: Part, name: str) -> UserDataSharing | None:

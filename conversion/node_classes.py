@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conversion import bottlerocket
 from conversion.account import Part
 from conversion.draft import Draft, DraftPool
 from conversion.implied import implied
@@ -20,10 +21,12 @@ from gpupool.operator_releases import version_key
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
 _TAG = "karpenter.sh/discovery"
 _SELECTORS = ("subnetSelectorTerms", "securityGroupSelectorTerms", "subnetSelector", "securityGroupSelector")
-_DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest", "Bottlerocket": "bottlerocket@latest"}
+_DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest"}
+_INSTEAD = "al2023@latest"
+"""What takes the place of an image that the pool can't have."""
 _LAST_AL2 = (1, 32)
 """Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
-_FAMILY = {"al2023": "AL2023", "bottlerocket": "Bottlerocket"}
+_FAMILY = {"al2023": "AL2023"}
 """Image families that a pool can have to itself, by alias."""
 
 
@@ -41,6 +44,8 @@ class NodeClass:
     alias: str | None = None
     image: dict[str, Any] | None = None
     """As `nodes.image` of a pool, where an alias does not say it."""
+    bottlerocket: str = ""
+    """The field that says that the machines are Bottlerocket's, which a pool can't have; else empty."""
 
 
 def read(spec: Part, name: str) -> NodeClass:
@@ -90,6 +95,9 @@ def _image(found: NodeClass) -> None:
     aliases = [term["alias"] for term in terms if set(term) == {"alias"}]
     if not terms and family is None and spec.document.kind == "EC2NodeClass":
         return
+    if bottlerocket.is_image(family.value if family else None, aliases):
+        _bottlerocket(found)
+        return
     alias = aliases[0] if len(terms) == len(aliases) == 1 else None
     if not terms:
         alias = _DEFAULT_ALIAS.get(str(family.value) if family else "AL2")
@@ -99,7 +107,7 @@ def _image(found: NodeClass) -> None:
         named = str(family.value) if family else _FAMILY.get(str(alias).partition("@")[0])
         if alias is not None and not terms:
             terms = [{"alias": alias}]
-        if named not in ("AL2023", "Bottlerocket", "Custom") or not terms:
+        if named not in ("AL2023", "Custom") or not terms:
             _no_image(spec, named)
             return
         text = user_data.value if user_data else None
@@ -112,11 +120,28 @@ def _image(found: NodeClass) -> None:
             part.used()
 
 
+def _bottlerocket(found: NodeClass) -> None:
+    """List the image, and of its settings what is not carried over; another image takes its place."""
+    found.alias = _INSTEAD
+    for field in ("amiFamily", "amiSelectorTerms", "amiSelector"):
+        if part := found.part.at(field):
+            found.bottlerocket = found.bottlerocket or field
+            part.left(bottlerocket.WHY, f"try {_INSTEAD} in a small environment")
+    if user_data := found.part.at("userData"):
+        shared = bottlerocket.read(found.part, found.name) is not None
+        user_data.left(
+            "only its number of slices is carried over, to the pool's sharing: no other image reads the rest"
+            if shared
+            else "no other image reads Bottlerocket's settings",
+            "write what the machines need to nodes.image.userData of the pool",
+        )
+
+
 def _no_image(spec: Part, family: str | None) -> None:
     for field in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
         if part := spec.at(field):
             part.left(
-                f"gpupool has images of the families AL2023, Bottlerocket and Custom, not {family}",
+                f"gpupool has images of the families AL2023 and Custom, not {family}",
                 "give the pools nodes.image with family Custom and userData of their own",
             )
 
@@ -166,7 +191,10 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
         if str(node_class.alias).startswith("al2@") and not older:
             why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2023@latest takes its place"
             node_class.part.note("todo", why, "try Amazon Linux 2023 in a small environment")
-            node_class.alias = "al2023@latest"
+            node_class.alias = _INSTEAD
+        if node_class.bottlerocket:
+            why = f"{_INSTEAD} takes the place of Bottlerocket, which no pool can have"
+            node_class.part.note("assumed", why, "see docs/known-limits.md", node_class.bottlerocket)
     aliases = [c.alias for c in classes if c.alias]
     if aliases:
         draft.karpenter["amiAlias"] = max(aliases, key=aliases.count)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from conversion import operator_pins
 from conversion.account import Part
 from conversion.device_plugin import PluginConfig
 from conversion.draft import Draft
@@ -145,6 +146,8 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
         part.says({}, "mig")
     _driver(part, draft, chart=False)
     _monitoring(part, draft)
+    if settings.origin == "values":
+        operator_pins.drop(part, draft)
     values = _rest(part, draft, settings)
     if values:
         draft.operator["values"] = values

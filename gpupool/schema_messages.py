@@ -26,7 +26,7 @@ _PATTERNS = {
     "(Mi|Gi|Ti)$": "an amount of memory such as 512Gi",
     "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
     "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
-    "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or bottlerocket@v1.54.0",
+    "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625",
     "^ami-": "an image's id such as ami-0123456789abcdef0",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",

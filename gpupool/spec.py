@@ -156,7 +156,7 @@ class ImageTerm(Model):
 
 class MachineImage(Model):
     family: Literal["AL2023", "Bottlerocket", "Custom"]
-    """How the node is bootstrapped; Custom: by `userData` alone."""
+    """How the node is bootstrapped; Custom: by `userData` alone. Bottlerocket is refused (known limits)."""
     selector_terms: Annotated[list[ImageTerm], Field(min_length=1, max_length=30)]
     """EC2NodeClass amiSelectorTerms: by alias, id, name and owner, tags or ssmParameter."""
     user_data: str | None = None

@@ -42,6 +42,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     pools.zones,
     pools.fallbacks,
     pools.maintenance,
+    images.bottlerocket,
     images.terms,
     images.aliases,
     labels.labels,

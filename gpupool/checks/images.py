@@ -18,6 +18,32 @@ _FINDS = ("alias", "id", "name", "tags", "ssmParameter")
 _FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
 _LAST_AL2 = (1, 32)
 """Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
+_BOTTLEROCKET = "bottlerocket@"
+_TWO_PLUGINS = (
+    "can't be used: Bottlerocket has a device plugin of its own, beside which the GPU Operator's can't work"
+)
+"""Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
+(bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""
+
+
+def bottlerocket(context: Context) -> Iterator[Problem]:
+    """No pool's machines are Bottlerocket's."""
+    alias = context.environment.karpenter.ami_alias
+    if context.platform == "eks" and alias.startswith(_BOTTLEROCKET):
+        yield Problem(("karpenter", "amiAlias"), f"{alias} {_TWO_PLUGINS}", "use al2023@latest")
+    for index, pool in enumerate(context.environment.pools):
+        image = pool.nodes.image
+        if image is None:
+            continue
+        loc: Loc = ("pools", index, "nodes", "image")
+        if image.family == "Bottlerocket":
+            hint = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
+            yield Problem((*loc, "family"), f"{image.family} {_TWO_PLUGINS}", hint)
+            continue
+        for position, term in enumerate(image.selector_terms):
+            if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
+                place = (*loc, "selectorTerms", position, "alias")
+                yield Problem(place, f"{term.alias} {_TWO_PLUGINS}", "use al2023@latest")
 
 
 def terms(context: Context) -> Iterator[Problem]:
@@ -47,7 +73,7 @@ def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) 
     if count > 1:
         hint = "leave out the other terms, or find all images by other fields"
         yield Problem((*loc, "alias"), "an alias must be the only term", hint)
-    if image.family not in (family, "Custom"):
+    if image.family not in (family, "Custom") and "Bottlerocket" not in (image.family, family):
         message = f"alias {term.alias} is of the family {family}, and the image's is {image.family}"
         yield Problem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
 

@@ -117,3 +117,32 @@ def test_the_operators_own_values_stay_the_operators() -> None:
     result = converted(text)
     assert sharing(result) == 4
     assert "device plugin's chart" not in said(result)
+
+
+def operator(**values: object) -> str:
+    return yaml.safe_dump({"toolkit": {"enabled": True}, **values})
+
+
+@pytest.mark.parametrize(
+    ("repository", "kept"),
+    [("nvcr.io/nvidia/k8s", False), ("nvcr.io/nvidia-mirror", True), ("mirror.example.com/nvidia", True)],
+)
+def test_of_pinned_images_only_a_mirror_is_carried_over(repository: str, kept: bool) -> None:
+    plugin = {"repository": repository, "image": "k8s-device-plugin", "version": "v0.18.1"}
+    result = converted(operator(devicePlugin=plugin, dcgm={"version": 4.4}, gfd={"version": ""}))
+    section = yaml.safe_load(result.text)["gpuOperator"]
+    mirror = {"devicePlugin": {"repository": repository}} if kept else {}
+    assert section == {"values": {"toolkit": {"enabled": True}, **mirror}}
+    left = {entry.path for entry in result.leftovers if entry.kind == "left"}
+    assert left == {"devicePlugin.image", "devicePlugin.version", "dcgm.version"}
+
+
+@pytest.mark.parametrize(("manager", "told"), [("v0.13.1", True), ("v0.12.2", False)])
+def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, told: bool) -> None:
+    pins = {"devicePlugin": {"version": "v0.18.1"}, "migManager": {"version": manager}}
+    result = converted(operator(**pins, driver={"version": "580.105.08"}))
+    said = [str(entry) for entry in result.leftovers if entry.kind == "assumed"]
+    (chosen,) = [line for line in said if "gpuOperator.version" in line]
+    assert "v26.7.0, which gpupool is tested with" in chosen
+    assert ("to stay with v25.10.1" in chosen) == told
+    assert any("driver.version: it is kept" in line for line in said)

@@ -136,6 +136,21 @@ def test_the_replicas_of_bottlerocket_are_the_pools() -> None:
     assert converted(POOL, QUARTERS, CLASS.replace("REPLICAS", "4")).pools == ("gpus",)
 
 
+def test_of_bottlerocket_all_else_is_said_to_be_left() -> None:
+    plain = POOL.replace(", nvidia.com/device-plugin.config: quarters", "")
+    by_id = CLASS.replace("{alias: bottlerocket@latest}", "{id: ami-0123456789abcdef0}")
+    for text in (CLASS, by_id.replace("  role", "  amiFamily: Bottlerocket\n  role")):
+        result = converted(plain, text.replace("REPLICAS", "5"))
+        left = said(result, "left")
+        assert result.findings == ()
+        assert "amiAlias" not in result.text
+        assert "image" not in yaml.safe_load(result.text)["pools"][0]["nodes"]
+        assert "amiSelectorTerms = " in left
+        assert "Bottlerocket has a device plugin of its own" in left
+        assert "only its number of slices is carried over, to the pool's sharing" in left
+        assert "al2023@latest takes the place of Bottlerocket" in said(result, "assumed")
+
+
 def test_bottlerocket_and_a_configuration_that_disagree_leave_the_pool_out() -> None:
     result = converted(POOL, QUARTERS, CLASS.replace("REPLICAS", "5"))
     assert result.pools == ()

@@ -1,0 +1,42 @@
+"""The example in docs/known-limits.md is one that gpupool takes, and that Karpenter can register."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from generators import generate
+from generators.node_classes import generate as node_classes
+from gpupool.load import check_shape
+from gpupool.resolve import resolve
+from gpupool.yaml_source import parse_source
+
+PAGE = Path(__file__).parents[2] / "docs" / "known-limits.md"
+
+
+def test_ubuntu_for_mig_is_taken_and_registers_with_karpenters_taint() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    nodes = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])["nodes"]
+    environment = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "ml-prod"},
+        "cluster": {"platform": "eks", "name": "ml-prod", "region": "us-east-1"},
+        "karpenter": {"nodeRole": "nodes"},
+        "pools": [
+            {"name": "p", "gpu": "l4", "nodes": {"instanceTypes": ["g6.xlarge"], "max": 1, **nodes}},
+        ],
+    }
+    plan = resolve(check_shape(parse_source("ml-prod.yaml", json.dumps(environment).encode())))
+    assert generate(plan).manifests
+    (node_class,) = [manifest.body["spec"] for manifest in node_classes(plan)]
+    # Karpenter 1.0, NodeClasses, Custom: without it a node is never registered.
+    assert "--register-with-taints=karpenter.sh/unregistered:NoExecute" in node_class["userData"]
+    for said in (
+        "/dev/sda1",
+        node_class["blockDeviceMappings"][0]["deviceName"],
+        "instanceStorePolicy: RAID0",
+    ):
+        assert f"`{said}`" in text
