@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpupool.spec_types import Model
+from gpupool.spec_types import Model, NodeFact
 
 DriverVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 ProductLabel = Annotated[
@@ -37,7 +37,7 @@ class Driver(Model):
 
 
 class Machine(Model):
-    name: Text
+    name: NodeFact
     """Name at the provider."""
     provider: Literal["aws"] = "aws"
     """Cloud provider."""

@@ -28,6 +28,7 @@ from gpupool.spec_types import (
     LabelValue,
     Model,
     Name,
+    NodeFact,
     NodeName,
     Positive,
     Share,
@@ -174,7 +175,7 @@ class Nodes(Model):
     """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
     image: MachineImage | None = None
     """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
-    zones: list[str] = []
+    zones: list[NodeFact] = []
     """Availability zones; default: any."""
     consolidate_after: DurationOrNever = "10m"
     """How long an empty node stays."""

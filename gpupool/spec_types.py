@@ -27,6 +27,8 @@ AccountName = Annotated[
 ]
 LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
+NodeFact = Annotated[str, StringConstraints(pattern=_LABEL_VALUE, min_length=1)]
+"""What nodes are chosen by as the value of a label: a zone, an instance type (NodePool requirements)."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _LONGEST_SECONDS = (2**63 - 1) // 10**9
 """What Go's time.Duration, 64 bits of nanoseconds, can hold. Karpenter reads a longer one as no duration, and

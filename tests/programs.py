@@ -1,15 +1,17 @@
-"""The programs that a test needs: a clear skip where a laptop lacks them, a failure in CI."""
+"""The programs and CRDs that a test needs: a clear skip where a laptop lacks them, a failure in CI."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from infra.local import binaries
+from infra.local import binaries, crds
 from infra.local.components import PROGRAMS
+from infra.local.failures import LocalError
 
 
 def require(*names: str) -> dict[str, Path]:
@@ -17,8 +19,19 @@ def require(*names: str) -> dict[str, Path]:
     wanted = names or PROGRAMS
     missing = [name for name in wanted if binaries.find(name) is None]
     if missing and not shutil.which("go"):
-        message = f"no {', '.join(missing)} and no Go to build them; see `gpupool local up`"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        _absent(f"no {', '.join(missing)} and no Go to build them; see `gpupool local up`")
     return binaries.locate_all(wanted, lambda step: print(step, flush=True))
+
+
+def require_definitions() -> list[dict[str, Any]]:
+    """The CRDs of the control plane, read from the cache, or fetched first where Go can."""
+    try:
+        return crds.definitions()
+    except LocalError as error:
+        return _absent(f"no CRDs: {error}")
+
+
+def _absent(message: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)

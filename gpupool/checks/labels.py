@@ -23,6 +23,9 @@ _LABEL_EXCEPTION = "node.kubernetes.io"
 reference, --node-labels); Karpenter 1.14.1 restricts karpenter.sh alone."""
 _SET_BY_KUBERNETES = ("node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build")
 
+_NODE_POOL_LABELS = 100
+"""Labels of a NodePool's nodes (Karpenter 1.14.1, karpenter.sh_nodepools.yaml, maxProperties)."""
+
 
 def labels(context: Context) -> Iterator[Problem]:
     for index, pool in enumerate(context.environment.pools):
@@ -32,6 +35,15 @@ def labels(context: Context) -> Iterator[Problem]:
                 message = f"label {key!r} is not the pool's to set: {reason}"
                 loc: Loc = ("pools", index, "labels")
                 yield Problem((*loc, key), message, "remove it, or use a key of your own", (loc,))
+        resolved = context.pools.get(pool.name) if context.platform in ("eks", "local") else None
+        every, given = len(resolved.labels if resolved else ()), len(pool.labels)
+        if every > _NODE_POOL_LABELS:
+            message = (
+                f"{given} labels are too many: a NodePool takes {_NODE_POOL_LABELS}, and gpupool "
+                f"sets {every - given} of them"
+            )
+            hint = f"leave out {every - _NODE_POOL_LABELS}"
+            yield Problem(("pools", index, "labels"), message, hint)
 
 
 def taints(context: Context) -> Iterator[Problem]:

@@ -119,6 +119,10 @@ def test_a_file_takes_the_place_of_a_shipped_one(project: Path) -> None:
             CARD.replace("[NVIDIA-GeForce-RTX-2080]", "[]"),
             "5:1: productLabels: the list is empty; this field is: ",
         ),
+        (
+            CARD + "instanceTypes: [{name: g9 large, gpus: 1, vcpus: 4, memoryGib: 16}]\n",
+            "6:18: instanceTypes[0].name: 'g9 large' can't be used here; write at most 63 letters",
+        ),
         (CARD + "memoryMib: 1\n", "6:1: memoryMib: key 'memoryMib' stands twice"),
         (
             CARD + HALVES.replace("[0, 1]", "[0, 2]"),
