@@ -23,6 +23,8 @@ Object = dict[str, Any]
 
 # Kinds that come and go by themselves.
 _LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIService", "FlowSchema"}
+# What the controller manager puts into every namespace, as soon as it gets to it.
+_OF_NAMESPACES = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 ENVIRONMENT: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",
@@ -100,6 +102,8 @@ class World:
                     continue
                 for item in self._answer(f"{root}/{row['name']}").get("items", ()):
                     meta = item["metadata"]
+                    if (row["kind"], meta["name"]) in _OF_NAMESPACES:
+                        continue
                     found.add((row["kind"], meta.get("namespace"), meta["name"]))
         return found
 
