@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import policies.bundle as rules
     from policies.engine.compiled_policy import Compiler
     from policies.engine.documents import Document
+    from policies.engine.kinds import Kinds
     from policies.engine.outcome import PolicyFinding, Report
 
 
@@ -60,9 +61,21 @@ def judge(
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
-    report = check(documents, policies=extra_policies, compiler=compiler)
+    report = check(documents, policies=extra_policies, kinds=_kinds_of(documents), compiler=compiler)
     found = (*report.findings, *_bundle_findings(plan, bundle), *_expired_waivers(plan, today))
     return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
+
+
+def _kinds_of(documents: Sequence[Document]) -> Kinds:
+    """The kinds of Kubernetes, and the custom ones of a bundle: those without a namespace can be in none."""
+    from policies.engine.addressing import namespace_of, resource_of
+    from policies.engine.kinds import Kinds
+
+    known = Kinds.builtin()
+    bodies = [document.body for document in documents]
+    return known.with_resources(
+        dataclasses.replace(resource_of(body, known), namespaced=bool(namespace_of(body))) for body in bodies
+    )
 
 
 def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:

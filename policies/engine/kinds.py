@@ -84,6 +84,12 @@ class Kinds:
         every = {**self._schemas, **schemas}
         return Kinds([*kept, *added], every, frozenset(with_status), frozenset(alike))
 
+    def with_resources(self, rows: Iterable[Resource]) -> Kinds:
+        """These kinds and, without their fields, those of `rows` that are not among them."""
+        added = {(row.api_version, row.kind): row for row in rows}
+        new = [row for key, row in added.items() if key not in self._by_kind]
+        return Kinds([*self._resources, *new], self._schemas, self._with_status, self._alike)
+
     def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of `kind`, None for one that isn't known."""
         return self._by_kind.get((api_version, kind))

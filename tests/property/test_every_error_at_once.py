@@ -206,7 +206,9 @@ def judge(case: str, *names: str) -> None:
     before, after = (found(case, with_mistakes(case, *some)) for some in (names[:-1], names))
     added = after - before
     own = {path for path, _ in added}
-    hidden = {finding for finding in before - after if finding[0] not in own}
+    # Labels among which one is broken can't be counted; what is wrong with their number comes after it.
+    replaced = own | {path.split(".labels")[0] + ".labels" for path in own if ".labels" in path}
+    hidden = {finding for finding in before - after if finding[0] not in replaced}
     assert not hidden, names
     pattern = MISTAKES[names[-1]][0]
     assert not [path for path in own if not re.fullmatch(pattern, path)], names
