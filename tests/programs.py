@@ -19,7 +19,7 @@ def require(*names: str) -> dict[str, Path]:
     wanted = names or PROGRAMS
     missing = [name for name in wanted if binaries.find(name) is None]
     if missing and not shutil.which("go"):
-        _absent(f"no {', '.join(missing)} and no Go to build them; see `gpupool local up`")
+        absent(f"no {', '.join(missing)} and no Go to build them; see `gpupool local up`")
     return binaries.locate_all(wanted, lambda step: print(step, flush=True))
 
 
@@ -28,10 +28,11 @@ def require_definitions() -> list[dict[str, Any]]:
     try:
         return crds.definitions()
     except LocalError as error:
-        return _absent(f"no CRDs: {error}")
+        return absent(f"no CRDs: {error}")
 
 
-def _absent(message: str) -> NoReturn:
+def absent(message: str) -> NoReturn:
+    """What a test needs is not here, and the message says how to get it: fail in CI, skip elsewhere."""
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
+from tests.programs import absent
 
 PATIENCE = 240_000
 """Milliseconds that a step may take on a busy machine before it counts as hanging."""
@@ -18,10 +19,7 @@ def browser() -> Iterator[Browser]:
     """Closed with the module: while playwright runs, no other test could start an event loop of its own."""
     program = shutil.which("chromium")
     if program is None:
-        message = "no chromium to look at pages with; Debian: apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(message)
-        pytest.skip(message)
+        absent("no chromium to look at pages with; Debian: apt-get install chromium")
     with sync_playwright() as playwright:
         # In a container there is no sandbox to be had, and the pages are our own.
         made = playwright.chromium.launch(
