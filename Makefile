@@ -66,12 +66,12 @@ lock: setup ## pin requirements*.in anew, with hashes
 	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done
 
-schema: setup ## write gpupool/schema/*.schema.json from gpupool/spec.py and gpupool/catalog_spec.py
+schema: setup ## write gpupool/schema/*.schema.json from gpupool/spec/environment.py and gpupool/catalog/gpu_file.py
 	@for of in environment catalog; do \
-	  python -m gpupool.spec_schema $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
+	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
 
-kinds: setup go ## write policies/engine/kinds/*.json from the local control plane's API server
-	@gpupool local up >/dev/null && python -m infra.local.kinds_from_cluster
+kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
+	@gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files anew; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet --ignore tests/cluster -k "golden or wrong_environments" || true

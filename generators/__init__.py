@@ -28,7 +28,7 @@ from generators import (
     warm_nodes,
 )
 from generators.manifest import Bundle, HelmRelease, Manifest, bundle
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 
 GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
     namespaces.generate,

@@ -13,9 +13,9 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import object_labels
-from gpupool.plan import Plan
-from gpupool.plan_policies import Action, Policies, Waiver
-from gpupool.policy_files import BINDING, read_objects
+from gpupool.plan.model import Plan
+from gpupool.plan.policies import Action, Policies, Waiver
+from gpupool.plan.policy_files import BINDING, read_objects
 
 WAIVED = "waivers.policies.gpupool.dev/"
 """Prefix of the annotations that tell a binding's waivers, by namespace."""

@@ -13,8 +13,8 @@ from typing import Any
 from generators import restricted_pod
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
-from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
-from gpupool.policy_files import SHIPPED, read_objects
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
+from gpupool.plan.policy_files import SHIPPED, read_objects
 
 NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"

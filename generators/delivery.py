@@ -13,7 +13,7 @@ from typing import Any
 
 from generators import delivery_argocd, delivery_flux
 from generators.manifest import Bundle, Manifest
-from gpupool.plan_delivery import Delivery
+from gpupool.plan.delivery import Delivery
 
 
 @dataclass(frozen=True, slots=True)

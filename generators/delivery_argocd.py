@@ -17,8 +17,8 @@ from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
 from generators.waves import wave_of
-from gpupool.plan import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
-from gpupool.plan_delivery import ArgoCd, Delivery
+from gpupool.plan.delivery import ArgoCd, Delivery
+from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
 
 FOLDER = f"{DELIVERY}/argocd"
 _API = "argoproj.io/v1alpha1"

@@ -17,8 +17,8 @@ from generators.layout import DELIVERY, manifest_path
 from generators.manifest import Bundle, HelmRelease, Manifest
 from generators.metadata import MANAGED_BY
 from generators.waves import OPERATORS, WORKLOADS, Wave, by_wave
-from gpupool.plan import ENVIRONMENT_LABEL
-from gpupool.plan_delivery import Delivery, Flux
+from gpupool.plan.delivery import Delivery, Flux
+from gpupool.plan.model import ENVIRONMENT_LABEL
 
 FOLDER = f"{DELIVERY}/flux"
 _WAVES = f"{DELIVERY}/waves"

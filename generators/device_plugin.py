@@ -14,7 +14,7 @@ from typing import Any
 from generators.emit import yaml_text
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
-from gpupool.plan import OPERATOR_NAMESPACE, Plan, Pool
+from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 
 DEFAULT_KEY = "gpupool.default"

@@ -15,7 +15,7 @@ from generators.device_plugin import config_map_name as device_plugin_config_map
 from generators.manifest import HelmRelease, Manifest
 from generators.metadata import merged, metadata
 from generators.mig_parted import config_map_name as mig_config_map
-from gpupool.plan import OPERATOR_NAMESPACE, Plan
+from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 
 _POLICY_API, _POLICY = "nvidia.com/v1", "cluster-policy"
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from generators.manifest import HelmRelease
 from generators.metadata import merged
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 
 
 def generate(plan: Plan) -> Iterator[HelmRelease]:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from gpupool.plan import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
-from gpupool.plan_tenants import Tenant
+from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
+from gpupool.plan.tenants import Tenant
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 TENANT_LABEL = "gpupool.dev/tenant"

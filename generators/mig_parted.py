@@ -1,6 +1,6 @@
 """mig-parted's configurations: every layout of the environment, under a name made of the content.
 
-Config names are made of the layout (`gpupool.resolve.mig_config_name`) and are the value of the node
+Config names are made of the layout (`gpupool.plan.resolve.mig_config_name`) and are the value of the node
 label, so a changed layout is another label and Karpenter replaces the node within the pool's budget.
 A node that waits for that keeps its slices; the MIG manager may report `failed` on it meanwhile, since
 its layout is no longer listed. Schema: mig-parted v0.15.0.
@@ -14,7 +14,7 @@ from typing import Any
 from generators.emit import yaml_text
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
-from gpupool.plan import OPERATOR_NAMESPACE, Plan
+from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.sharing import MigSharing
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from generators.manifest import Manifest
 from generators.metadata import metadata
-from gpupool.plan import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
-from gpupool.plan_tenants import Tenant
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
+from gpupool.plan.tenants import Tenant
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _WARN = "pod-security.kubernetes.io/warn"

@@ -7,8 +7,8 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import metadata
-from gpupool.plan import SYSTEM_NAMESPACE, Plan
-from gpupool.plan_tenants import Tenant
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.tenants import Tenant
 
 _METADATA_SERVICE = ("169.254.169.254/32", "fd00:ec2::254/128")
 """Addresses of the instance metadata service of EC2 (the first also of GCE, Azure): it hands out the node's

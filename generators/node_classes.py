@@ -7,7 +7,7 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import metadata
-from gpupool.plan import ENVIRONMENT_LABEL, POOL_LABEL, Karpenter, Plan, Pool
+from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Karpenter, Plan, Pool
 
 LOCAL_CLASS = "default"
 _ROOT_VOLUME = {

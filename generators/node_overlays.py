@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from generators.manifest import Manifest
 from generators.metadata import metadata, quantities
-from gpupool.plan import Machine, Plan, Pool
+from gpupool.plan.model import Machine, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 
 _WEIGHT = 100

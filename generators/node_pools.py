@@ -8,7 +8,7 @@ from typing import Any
 from generators.manifest import Manifest
 from generators.metadata import metadata, quantities
 from generators.node_classes import reference
-from gpupool.plan import Capacity, Plan, Pool, Window
+from gpupool.plan.model import Capacity, Plan, Pool, Window
 
 _WEEK_MINUTES = 7 * 1440
 

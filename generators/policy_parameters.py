@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL, metadata
-from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
-from gpupool.plan_tenants import Tenant, cpu_quantity, memory_quantity
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
 from gpupool.sharing import GPU_RESOURCE
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"

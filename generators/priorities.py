@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from generators.manifest import Manifest
 from generators.metadata import metadata
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 
 WARM_PRIORITY = "gpupool-warm"
 _WARM_VALUE = -10

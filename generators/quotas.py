@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from generators.manifest import Manifest
 from generators.metadata import metadata, quantities
-from gpupool.plan import Plan
-from gpupool.plan_tenants import NOTHING, Tenant
+from gpupool.plan.model import Plan
+from gpupool.plan.tenants import NOTHING, Tenant
 
 NAME = "gpupool"
 GRANTS, EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"

@@ -10,8 +10,8 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import metadata
-from gpupool.plan import SYSTEM_NAMESPACE, Plan
-from gpupool.plan_tenants import Tenant
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.tenants import Tenant
 
 LAUNCHER = "gpupool-launcher"
 TENANT_ROLE = "gpupool-tenant"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.manifest import Manifest
-from gpupool.plan import Plan, Pool
+from gpupool.plan.model import Plan, Pool
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:

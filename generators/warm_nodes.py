@@ -13,7 +13,7 @@ from generators import restricted_pod
 from generators.manifest import Manifest
 from generators.metadata import metadata
 from generators.priorities import WARM_PRIORITY
-from gpupool.plan import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 
 _SELECTOR = "gpupool.dev/warm"
 

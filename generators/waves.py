@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from generators.manifest import Manifest
-from gpupool.plan import OPERATOR_NAMESPACE
+from gpupool.plan.model import OPERATOR_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)

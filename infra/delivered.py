@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 
 from gpupool.findings import GpupoolError
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 
 MANAGERS: Mapping[str, frozenset[str]] = {
     "argocd": frozenset({"argocd-controller"}),

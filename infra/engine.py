@@ -24,8 +24,9 @@ from pulumi.automation import _cmd as automation_cmd
 from semver import VersionInfo
 
 from gpupool.findings import GpupoolError
-from infra.local import binaries, pulumi_env
-from infra.local.failures import LocalError
+from gpupool.programs import binaries
+from gpupool.programs.failures import LocalError
+from gpupool.pulumi_plugins import env as pulumi_env
 
 PROJECT = "gpupool"
 Report = Callable[[str], None]
@@ -242,7 +243,7 @@ def opened(
     variables = pulumi_env.backend(platform)
     server = None
     if pulumi_env.kubernetes_plugin() is None:
-        from infra.local import pulumi_provider
+        from gpupool.pulumi_plugins import provider as pulumi_provider
 
         server, port = pulumi_provider.serve()
         variables |= pulumi_env.provider_variables(port)

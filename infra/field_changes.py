@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from gpupool.pulumi_plugins.diff import MISSING, Step, changes, format_path
 from infra.apply import FIELD_MANAGER_ANNOTATION
-from infra.local.pulumi_diff import MISSING, Step, changes, format_path
 
 _HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
 _IDENTITIES = ("name", "key")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from generators.manifest import Manifest
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from infra.kube_api import KubeApi
 
 _OURS = "gpupool-"
 

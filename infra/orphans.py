@@ -17,13 +17,13 @@ from typing import Any
 
 from generators.manifest import API_VERSIONS, KIND_ORDER, Bundle, Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
+from gpupool.cluster.managed_fields import rows_of
 from gpupool.findings import GpupoolError
-from gpupool.plan import ENVIRONMENT_LABEL
+from gpupool.plan.model import ENVIRONMENT_LABEL
 from infra import under_way
 from infra.apply import FIELD_MANAGER, logical_name
 from infra.delivered import MANAGERS
-from infra.kube_api import METADATA, ApiError, KubeApi
-from infra.managed_fields import rows_of
 
 Key = tuple[str, str, str | None, str]
 """Group, kind, namespace and name: what names an object, whatever version it was asked for in."""

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from generators import generate
 from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 
 if TYPE_CHECKING:
-    import policies.bundle as rules
-    from policies.engine.compiled_policy import Compiler
-    from policies.engine.documents import Document
-    from policies.engine.kinds import Kinds
-    from policies.engine.outcome import PolicyFinding, Report
+    from gpupool import rules
+    from vapcheck.manifests.documents import Document
+    from vapcheck.outcome import PolicyFinding, Report
+    from vapcheck.policy.compiled_policy import Compiler
+    from vapcheck.server.kinds import Kinds
 
 
 class PolicyRefusalError(GpupoolError):
@@ -56,8 +56,8 @@ def judge(
     Patches of objects that others own are not judged: nobody knows here what those are (the cluster's own
     admission sees them, in a preview too). Helm releases are not judged object by object.
     """
-    from policies.engine.check import check
-    from policies.engine.redaction import without_secrets
+    from vapcheck.judging.check import check
+    from vapcheck.judging.redaction import without_secrets
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
@@ -68,8 +68,8 @@ def judge(
 
 def _kinds_of(documents: Sequence[Document]) -> Kinds:
     """The kinds of Kubernetes, and the custom ones of a bundle: those without a namespace can be in none."""
-    from policies.engine.addressing import namespace_of, resource_of
-    from policies.engine.kinds import Kinds
+    from vapcheck.server.addressing import namespace_of, resource_of
+    from vapcheck.server.kinds import Kinds
 
     known = Kinds.builtin()
     bodies = [document.body for document in documents]
@@ -80,7 +80,7 @@ def _kinds_of(documents: Sequence[Document]) -> Kinds:
 
 def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:
     """What `plan` amounts to, as the engine takes it: policies, parameters and namespaces included."""
-    from policies.engine.documents import from_bodies
+    from vapcheck.manifests.documents import from_bodies
 
     bodies = [dict(manifest.body) for manifest in bundle or generate(plan) if not manifest.patch]
     return from_bodies(bodies, plan.environment)
@@ -88,21 +88,21 @@ def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:
 
 def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     """What no single environment shows: an object or a node that two of them own."""
-    import policies.bundle as rules
+    from gpupool import rules
 
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
 
 
 def _bundle_findings(plan: Plan, bundle: Bundle) -> list[PolicyFinding]:
     """What no single object shows."""
-    import policies.bundle as rules
+    from gpupool import rules
 
     return rules.check_bundle(_whole(plan, bundle))
 
 
 def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
     """The bundle as the rules take it."""
-    import policies.bundle as rules
+    from gpupool import rules
 
     patches = [manifest.body for manifest in bundle if manifest.patch]
     manifests = [manifest.body for manifest in bundle if not manifest.patch]
@@ -112,7 +112,7 @@ def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
 
 def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
     """A waiver holds in the cluster until somebody takes it out, so its end must be noticed here."""
-    from policies.engine.outcome import PolicyFinding
+    from vapcheck.outcome import PolicyFinding
 
     for number, waiver in enumerate(plan.policies.waivers):
         if waiver.expired(today):

@@ -16,12 +16,12 @@ import pulumi
 
 from generators import generate
 from generators.manifest import Bundle
-from gpupool.plan import Plan
-from gpupool.resolve import read_plan
+from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
 from infra import apply, delivered, foreign_operator, static_nodes
-from infra.kube_api import ApiError, KubeApi, UnreachableError
-from infra.kubeconfig import KubeconfigError
-from infra.local.layout import Layout, default_folder
 
 _SIGN_SECONDS = 10.0
 """How long a cluster may take to say that it is there."""

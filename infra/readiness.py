@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from generators.manifest import Bundle, Manifest
-from infra.kube_api import KubeApi
-from infra.local.pulumi_readiness import condition
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.pulumi_plugins.readiness import condition
 
 _CONDITIONS: Mapping[str, str] = {
     "NodeOverlay": "ValidationSucceeded",

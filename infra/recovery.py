@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError, UsageError
-from infra.kube_api import KubeApi
 
 
 class OtherClusterError(GpupoolError):

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from generators.manifest import Bundle
-from gpupool.plan import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
-from infra.kube_api import KubeApi
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
 
 _PLUGIN_PREFIX = "gpupool-device-plugin"
 _MIG_LABEL = "nvidia.com/mig.config"

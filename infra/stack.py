@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from generators import generate
 from generators.manifest import Bundle
 from gpupool.findings import GpupoolError
-from gpupool.plan import Plan
-from gpupool.resolve import read_plan
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
 from infra import delivered, orphans, policy_gate, program, readiness, recovery, under_way
 from infra.engine import Report
 from infra.recovery import ProtectedError
@@ -25,7 +25,7 @@ from infra.stack_result import Result, StackError
 from infra.stack_run import Run, Verdict
 
 if TYPE_CHECKING:
-    from policies.engine.outcome import PolicyFinding
+    from vapcheck.outcome import PolicyFinding
 
 _WITHOUT_FILE = (
     "destroy reads the file to know the cluster, and which nodes to give back: mend it, or fetch it back "

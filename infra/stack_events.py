@@ -15,10 +15,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from generators.manifest import Manifest
-from gpupool.plan import POOL_LABEL
+from gpupool.cluster.kube_api import in_words
+from gpupool.plan.model import POOL_LABEL
 from infra.apply import logical_name
 from infra.field_changes import FieldChange, field_changes
-from infra.kube_api import in_words
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
 _OPERATIONS = {

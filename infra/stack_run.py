@@ -16,8 +16,11 @@ from pulumi import automation
 from pulumi.automation import errors as automation_errors
 
 from generators.manifest import Bundle, Manifest
+from gpupool.cluster.kube_api import KubeApi, UnreachableError
+from gpupool.cluster.kubeconfig import KubeconfigError
 from gpupool.findings import GpupoolError
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
+from gpupool.pulumi_plugins import env as pulumi_env
 from infra import (
     apply,
     locks,
@@ -31,15 +34,12 @@ from infra import (
 )
 from infra.disk_reserve import DiskReserve
 from infra.engine import PROJECT, EngineError, EngineStack, Report, interruptible, opened
-from infra.kube_api import KubeApi, UnreachableError
-from infra.kubeconfig import KubeconfigError
-from infra.local import pulumi_env
 from infra.stack_events import Collector, ObjectChange, removal
 from infra.stack_result import Result, StackError
 from infra.unrecorded import cluster_id
 
 if TYPE_CHECKING:
-    from policies.engine.outcome import PolicyFinding
+    from vapcheck.outcome import PolicyFinding
 
 Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gpupool.findings import GpupoolError
-from infra.local.binaries import PROJECT_ROOT
+from gpupool.programs.binaries import PROJECT_ROOT
 
 _SCHEME = "file://"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")

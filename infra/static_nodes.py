@@ -20,9 +20,9 @@ import pulumi
 
 from generators.manifest import Manifest
 from generators.static_nodes import node_patch
+from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan import Plan
-from infra.kube_api import MERGE, ApiError, KubeApi
+from gpupool.plan.model import Plan
 
 OURS = "gpupool.dev/taints"
 OWN = "gpupool.dev/own-taints"

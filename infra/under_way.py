@@ -15,9 +15,9 @@ from typing import Any
 
 from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
-from infra.kube_api import KubeApi
+from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that is there from before the first to after the last change of a repartition."""

@@ -18,10 +18,10 @@ from typing import Any
 from uuid import uuid4
 
 from generators.manifest import Bundle
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from infra import state_files
 from infra.apply import RELEASE_TYPE, logical_name
-from infra.kube_api import KubeApi
 from infra.recovery import name_of
 
 ONE_SAVE: Mapping[str, str] = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}

@@ -17,8 +17,8 @@ from typing import Any
 
 import jsonschema
 
-from policies.engine.cel import CelError, Environment, Program, Scope
-from policies.engine.name_forms import is_label_key, is_label_value, is_subdomain
+from vapcheck.cel import CelError, Environment, Program, Scope
+from vapcheck.server.name_forms import is_label_key, is_label_value, is_subdomain
 
 Data = dict[str, Any]
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpupool.catalog import GpuModel, load_catalog
-from gpupool.load import check_shape
-from gpupool.operator_releases import load_operator_releases, release_problems
-from gpupool.plan import Plan
-from gpupool.resolve import resolve
+from gpupool.catalog.models import GpuModel, load_catalog
+from gpupool.plan.model import Plan
+from gpupool.plan.operator_releases import load_operator_releases, release_problems
+from gpupool.plan.resolve import resolve
 from gpupool.sharing import Exclusive, MigSharing, maximal_layouts
-from gpupool.yaml_source import parse_source
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 
 Data = dict[str, Any]
 

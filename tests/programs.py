@@ -9,9 +9,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-from infra.local import binaries, crds
-from infra.local.components import PROGRAMS
-from infra.local.failures import LocalError
+from gpupool.local import crds
+from gpupool.local.components import PROGRAMS
+from gpupool.programs import binaries
+from gpupool.programs.failures import LocalError
 
 
 def require(*names: str) -> dict[str, Path]:

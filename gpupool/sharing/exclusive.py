@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from gpupool.catalog import GpuModel
+from gpupool.catalog.models import GpuModel
 from gpupool.sharing.mode import GPU_RESOURCE, Problem
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
 
-from gpupool.catalog import GpuModel, mig_resource
+from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.sharing.mode import Problem
 from gpupool.sharing.verdict import verdict
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, Protocol
 
-from gpupool.catalog import GpuModel
+from gpupool.catalog.models import GpuModel
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """What the device plugin advertises for whole, time-sliced (not renamed) and MPS-shared GPUs."""

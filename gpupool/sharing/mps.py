@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gpupool.catalog import GpuModel
+from gpupool.catalog.models import GpuModel
 from gpupool.sharing.mode import Problem
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.catalog import Mig
+from gpupool.catalog.models import Mig
 from gpupool.sharing.placement import Counts, display_order, maximal
 
 NEAREST = 5

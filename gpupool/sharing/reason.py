@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpupool.catalog import Mig, Profile
+from gpupool.catalog.models import Mig, Profile
 from gpupool.sharing.placement import Counts, Placed, compute_used, display_order, engines_used, place
 
 

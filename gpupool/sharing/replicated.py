@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gpupool.catalog import GpuModel
+from gpupool.catalog.models import GpuModel
 from gpupool.sharing.mode import GPU_RESOURCE, Problem
 
 MIN_REPLICAS = 2

@@ -11,6 +11,6 @@ sys.path[0] = str(_FOLDER.parents[1])
 
 from pulumi_policy import PolicyPack  # noqa: E402 - after the path is right
 
-from policies.pack.stack_policies import NAME, stack_policies  # noqa: E402
+from gpupool.policy_pack.stack_policies import NAME, stack_policies  # noqa: E402
 
 PolicyPack(NAME, stack_policies(_FOLDER.parent))

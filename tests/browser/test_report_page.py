@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from gpupool.catalog import load_catalog
-from report.drawings import Bar, bars, svg
-from report.html import page
+from gpupool.catalog.models import load_catalog
+from gpupool.report.drawings import Bar, bars, svg
+from gpupool.report.html import page
 from tests.browser.conftest import PATIENCE
 from tests.golden.test_drawings import DRAWN
 from tests.unit.report.page_samples import EVERYTHING, report_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.kube import Kube, Object
 from tests.programs import require
 

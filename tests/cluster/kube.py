@@ -1,4 +1,5 @@
-"""What the tests say to a cluster and ask of it: get, apply, delete, wait, and wipe, on `infra.kube_api`."""
+"""What the tests say to a cluster and ask of it: get, apply, delete, wait, and wipe, on
+`gpupool.cluster.kube_api`."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from infra.kube_api import ApiError, UnreachableError
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.local.control_plane import ControlPlane
 
 Object = dict[str, Any]
 POLL_SECONDS = 0.1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from infra.kube_api import ApiError
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import ApiError
+from gpupool.local.control_plane import ControlPlane
 
 _TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from gpupool.resolve import read_plan
+from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.local import components
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.resolve import read_plan
+from gpupool.programs.failures import LocalError
 from infra import program
-from infra.kube_api import ApiError, UnreachableError
-from infra.local import components
-from infra.local.control_plane import ControlPlane
-from infra.local.failures import LocalError
 
 _QUOTA = 8 * 2**20
 """Bytes: enough for the control plane's own objects, and soon reached."""

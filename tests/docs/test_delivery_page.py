@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from generators import delivery, generate
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "delivery.md").read_text(encoding="utf-8")

@@ -9,9 +9,9 @@ import yaml
 
 from generators import generate
 from generators.node_classes import generate as node_classes
-from gpupool.load import check_shape
-from gpupool.resolve import resolve
-from gpupool.yaml_source import parse_source
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 
 PAGE = Path(__file__).parents[2] / "docs" / "known-limits.md"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.programs import require
 
 ROOT = Path(__file__).parents[2]
@@ -114,7 +114,7 @@ def test_registration_points_that_the_table_names_exist() -> None:
 def test_every_verb_has_help_with_an_example() -> None:
     from typer.main import get_command
 
-    from cli.app import app
+    from gpupool.cli.app import app
 
     def walk(command: object, path: str) -> Iterator[tuple[str, str]]:
         inner = getattr(command, "commands", None)

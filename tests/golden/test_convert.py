@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from conversion.convert import Conversion, convert
-from conversion.documents import parse_documents
-from conversion.draft import Choices
-from gpupool.load import check_shape
-from gpupool.resolve import resolve
-from gpupool.yaml_source import parse_source
+from gpupool.convert.convert import Conversion, convert
+from gpupool.convert.documents import parse_documents
+from gpupool.convert.draft import Choices
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 
 HERE = Path(__file__).parent / "convert"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))

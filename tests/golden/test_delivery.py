@@ -15,7 +15,7 @@ import pytest
 
 from generators import generate
 from generators.render import files
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
 
 HERE = Path(__file__).parent / "delivery"
 NAMES = sorted(path.stem for path in HERE.glob("*.yaml"))

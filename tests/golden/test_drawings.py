@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.catalog import load_catalog
+from gpupool.catalog.models import load_catalog
+from gpupool.report.drawings import characters, characters_before_and_after, svg
 from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing
-from report.drawings import characters, characters_before_and_after, svg
 
 FOLDER = Path(__file__).parent / "drawings"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))

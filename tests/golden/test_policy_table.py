@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gpupool.policy_files import BINDING, POLICY, SHIPPED, read_objects
+from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, read_objects
 
 TABLE = Path(__file__).parents[2] / "docs" / "policy-table.md"
 _HEAD = """# The policies that ship

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from report.as_json import as_json
-from report.build import build
-from report.git_states import Snapshot
-from report.markdown import MARKER, comment
-from report.model import FieldChange, PolicyNote, Report, State
-from report.text import text
+from gpupool.report.as_json import as_json
+from gpupool.report.build import build
+from gpupool.report.git_states import Snapshot
+from gpupool.report.markdown import MARKER, comment
+from gpupool.report.model import FieldChange, PolicyNote, Report, State
+from gpupool.report.text import text
 
 HERE = Path(__file__).parent / "report"
 WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))

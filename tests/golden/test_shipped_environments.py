@@ -15,8 +15,8 @@ import pytest
 
 from generators import generate
 from generators.render import files, write
-from gpupool.load import environment_names
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
+from gpupool.spec.load import environment_names
 
 HERE = Path(__file__).parent
 NAMES = ("dev", "homelab", "local", "prod", "staging")

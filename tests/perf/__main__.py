@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from cli.output import print_error, print_json, print_table
-from infra.local.failures import LocalError
+from gpupool.cli.output import print_error, print_json, print_table
+from gpupool.programs.failures import LocalError
 from tests.perf import policy_rivals
 from tests.perf.figures import FIGURES, measure
 from tests.perf.measure import Failed

@@ -16,11 +16,11 @@ from typing import Any
 
 from generators import generate
 from generators.manifest import KIND_ORDER, Manifest
-from gpupool.load import load
-from gpupool.plan import Plan, Pool
-from gpupool.resolve import resolve
-from infra.kube_api import KubeApi
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import load
 from tests.cluster.operator_policy import hand_made_policy
 from tests.perf.measure import Failed, run
 

@@ -14,12 +14,12 @@ from pathlib import Path
 
 from generators import generate
 from generators.render import files
-from gpupool.catalog import load_catalog
-from gpupool.load import load
-from gpupool.resolve import resolve
+from gpupool.catalog.models import load_catalog
+from gpupool.plan.resolve import resolve
+from gpupool.programs import binaries
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
-from infra.local import binaries
+from gpupool.spec.load import load
 from tests.perf import assert_figures, large, policy_figures, report_figures, scale_figures
 from tests.perf.measure import Failed, run, seconds
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from generators import generate
-from gpupool.load import load
-from gpupool.resolve import resolve
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import load
 
 Data = dict[str, Any]
 

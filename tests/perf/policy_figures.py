@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cli.policy_outputs import Output
-from policies.engine.addressing import resource_of
-from policies.engine.admission_view import as_admitted
-from policies.engine.cel import Scope
-from policies.engine.compiled_policy import CompiledPolicy
-from policies.engine.documents import read_files
-from policies.engine.evaluation import Evaluation
-from policies.engine.kinds import Kinds
-from policies.engine.matching import Matcher
-from policies.engine.policy_set import read_policies
-from policies.engine.request import Request
+from gpupool.cli.policy_outputs import Output
 from tests.perf import policy_bundle, policy_files
 from tests.perf.measure import run
+from vapcheck.cel import Scope
+from vapcheck.judging.evaluation import Evaluation
+from vapcheck.judging.matching import Matcher
+from vapcheck.judging.request import Request
+from vapcheck.manifests.documents import read_files
+from vapcheck.policy.compiled_policy import CompiledPolicy
+from vapcheck.policy.policy_set import read_policies
+from vapcheck.server.addressing import resource_of
+from vapcheck.server.admission_view import as_admitted
+from vapcheck.server.kinds import Kinds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 OBJECTS, POLICIES = 3000, 10

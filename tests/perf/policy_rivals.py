@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 import yaml
 
-from infra.local import binaries, gobuild
+from gpupool.programs import binaries, gobuild
 from tests.perf import policy_bundle, policy_figures, policy_files
 from tests.perf.measure import run
 

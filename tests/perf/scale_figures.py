@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from generators import generate
-from gpupool.load import load
-from gpupool.resolve import resolve
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import load
 from tests.perf import large
 from tests.perf.measure import run
 

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from policies.bundle import Bundle, check_bundle
-from policies.bundle.fields import count
+from gpupool.rules import Bundle, check_bundle
+from gpupool.rules.fields import count
 from tests.environment_strategies import Data, environments, plan_of
-from tests.unit.policies.bundle.drafts import SHIPPED, Draft, draft_of, shipped
+from tests.unit.rules.drafts import SHIPPED, Draft, draft_of, shipped
 
 slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

@@ -7,10 +7,10 @@ from cel_expr_python import cel
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.engine.cel import CelError, CompileError, Environment, Scope, explain
-from policies.engine.cel.go_format import double_f, double_g
-from policies.engine.cel.times import SECOND, duration_text, parse_duration, parse_timestamp, timestamp_text
-from policies.engine.cel.values import Duration, Timestamp, Uint
+from vapcheck.cel import CelError, CompileError, Environment, Scope, explain
+from vapcheck.cel.go_format import double_f, double_g
+from vapcheck.cel.times import SECOND, duration_text, parse_duration, parse_timestamp, timestamp_text
+from vapcheck.cel.values import Duration, Timestamp, Uint
 
 DATA: dict[str, Any] = {
     "name": "web",

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conversion.convert import Conversion, convert
-from conversion.documents import Document, parse_documents
-from conversion.draft import Choices
 from generators import generate
 from generators.emit import documents as yaml_documents
 from generators.emit import yaml_text
-from gpupool.load import check_shape
-from gpupool.plan import Plan, Pool
-from gpupool.policy_files import policy_files, policy_names
-from gpupool.resolve import read_plan, resolve
-from gpupool.yaml_source import parse_source, path_text
+from gpupool.convert.convert import Conversion, convert
+from gpupool.convert.documents import Document, parse_documents
+from gpupool.convert.draft import Choices
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.policy_files import policy_files, policy_names
+from gpupool.plan.resolve import read_plan, resolve
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source, path_text
 from tests.environment_strategies import Data, environments, plan_of
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from generators import generate
 from gpupool.findings import SpecError
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 from tests.custom_resources import Definition, definitions
 from tests.environment_strategies import Data, environments, label_keys, label_values, plan_of, taints
 from tests.programs import require_definitions

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog import GpuModel, load_catalog
+from gpupool.catalog.models import GpuModel, load_catalog
+from gpupool.report.drawings import characters, characters_before_and_after, svg
+from gpupool.report.drawings.characters import BESIDE
+from gpupool.report.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
+from gpupool.report.drawings.svg import EDGE, WIDTH
 from gpupool.sharing import (
     Exclusive,
     MigSharing,
@@ -21,10 +25,6 @@ from gpupool.sharing import (
     sharing_modes,
     verdict,
 )
-from report.drawings import characters, characters_before_and_after, svg
-from report.drawings.characters import BESIDE
-from report.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
-from report.drawings.svg import EDGE, WIDTH
 
 MODELS = list(load_catalog().models.values())
 SVG = "{http://www.w3.org/2000/svg}"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from generators import generate
 from generators.manifest import Bundle, HelmRelease, Manifest, bundle
 from generators.render import files
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 from tests.environment_strategies import (
     Data,
     environments,

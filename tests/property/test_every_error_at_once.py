@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpupool.findings import SpecError
-from gpupool.load import check_shape
-from gpupool.resolve import resolve
-from gpupool.yaml_scalars import Unclear
-from gpupool.yaml_source import parse_source, read_source
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_scalars import Unclear
+from gpupool.spec.yaml_source import parse_source, read_source
 
 Data = dict[Any, Any]
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from generators import generate
 from generators.render import files
 from gpupool.findings import Finding, SpecError
-from gpupool.load import check_shape, environments_folder
-from gpupool.resolve import resolve
-from gpupool.yaml_source import parse_source
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import check_shape, environments_folder
+from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD, environments, text_of
 
 FACTOR = int(os.environ.get("GPUPOOL_FUZZ", "1"))

@@ -16,9 +16,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.engine.check import check
-from policies.engine.compiled_policy import Compiler
-from policies.engine.documents import Document, read_files, read_text
+from vapcheck.judging.check import check
+from vapcheck.manifests.documents import Document, read_files, read_text
+from vapcheck.policy.compiled_policy import Compiler
 
 ROOT = Path(__file__).parents[2]
 FACTOR = int(os.environ.get("GPUPOOL_FUZZ", "1"))

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from promotion.merge import Wish, promote
-from promotion.rules import rules_of
-from promotion.shape import differences, leaves, parts, path_of, shape_of
-from promotion.side import Side, read_side
+from gpupool.promote.merge import Wish, promote
+from gpupool.promote.rules import rules_of
+from gpupool.promote.shape import differences, leaves, parts, path_of, shape_of
+from gpupool.promote.side import Side, read_side
 from tests.environment_strategies import Data, environments, text_of
 
 slow = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators import generate
-from gpupool.changes import totals
-from gpupool.changes.model import BeforeAfter, PoolChange, TenantChange
-from gpupool.changes.pools import pool_changes
-from gpupool.changes.tenants import tenant_changes
-from gpupool.plan import Plan
-from report.effects.order import node_effects
-from report.effects.sentences import told
-from report.side import Side
+from gpupool.plan.changes import totals
+from gpupool.plan.changes.model import BeforeAfter, PoolChange, TenantChange
+from gpupool.plan.changes.pools import pool_changes
+from gpupool.plan.changes.tenants import tenant_changes
+from gpupool.plan.model import Plan
+from gpupool.report.effects.order import node_effects
+from gpupool.report.effects.sentences import told
+from gpupool.report.side import Side
 from tests.environment_strategies import Data, environments, plan_of
 
 OPPOSITE = {"added": "removed", "removed": "added"}

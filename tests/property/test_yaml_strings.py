@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generators.emit import documents
-from infra.local import binaries
+from gpupool.programs import binaries
 from tests.kubectl import command_line
 
 Object = dict[str, Any]

@@ -18,4 +18,4 @@ def test_every_folder_exists(path: str) -> None:
 
 def test_a_file_is_in_the_group_of_its_folder_or_in_its_own() -> None:
     assert group("tests/cluster/drift/test_objects.py") == group("tests/cluster/drift/test_repairs.py")
-    assert group("tests/unit/test_load.py") == "tests/unit/test_load.py"
+    assert group("tests/unit/spec/test_load.py") == "tests/unit/spec/test_load.py"

@@ -1,6 +1,6 @@
 module gpupool.dev/tools/crds
 
-// Modules that are only read, never built: their custom resource definitions (infra/local/crds.yaml).
+// Modules that are only read, never built: their custom resource definitions (gpupool/local/crds.yaml).
 
 go 1.26.0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.containment.requests import Request
 from tests.cluster.kube import Kube
 from tests.cluster.policies.server import Server

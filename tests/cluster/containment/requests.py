@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from infra.kube_api import MERGE
+from gpupool.cluster.kube_api import MERGE
 
 Object = dict[str, Any]
 STRATEGIC = "application/strategic-merge-patch+json"

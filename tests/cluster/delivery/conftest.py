@@ -17,10 +17,10 @@ import yaml
 
 from generators import generate
 from generators.manifest import Bundle
-from gpupool.resolve import read_plan
-from infra.kube_api import KubeApi
-from infra.local import crds
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.local import crds
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.resolve import read_plan
 from tests.programs import require
 
 Object = dict[str, Any]
@@ -92,7 +92,7 @@ class Trial:
             local.mkdir()
             shutil.copy(self.plane.kubeconfig, local / "kubeconfig")
         variables = {**os.environ, "GPUPOOL_LOCAL_DIR": str(local)}
-        command = [sys.executable, "-m", "cli.main", verb, str(self.folder / "trial.yaml"), *options]
+        command = [sys.executable, "-m", "gpupool.cli.main", verb, str(self.folder / "trial.yaml"), *options]
         done = subprocess.run(
             command, env=variables, capture_output=True, text=True, timeout=300, check=False
         )

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from infra.kube_api import KubeApi
-from policies.engine.cel import CelError, Environment, Scope
+from gpupool.cluster.kube_api import KubeApi
 from tests.cluster.delivery.conftest import Trial
+from vapcheck.cel import CelError, Environment, Scope
 
 Object = dict[str, Any]
 Key = tuple[str, str | None, str]

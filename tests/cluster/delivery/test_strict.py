@@ -10,8 +10,8 @@ import yaml
 
 from generators import generate
 from generators.render import files
-from gpupool.resolve import read_plan
-from infra.kube_api import ApiError
+from gpupool.cluster.kube_api import ApiError
+from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "delivery"

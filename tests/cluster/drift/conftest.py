@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import ENVIRONMENT, World
 from tests.cluster.pools.command_line import CommandLine
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import World
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED, CommandLine

@@ -18,7 +18,7 @@ from tests.cluster.drift.world import World
 
 @pytest.fixture
 def command(world: World) -> list[str]:
-    return [sys.executable, "-m", "cli.main", "assert", str(world.commands.file)]
+    return [sys.executable, "-m", "gpupool.cli.main", "assert", str(world.commands.file)]
 
 
 def surroundings(world: World) -> dict[str, str]:
@@ -51,7 +51,7 @@ def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
 
 def test_no_answer_is_a_failure_with_advice(world: World, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "assert", str(world.commands.file)],
+        [sys.executable, "-m", "gpupool.cli.main", "assert", str(world.commands.file)],
         env={**os.environ, "GPUPOOL_LOCAL_DIR": str(tmp_path / "nothing")},
         capture_output=True,
         text=True,

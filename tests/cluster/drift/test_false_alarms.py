@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from operations.drift import Drift, Level
+from gpupool.drift import Drift, Level
 from tests.cluster.drift.world import POOL_LABEL, World
 
 

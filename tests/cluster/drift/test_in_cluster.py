@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from generators import generate
-from infra import kubeconfig
-from infra.kube_api import ApiError, KubeApi
-from infra.local.control_plane import ControlPlane
-from operations.drift.check import assert_environment
+from gpupool.cluster import kubeconfig
+from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.drift.check import assert_environment
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.drift.world import World
 
 ASSERTION = {"assertion": {"image": "registry.example/gpupool:0.1.0"}}

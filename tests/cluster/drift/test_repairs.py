@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from operations.drift import Drift
+from gpupool.drift import Drift
 from tests.cluster.drift.own_cases import CASES, Case
 from tests.cluster.drift.world import World
 

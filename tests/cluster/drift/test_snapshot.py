@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from generators import generate
-from infra import kubeconfig
-from infra.kube_api import KubeApi
-from operations import snapshot
-from operations.snapshot import Query
+from gpupool.cluster import kubeconfig, snapshot
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.snapshot import Query
 from tests.cluster.drift.world import World
 
 

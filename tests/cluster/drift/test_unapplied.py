@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from operations.drift import Level
+from gpupool.drift import Level
 from tests.cluster.drift.world import ENVIRONMENT, World
 
 TAINT = {"key": "example.com/mine", "value": "yes", "effect": "NoSchedule"}

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from generators import generate
-from gpupool.plan import POOL_LABEL
+from gpupool.drift import Drift, Level
+from gpupool.drift.check import Outcome, assert_environment
+from gpupool.plan.model import POOL_LABEL
+from gpupool.programs import binaries
 from infra import stack
-from infra.local import binaries
-from operations.drift import Drift, Level
-from operations.drift.check import Outcome, assert_environment
 from tests.cluster.pools.command_line import CommandLine
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generators import generate
-from gpupool.plan import Plan
+from gpupool.plan.model import Plan
 from infra import static_nodes
 
 MANAGER = "gpupool"

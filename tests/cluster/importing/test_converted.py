@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from generators import generate
-from gpupool.resolve import read_plan
-from infra.kube_api import ApiError
+from gpupool.cluster.kube_api import ApiError
+from gpupool.plan.resolve import read_plan
 from tests.cluster.operator_policy import hand_made_policy
 
 WRITTEN = sorted((Path(__file__).parents[2] / "golden" / "convert").glob("*/environment.yaml"))

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from conversion.draft import Choices
 from generators import generate
+from gpupool.convert.draft import Choices
+from gpupool.drift.check import assert_environment
 from gpupool.findings import GpupoolError
-from gpupool.load import check_shape
-from gpupool.plan import Plan
-from gpupool.resolve import read_plan, resolve
-from gpupool.yaml_source import parse_source
-from operations import last_good
-from operations.drift.check import assert_environment
-from operations.importing import gather, import_environment
+from gpupool.importing.live import gather, import_environment
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan, resolve
+from gpupool.rollback import last_good
+from gpupool.spec.load import check_shape
+from gpupool.spec.yaml_source import parse_source
 from tests.cluster.operator_policy import hand_made_policy
 from tests.cluster.pools.command_line import SHIPPED
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from infra.kube_api import ApiError, KubeApi
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.local.control_plane import ControlPlane
 
 Object = dict[str, Any]
 NAME = "admission-recorder"

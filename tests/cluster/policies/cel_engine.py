@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from policies.engine.cel import CelError, CompileError, Environment, Scope
-from policies.engine.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
-from policies.engine.kinds import Resource
-from policies.engine.request import Request, User
 from tests.cluster.policies.cel_expressions import Expression
 from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
+from vapcheck.cel import CelError, CompileError, Environment, Scope
+from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from vapcheck.judging.request import Request, User
+from vapcheck.server.kinds import Resource
 
 ADMIN = "admin"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from infra import kubeconfig
-from infra.kube_api import KubeApi
-from infra.local import crds
+from gpupool.cluster import kubeconfig
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.local import crds
 from tests.cluster.pulumi.conftest import world
 
 __all__ = ["world"]

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from infra.local import crds
-from infra.local.control_plane import ControlPlane
-from policies.engine import admission_view
-from policies.engine.admission_view import Surroundings, as_admitted
-from policies.engine.documents import Document, read_files
-from policies.engine.kinds import Kinds
+from gpupool.local import crds
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.kube import Kube
 from tests.cluster.policies.admission_recorder import Recorder, recording
+from vapcheck.manifests.documents import Document, read_files
+from vapcheck.server import admission_view
+from vapcheck.server.admission_view import Surroundings, as_admitted
+from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 HERE = Path(__file__).parent

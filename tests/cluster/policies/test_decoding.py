@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.policies.server import Server
-from tests.unit.policies.admission.decoding_cases import READ, UNREAD
+from tests.vapcheck.admission.decoding_cases import READ, UNREAD
 
 CASES = [(body, True) for body in READ] + [(body, False) for body in UNREAD]
 

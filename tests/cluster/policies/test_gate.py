@@ -21,7 +21,7 @@ def gpupool(world: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
     """`gpupool VERB FILE OPTIONS` as a machine runs it."""
     verb, *options = arguments
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", verb, world.file, *options],
+        [sys.executable, "-m", "gpupool.cli.main", verb, world.file, *options],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
 """Which forms of policies and bindings the API server takes, and that the engine's reader takes the same.
 
-Each is one server-side dry run, with the strictness that kubectl has. The forms: tests/unit/policies/engine.
+Each is one server-side dry run, with the strictness that kubectl has. The forms: tests/vapcheck/engine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.policies.server import Server
-from tests.unit.policies.engine.policy_forms import REFUSED, TAKEN, Object, form, odd_forms, refusals
+from tests.vapcheck.engine.policy_forms import REFUSED, TAKEN, Object, form, odd_forms, refusals
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from infra.local import binaries, pulumi_env
-from policies.pack import stack_policies
+from gpupool.policy_pack import stack_policies
+from gpupool.programs import binaries
+from gpupool.pulumi_plugins import env as pulumi_env
 
-PACK = Path(stack_policies.__file__).with_name("run")
+PACK = Path(stack_policies.__file__).parents[2] / "policies" / "pack" / "run"
 PROGRAM = """
 import json, os, sys
 from pathlib import Path

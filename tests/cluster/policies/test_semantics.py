@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local import crds
-from policies.engine.documents import Document, from_bodies
-from policies.engine.judge import Judge
-from policies.engine.kinds import Kinds
-from policies.engine.policy import BINDING
-from policies.engine.policy_set import read_policies
-from policies.engine.request import User
+from gpupool.local import crds
 from tests.cluster.policies.server import Answer, Server
+from vapcheck.judging.judge import Judge
+from vapcheck.judging.request import User
+from vapcheck.manifests.documents import Document, from_bodies
+from vapcheck.policy.model import BINDING
+from vapcheck.policy.policy_set import read_policies
+from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 CASES: list[Object] = yaml.safe_load((Path(__file__).parent / "semantics.yaml").read_text(encoding="utf-8"))

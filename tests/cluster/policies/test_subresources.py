@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from policies.engine.documents import from_bodies
-from policies.engine.judge import Judge
-from policies.engine.kinds import Kinds
-from policies.engine.policy_set import read_policies
-from policies.engine.request import User
 from tests.cluster.policies.server import Server
+from vapcheck.judging.judge import Judge
+from vapcheck.judging.request import User
+from vapcheck.manifests.documents import from_bodies
+from vapcheck.policy.policy_set import read_policies
+from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 PLACE = "subresources-test"

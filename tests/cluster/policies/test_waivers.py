@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 from generators import generate
-from gpupool.plan import Plan
-from gpupool.resolve import read_plan
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
 from infra.policy_gate import documents_of, judge
-from policies.engine.check import check
-from policies.engine.documents import from_bodies
 from tests.cluster.policies.server import Server
+from vapcheck.judging.check import check
+from vapcheck.manifests.documents import from_bodies
 
 SHIPPED = Path(__file__).parents[3] / "environments" / "dev.yaml"
 UNTIL = date(2027, 3, 31)

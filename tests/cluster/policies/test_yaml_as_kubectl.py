@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 
-from policies.engine import plain_yaml
-from policies.engine.documents import read_files, read_text
 from tests.kubectl import command_line
 from tests.programs import require
-from tests.unit.policies.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
-from tests.unit.policies.documents.random_manifests import any_text, plain_text
+from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
+from tests.vapcheck.documents.random_manifests import any_text, plain_text
+from vapcheck.manifests import plain_yaml
+from vapcheck.manifests.documents import read_files, read_text
 
 Object = dict[str, Any]
 FILES_AT_ONCE = 400

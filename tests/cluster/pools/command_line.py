@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from gpupool.plan import Plan
-from gpupool.resolve import read_plan
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
 
 SHIPPED = Path(__file__).parents[3] / "environments" / "local.yaml"
 Object = dict[str, Any]
@@ -47,7 +47,7 @@ class CommandLine:
     def run(self, verb: str, *options: str, code: int = 0) -> str:
         """Run `gpupool VERB FILE OPTIONS`, expect the exit code, and return stdout."""
         done = subprocess.run(
-            [sys.executable, "-m", "cli.main", verb, str(self.file), *options],
+            [sys.executable, "-m", "gpupool.cli.main", verb, str(self.file), *options],
             env={**os.environ, "GPUPOOL_LOCAL_DIR": str(self.plane.layout.data)},
             capture_output=True,
             text=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
+from gpupool.local.control_plane import ControlPlane
 from tests.cluster.pools.command_line import SHIPPED, CommandLine
 
 

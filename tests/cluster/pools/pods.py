@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.plan import POOL_LABEL, Pool
+from gpupool.plan.model import POOL_LABEL, Pool
 
 
 def make_pods(

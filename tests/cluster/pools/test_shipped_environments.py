@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from generators import generate
-from gpupool.load import environment_names
-from gpupool.resolve import read_plan
-from infra.kube_api import ApiError
+from gpupool.cluster.kube_api import ApiError
+from gpupool.plan.resolve import read_plan
+from gpupool.spec.load import environment_names
 
 
 @pytest.mark.parametrize("name", environment_names())

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from infra.kube_api import ApiError
-from infra.local import binaries
-from infra.local.control_plane import ControlPlane
+from gpupool.cluster.kube_api import ApiError
+from gpupool.local.control_plane import ControlPlane
+from gpupool.programs import binaries
 from tests.cluster.pools.command_line import CommandLine
 from tests.cluster.pools.pods import make_pods
 

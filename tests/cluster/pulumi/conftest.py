@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
+from gpupool.local.control_plane import ControlPlane
 from infra import stack
-from infra.kube_api import ApiError
-from infra.local.control_plane import ControlPlane
 from infra.stack import Result
 
 Object = dict[str, Any]

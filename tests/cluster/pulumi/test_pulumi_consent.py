@@ -25,7 +25,7 @@ def gpupool(world: Any, variables: dict[str, str], *arguments: str) -> subproces
     """`gpupool VERB FILE OPTIONS` where nobody can be asked."""
     verb, *options = arguments
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", verb, world.file, *options],
+        [sys.executable, "-m", "gpupool.cli.main", verb, world.file, *options],
         cwd=ROOT,
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,

@@ -18,11 +18,12 @@ import psutil
 import pulumi
 import pytest
 
-from infra import kube_api, stack
+from gpupool.cluster import kube_api
+from infra import stack
 from infra.locks import LockedError
 from infra.stack import StackError
 
-ROOT = Path(kube_api.__file__).parents[1]
+ROOT = Path(kube_api.__file__).parents[2]
 PATIENCE = 300
 """Seconds after which something hangs."""
 SILENCE = 10.0
@@ -48,7 +49,7 @@ def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) ->
 
 
 def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cli.main", "up", world.file, "--yes"]
+    command = [sys.executable, "-m", "gpupool.cli.main", "up", world.file, "--yes"]
     return subprocess.Popen(
         command,
         cwd=ROOT,

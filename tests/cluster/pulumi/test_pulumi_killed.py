@@ -23,8 +23,8 @@ import psutil
 from generators import generate
 from generators.manifest import API_VERSIONS
 from generators.metadata import MANAGED_BY
-from gpupool.plan import ENVIRONMENT_LABEL
-from gpupool.resolve import read_plan
+from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.plan.resolve import read_plan
 from infra import stack
 from infra.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World
@@ -54,7 +54,7 @@ def tenants(count: int) -> list[dict[str, Any]]:
 def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
     """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "cli.main", verb, world.file, "--yes"],
+        [sys.executable, "-m", "gpupool.cli.main", verb, world.file, "--yes"],
         cwd=ROOT,
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
+from gpupool.programs import binaries
+from gpupool.pulumi_plugins.env import file_backend
 from infra import stack
 from infra.disk_reserve import DiskFullError
-from infra.local import binaries
-from infra.local.pulumi_env import file_backend
 from infra.stack import StackError
 from infra.state_files import DamagedStateError
 from tests.programs import absent

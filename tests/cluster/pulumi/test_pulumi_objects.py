@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from infra.kube_api import ApiError, KubeApi
-from infra.local.pulumi_objects import NotReadyError, Objects
+from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.pulumi_plugins.objects import NotReadyError, Objects
 from tests.cluster.kube import PATIENCE_SECONDS
 
 

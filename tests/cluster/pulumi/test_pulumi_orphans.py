@@ -12,11 +12,11 @@ import pytest
 
 from generators import generate
 from generators.metadata import MANAGED_BY
-from gpupool.plan import ENVIRONMENT_LABEL
-from gpupool.resolve import read_plan
+from gpupool.drift.check import assert_environment
+from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.plan.resolve import read_plan
 from infra import orphans, stack
 from infra.recovery import ProtectedError
-from operations.drift.check import assert_environment
 
 ROOT = Path(stack.__file__).parents[1]
 OURS = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: "trial"}
@@ -48,7 +48,7 @@ def extra(world: Any) -> list[Any]:
 def gpupool(world: Any, variables: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:
     """A command as `assert` prints it, run where nobody can be asked."""
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", *command.split()[1:]],
+        [sys.executable, "-m", "gpupool.cli.main", *command.split()[1:]],
         cwd=ROOT,
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.local import binaries, pulumi_env
+from gpupool.programs import binaries
+from gpupool.pulumi_plugins import env as pulumi_env
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from gpupool.resolve import read_plan
-from infra.local import binaries, pulumi_env
+from gpupool.plan.resolve import read_plan
+from gpupool.programs import binaries
+from gpupool.pulumi_plugins import env as pulumi_env
+from gpupool.repartition.run import Pace, repartition
 from infra.stack import StackError
-from operations.repartition.run import Pace, repartition
 from tests.cluster.operator_policy import hand_made_policy
 
 OWN_LABELS = {"rack": "r1", "gpupool.dev/legacy": "kept"}

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from gpupool.local.control_plane import ControlPlane
+from gpupool.repartition.result import Status
 from infra import under_way
-from infra.local.control_plane import ControlPlane
-from operations.repartition.result import Status
 from tests.cluster.repartition.conftest import LARGE, Lab
 
 SHARED: dict[str, Any] = {"mode": "time-slicing", "replicas": 3}
@@ -77,7 +77,16 @@ def test_a_process_that_is_killed_is_followed_by_another(
     for node in ("node-0", "node-1", "node-2"):
         lab.job(f"on-{node}", node, "nvidia.com/mig-3g.40gb")
     lab.share(0, **SHARED)
-    command = [sys.executable, "-m", "cli.main", "repartition", str(lab.file), "parted", "--format", "json"]
+    command = [
+        sys.executable,
+        "-m",
+        "gpupool.cli.main",
+        "repartition",
+        str(lab.file),
+        "parted",
+        "--format",
+        "json",
+    ]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         lab.kube.wait("a node is begun", lambda: any(shape[4] for shape in lab.shapes().values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from operations.repartition.result import Status
+from gpupool.repartition.result import Status
 from tests.cluster.repartition.conftest import LARGE, SMALL, Lab, slices
 
 HAD = {"nvidia.com/mig-3g.40gb": 2}

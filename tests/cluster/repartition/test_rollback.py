@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpupool.findings import GpupoolError
-from gpupool.resolve import read_plan
-from operations import last_good, rollback
-from operations.repartition.result import Status
-from operations.repartition.run import Options
+from gpupool.plan.resolve import read_plan
+from gpupool.repartition.result import Status
+from gpupool.repartition.run import Options
+from gpupool.rollback import last_good
+from gpupool.rollback import run as rollback
 from tests.cluster.repartition.conftest import Lab
 
 NOW = datetime(2026, 11, 21, 18, 30, tzinfo=UTC)

@@ -11,12 +11,12 @@ import pytest
 
 from generators import generate
 from gpupool.findings import GpupoolError
+from gpupool.repartition import journal
+from gpupool.repartition.owner import OtherEnvironmentError
+from gpupool.repartition.result import Status
+from gpupool.repartition.run import Options, dry_run
+from gpupool.rollback import run as rollback
 from infra import sharing_changes, under_way
-from operations import rollback
-from operations.repartition import journal
-from operations.repartition.owner import OtherEnvironmentError
-from operations.repartition.result import Status
-from operations.repartition.run import Options, dry_run
 from tests.cluster.repartition.conftest import LARGE, LEASE, SMALL, Lab
 
 NODES = ["node-0", "node-1", "node-2"]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpupool.plan import POOL_LABEL
-from infra import sample_jobs
-from infra.local.control_plane import ControlPlane
+from gpupool.local import sample_jobs
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import POOL_LABEL
 from tests.cluster.pools.command_line import CommandLine, Object
 
 ENVIRONMENT = {
@@ -85,7 +85,7 @@ def gpupool(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iterat
 def report(gpupool: CommandLine, *options: str) -> Object:
     asked = ("report", str(gpupool.file), "--base", "main", "--format", "json", "--today", "2026-09-01")
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", *asked, *options],
+        [sys.executable, "-m", "gpupool.cli.main", *asked, *options],
         env={**os.environ, "GPUPOOL_LOCAL_DIR": str(gpupool.plane.layout.data)},
         capture_output=True,
         text=True,

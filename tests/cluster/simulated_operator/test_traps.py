@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from infra.local import processes
-from infra.local.control_plane import ControlPlane
+from gpupool.local import processes
+from gpupool.local.control_plane import ControlPlane
 
 MakeNode = Callable[..., str]
 TYPE = "node.kubernetes.io/instance-type"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.policy_outputs import Check
-from policies.engine.outcome import ObjectRef, PolicyFinding, Report
+from gpupool.cli.policy_outputs import Check
+from vapcheck.outcome import ObjectRef, PolicyFinding, Report
 
 POD = ObjectRef("v1", "Pod", "team-vision", "train")
 JOB = ObjectRef("batch/v1", "Job", "team-vision", "nightly")

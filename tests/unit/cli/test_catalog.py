@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.catalog import catalog
-from gpupool.catalog import load_catalog
+from gpupool.catalog.models import load_catalog
+from gpupool.cli.catalog import catalog
 from gpupool.findings import UsageError
 
 app = typer.Typer()

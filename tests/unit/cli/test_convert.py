@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.convert import environment_name
+from gpupool.cli.convert import environment_name
 from gpupool.findings import UsageError
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.load import environment_names
+from gpupool.spec.load import environment_names
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 WRONG = "tests/golden/wrong_environments/several-at-once.yaml"

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cli.mig import mig
+from gpupool.cli.mig import mig
 from gpupool.findings import UsageError
 
 app = typer.Typer()

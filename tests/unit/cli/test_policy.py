@@ -227,7 +227,7 @@ def test_wrong_use_exits_2(place: Path, arguments: list[str], said: str) -> None
 
 def test_nothing_that_a_folder_needs_none_of_is_imported(place: Path) -> None:
     code = (
-        "import sys\nfrom cli.main import run\ntry:\n    run()\nfinally:\n"
+        "import sys\nfrom gpupool.cli.main import run\ntry:\n    run()\nfinally:\n"
         "    print(*sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run(
@@ -241,7 +241,7 @@ def test_nothing_that_a_folder_needs_none_of_is_imported(place: Path) -> None:
     )
     assert done.returncode == 1, done.stderr
     loaded = set(done.stderr.splitlines()[-1].split())
-    assert "policies.engine.check" in loaded
+    assert "vapcheck.judging.check" in loaded
     unwanted = {"typer", "pydantic", "pulumi", "rich", "kubernetes", "infra", "generators", "gpupool.spec"}
     assert not loaded & unwanted
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from cli import policy
-from cli.app import app
-from cli.policy_arguments import ONCE, REPEATED, plain_question
-from cli.policy_check import Operation, Question
-from cli.policy_outputs import Output
+from gpupool.cli import policy
+from gpupool.cli.app import app
+from gpupool.cli.policy_arguments import ONCE, REPEATED, plain_question
+from gpupool.cli.policy_check import Operation, Question
+from gpupool.cli.policy_outputs import Output
 
 PLAIN = [
     ["prod"],

@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from cli.policy_outputs import Check, Output, write
-from policies.engine.outcome import ObjectRef
+from gpupool.cli.policy_outputs import Check, Output, write
 from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
+from vapcheck.outcome import ObjectRef
 
 HERE = Path(__file__).parent
 GOLDEN = Path(__file__).parents[2] / "golden" / "policy_outputs"

@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from cli import policy_progress
-from cli.policy_progress import patient_progress
+from gpupool.cli import policy_progress
+from gpupool.cli.policy_progress import patient_progress
 
 NEVER = 10_000.0
 PATIENCE = 60.0

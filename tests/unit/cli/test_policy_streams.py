@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cli.policy_progress import QUIET_VARIABLE
+from gpupool.cli.policy_progress import QUIET_VARIABLE
 from tests.unit.cli.test_policy import GPUPOOL, POLICY, UNOWNED
 
 SLOW = """

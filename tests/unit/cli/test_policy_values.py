@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cli.policy_outputs import Output, write
-from cli.policy_values import LONGEST, json_values, spell
-from policies.engine.cel import CelError, Environment, Scope
-from policies.engine.cel.libraries.authorization import Decision
-from policies.engine.cel.value_types import NONE, Uint, some
-from policies.engine.cel.values import BoolKey
+from gpupool.cli.policy_outputs import Output, write
+from gpupool.cli.policy_values import LONGEST, json_values, spell
 from tests.unit.cli.policy_sample import DENIED, sample
+from vapcheck.cel import CelError, Environment, Scope
+from vapcheck.cel.libraries.authorization import Decision
+from vapcheck.cel.value_types import NONE, Uint, some
+from vapcheck.cel.values import BoolKey
 
 CEL = [
     "duration('1h')",

@@ -9,14 +9,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.app import app
-from cli.output import Format
-from cli.repartition import _show, _told
+from gpupool.cli.app import app
+from gpupool.cli.output import Format
+from gpupool.cli.repartition import _show, _told
 from gpupool.findings import UsageError
-from operations.last_good import LastGood
-from operations.repartition.order import Estimate, NodeEstimate
-from operations.repartition.result import NodeRow, Result, Status
-from operations.rollback import Way, chosen
+from gpupool.repartition.order import Estimate, NodeEstimate
+from gpupool.repartition.result import NodeRow, Result, Status
+from gpupool.rollback.last_good import LastGood
+from gpupool.rollback.run import Way, chosen
 
 run = CliRunner()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli import main
+from gpupool.cli import main
 from tests.unit.report.plans import EKS, STATIC
 from tests.unit.report.test_git_states import commit, git
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from cli.app import VERBS, app
+from gpupool.cli.app import VERBS, app
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 

@@ -12,10 +12,10 @@ import yaml
 from generators import admission_policies, generate
 from generators.admission_policies import WAIVED
 from generators.manifest import Manifest
-from gpupool.plan import Plan
-from gpupool.plan_policies import Waiver
-from gpupool.policy_files import BINDING, POLICY, SHIPPED, PolicyFileError, policy_names, read_objects
-from gpupool.resolve import read_plan
+from gpupool.plan.model import Plan
+from gpupool.plan.policies import Waiver
+from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, PolicyFileError, policy_names, read_objects
+from gpupool.plan.resolve import read_plan
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 
 from generators import assertion, generate
 from gpupool.findings import SpecError
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
 from infra import policy_gate
 
 TEXT = """\

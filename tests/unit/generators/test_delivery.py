@@ -15,8 +15,8 @@ from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
 from generators.replacing import REPLACED_BY
-from policies.engine.cel import CelError, Environment, Scope
 from tests.environment_strategies import plan_of
+from vapcheck.cel import CelError, Environment, Scope
 
 REPO = {"repo": "https://git.example.com/ml/platform.git", "path": "rendered/x"}
 ARGOCD, FLUX = {"engine": "argocd", **REPO}, {"engine": "flux", **REPO}

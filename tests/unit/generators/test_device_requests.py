@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generators.device_requests import values
-from gpupool.plan import GpuOperator
+from gpupool.plan.model import GpuOperator
 
 NO_VARIABLE = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"}
 MOUNTS = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "value": "true"}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 from generators import policy_parameters
 from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
-from gpupool.load import environment_names
-from gpupool.plan import SYSTEM_NAMESPACE, Plan
-from gpupool.resolve import read_plan
+from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.resolve import read_plan
+from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
 
 

@@ -7,8 +7,8 @@ import pytest
 from generators import generate
 from generators.manifest import KIND_ORDER, Manifest
 from generators.waves import OPERATORS, WAVES, WORKLOADS, by_wave, wave_of
-from gpupool.load import environment_names
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
+from gpupool.spec.load import environment_names
 from infra.apply import NEEDS, needs
 
 

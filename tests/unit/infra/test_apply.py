@@ -8,7 +8,7 @@ import pytest
 
 from generators import generate
 from generators.manifest import KIND_ORDER, HelmRelease, Manifest
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
 from infra.apply import NEEDS, Candidates, logical_name, needs, properties, release_properties, type_token
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.app import app
-from gpupool.resolve import read_plan
+from gpupool.cli.app import app
+from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.plan.resolve import read_plan
 from infra import delivered, stack
-from infra.kubeconfig import KubeconfigError
 
 EDGE = Path(__file__).parents[2] / "golden" / "delivery" / "edge-argocd.yaml"
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.pulumi_plugins.env import file_backend
 from infra import locks
-from infra.local.pulumi_env import file_backend
 from infra.locks import LockedError, clear_locks
 
 UUID = "4d0c7a9e-0000-4000-8000-000000000000"

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.resolve import read_plan
+from gpupool.plan.resolve import read_plan
 from infra.policy_gate import PolicyRefusalError, judge, require, shown
-from policies.engine.documents import from_bodies
-from policies.engine.redaction import WITHHELD
+from vapcheck.judging.redaction import WITHHELD
+from vapcheck.manifests.documents import from_bodies
 
 TODAY = date(2026, 6, 1)
 POOL: dict[str, Any] = {
@@ -137,7 +137,7 @@ def test_what_a_secret_holds_is_not_told() -> None:
 
 def test_the_gate_needs_no_pulumi() -> None:
     code = (
-        "import sys; from datetime import date; from gpupool.resolve import read_plan; "
+        "import sys; from datetime import date; from gpupool.plan.resolve import read_plan; "
         "from infra.policy_gate import judge; judge(read_plan('dev'), date.today()); "
         "sys.exit(any(name.split('.')[0] in ('pulumi', 'kubernetes', 'grpc') for name in sys.modules))"
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.cluster.kube_api import UnreachableError
+from gpupool.cluster.kubeconfig import KubeconfigError
 from infra import stack
-from infra.kube_api import UnreachableError
-from infra.kubeconfig import KubeconfigError
 from infra.stack import StackError
 
 

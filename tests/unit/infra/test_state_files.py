@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.binaries import PROJECT_ROOT
-from infra.local.pulumi_env import file_backend
+from gpupool.programs.binaries import PROJECT_ROOT
+from gpupool.pulumi_plugins.env import file_backend
 from infra.state_files import clear_left, damaged, disk_problem, folder
 
 

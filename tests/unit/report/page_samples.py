@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-from report.model import (
+from gpupool.report.model import (
     FieldChange,
     FindingChanges,
     LiveState,

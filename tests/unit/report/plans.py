@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from generators import generate
-from report.build import build
-from report.git_states import Snapshot
-from report.model import EnvironmentReport, Report, State
-from report.side import Side
+from gpupool.report.build import build
+from gpupool.report.git_states import Snapshot
+from gpupool.report.model import EnvironmentReport, Report, State
+from gpupool.report.side import Side
 from tests.environment_strategies import plan_of
 
 Data = dict[str, Any]

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from gpupool.findings import UsageError
+from gpupool.report.build import build
+from gpupool.report.git_states import Snapshot
 from infra import policy_gate
-from policies.engine.compiled_policy import Compiler
-from report.build import build
-from report.git_states import Snapshot
 from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, side, snapshot
+from vapcheck.policy.compiled_policy import Compiler
 
 TRIAL = {**EKS, "metadata": {"name": "trial"}}
 

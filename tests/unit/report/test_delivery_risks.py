@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from report.model import Risk
+from gpupool.report.model import Risk
 from tests.unit.report.plans import EKS, STATIC, Data, Edit, change, edited
 
 DELIVERY = {"engine": "flux", "repo": "https://git.example.com/p.git", "path": "rendered/trial"}

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog import load_catalog
-from gpupool.changes.model import PoolState
+from gpupool.catalog.models import load_catalog
+from gpupool.plan.changes.model import PoolState
+from gpupool.report.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
+from gpupool.report.drawings.labels import pieces
+from gpupool.report.drawings.svg import WIDTH
 from gpupool.sharing import Exclusive, MigSharing, Mps, TimeSlicing
-from report.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
-from report.drawings.labels import pieces
-from report.drawings.svg import WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
 

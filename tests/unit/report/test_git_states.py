@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import UsageError
-from report.git_states import Snapshot, project_folder, snapshots
+from gpupool.report.git_states import Snapshot, project_folder, snapshots
 
 PLAIN = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
 

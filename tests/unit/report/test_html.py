@@ -11,8 +11,8 @@ from itertools import pairwise
 
 import pytest
 
-from report.html import page
-from report.model import Risk
+from gpupool.report.html import page
+from gpupool.report.model import Risk
 from tests.unit.report.page_samples import HOSTILE, SAMPLES, report_of
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.build import build
-from report.markdown import LONGEST, MARKER, comment, plain
-from report.text import text
+from gpupool.report.build import build
+from gpupool.report.markdown import LONGEST, MARKER, comment, plain
+from gpupool.report.text import text
 from tests.unit.report.plans import EKS, TODAY, Data, edited, report, snapshot
 
 NASTY = "a | b <img src=x onerror=alert(1)> @everyone `code` **bold** [link](http://x) <!-- hidden \u202e"

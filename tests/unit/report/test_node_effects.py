@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from report.effects.order import node_effects
-from report.effects.sentences import told
-from report.model import NodeEffect
+from gpupool.report.effects.order import node_effects
+from gpupool.report.effects.sentences import told
+from gpupool.report.model import NodeEffect
 from tests.unit.report.plans import EKS, STATIC, Data, Edit, edited, side
 
 

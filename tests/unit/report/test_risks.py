@@ -230,7 +230,7 @@ def test_stricter_is_no_risk(tmp_path: Path) -> None:
 
 
 def test_an_environment_that_goes(tmp_path: Path) -> None:
-    from report.build import build
+    from gpupool.report.build import build
     from tests.unit.report.plans import TODAY, snapshot
 
     trial = {**EKS, "metadata": {"name": "trial"}}

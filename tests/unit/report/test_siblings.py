@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from report.build import build
-from report.git_states import snapshots
-from report.model import EnvironmentReport
+from gpupool.report.build import build
+from gpupool.report.git_states import snapshots
+from gpupool.report.model import EnvironmentReport
 from tests.unit.report.plans import EKS, TODAY, Data, edited, report, snapshot
 from tests.unit.report.test_git_states import commit, git
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpupool.changes.model import FieldChange
-from report import phrases
+from gpupool.plan.changes.model import FieldChange
+from gpupool.report import phrases
 from tests.unit.report.plans import EKS, STATIC, Data, change, edited
 
 CLASS = {"name": "train", "value": 500, "level": "high"}

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from gpupool.catalog import load_catalog
+from gpupool.catalog.models import load_catalog
 from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing, sharing_modes
 
 A100 = load_catalog()["a100-80gb"]

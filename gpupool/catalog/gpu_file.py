@@ -1,0 +1,173 @@
+"""One GPU model of the catalog as a file: its fields, and the rules that each file keeps by itself.
+
+The files that ship with gpupool (`gpupool/catalog/`) and those of a project (`catalog/` beside
+`environments/`) have the same fields; the published JSON Schema `catalog.schema.json` is made of this module.
+It must not read files, hold facts about a model, or know another model's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from gpupool.spec.field_types import Model, NodeFact
+
+DriverVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)*$")]
+ProductLabel = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", max_length=63)
+]
+PciId = Annotated[str, StringConstraints(pattern=r"^0x[0-9A-F]{4}10DE$")]
+ProfileName = Annotated[str, StringConstraints(pattern=r"^[1-9]g\.[0-9]+gb((\+(me|me\.all|gfx))|-me)?$")]
+Whole = Annotated[int, Field(ge=1, le=100_000_000)]
+Index = Annotated[int, Field(ge=0, le=1000)]
+Ratio = Annotated[float, Field(gt=0, le=1)]
+Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+Engine = Literal["nvdec", "nvenc", "jpeg", "ofa"]
+
+
+class Driver(Model):
+    minimum: DriverVersion
+    """First driver version or branch."""
+    last_branch: Whole | None = None
+    """Last driver branch; left out while current branches support the model."""
+
+
+class Machine(Model):
+    name: NodeFact
+    """Name at the provider."""
+    provider: Literal["aws"] = "aws"
+    """Cloud provider."""
+    gpus: Whole
+    """GPUs of one machine."""
+    gpu_memory_mib: Whole | None = None
+    """Memory of one GPU in MiB, where it differs from the model's."""
+    vcpus: Whole
+    """Virtual CPUs."""
+    memory_gib: Amount
+    """Main memory in GiB."""
+    arch: Literal["amd64", "arm64"] = "amd64"
+    """Value of kubernetes.io/arch."""
+    usd_per_hour: Amount | None = None
+    """On-demand price of the machine in USD per hour, Linux, us-east-1; null where none is published."""
+    spot_ratio: Ratio | None = None
+    """Typical spot price as a fraction of the on-demand price, where it differs from the model's; null where
+    none was observed."""
+    karpenter: bool = True
+    """Whether Karpenter's AWS provider knows the type."""
+    note: Text | None = None
+    """What a user should know before choosing the type."""
+
+
+class Profile(Model):
+    name: ProfileName
+    """Profile name as the device plugin and mig-parted spell it."""
+    id: Index | None = None
+    """NVML's number of the GPU-instance profile; left out where it is not published."""
+    starts: Annotated[list[Index], Field(min_length=1)]
+    """Memory slices at which an instance may begin."""
+    size: Whole
+    """Memory slices that one instance occupies."""
+    max: Whole
+    """Instances of this profile on one GPU at most."""
+    compute: Whole
+    """Compute slices of one instance."""
+    gib: Amount | None = None
+    """Memory of one instance in GiB; left out where it is not published."""
+    sm: Whole | None = None
+    """Streaming multiprocessors of one instance; left out where they are not published."""
+    attribute: Literal["+me", "+me.all", "-me", "+gfx"] | None = None
+    """Variant of a plain profile: with, with all, or without media engines, or with graphics."""
+    engines: dict[Engine, Index] | None = None
+    """Media engines that one instance takes; present when the model has an engineBudget."""
+    driver_minimum: DriverVersion | None = None
+    """First driver with this profile, where it came later than MIG on this model."""
+    aliases: list[ProfileName] = []
+    """What other driver versions call the profile."""
+
+
+class Mig(Model):
+    slots: Annotated[int, Field(ge=1, le=16)]
+    """Memory slices of the GPU, on which instances are placed."""
+    compute_slices: Annotated[int, Field(ge=1, le=16)]
+    """Compute slices of the GPU."""
+    driver_minimum: DriverVersion | None = None
+    """First driver that partitions the model."""
+    placements_inferred: bool = False
+    """True where the starts are those of the family, because none are published for the model."""
+    engine_budget: dict[Engine, Index] | None = None
+    """Media engines of the whole GPU, where they limit layouts."""
+    profiles: Annotated[list[Profile], Field(min_length=1)]
+    """GPU-instance profiles, smallest first."""
+
+    @model_validator(mode="after")
+    def _placeable(self) -> Mig:
+        """Refuses profiles that no instance could ever have: the MIG solver counts on these rules."""
+        for problem in self._problems():
+            raise PydanticCustomError("mig_profiles", "{problem}", {"problem": problem})
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        names: list[str] = []
+        for one in self.profiles:
+            if one.starts != sorted(set(one.starts)):
+                yield f"{one.name}: the starts are not in ascending order, each once"
+            last = max(one.starts) + one.size
+            if last > self.slots:
+                yield f"{one.name} ends at memory slice {last}, and the GPU has {self.slots}"
+            if one.compute > self.compute_slices:
+                yield f"{one.name} takes {one.compute} compute slices, and the GPU has {self.compute_slices}"
+            if one.max > len(one.starts):
+                yield f"{one.name} has max {one.max}, and only {len(one.starts)} starts"
+            if (one.engines is None) != (self.engine_budget is None):
+                yield f"{one.name}: every profile has engines where there is an engineBudget, else none has"
+            names += [one.name, *one.aliases]
+        yield from (f"{name} is named twice" for name in names if names.count(name) > 1)
+
+
+class Source(Model):
+    facts: Annotated[list[Text], Field(min_length=1)]
+    """Fields that the source backs."""
+    inferred: bool = False
+    """True when concluded from other facts instead of read."""
+    origin: Text
+    """Document, repository and version, or the reasoning."""
+
+
+class GpuFile(Model):
+    """One GPU model of the gpupool catalog; the file's name is its key."""
+
+    title: Text
+    """Name for people."""
+    architecture: Literal[
+        "maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell"
+    ]
+    """NVIDIA's architecture name in lower case, the value of nvidia.com/gpu.family."""
+    compute_capability: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*\.[0-9]$")]
+    """CUDA compute capability, such as "9.0"."""
+    memory_mib: Whole
+    """Memory of one GPU in MiB, as karpenter.k8s.aws/instance-gpu-memory or nvidia.com/gpu.memory gives
+    it."""
+    product_labels: Annotated[list[ProductLabel], Field(min_length=1)]
+    """Values of nvidia.com/gpu.product without suffixes for sharing or MIG."""
+    pci_ids: list[PciId] = []
+    """PCI device ids as mig-parted's device filter wants them."""
+    karpenter_gpu_name: Text | None = None
+    """Value of karpenter.k8s.aws/instance-gpu-name; left out where no type that Karpenter knows has this
+    GPU."""
+    driver: Driver | None = None
+    """NVIDIA drivers that support the model; left out, no driver is refused for it."""
+    mps_clients: Annotated[int, Field(ge=2, le=10_000)] | None = None
+    """Clients that one MPS server serves at most; default: 48 from compute capability 7.0 on, 16 before."""
+    spot_ratio: Ratio | None = None
+    """Typical spot price as a fraction of the on-demand price; an observation, never a quote; null where none
+    was found."""
+    instance_types: list[Machine] = []
+    """Machine types that carry the GPU."""
+    mig: Mig | None = None
+    """How the GPU can be partitioned; left out where it can't, or where its profiles are not known."""
+    sources: list[Source] = []
+    """Where the facts come from; of every file that ships with gpupool, all of them."""

@@ -1,0 +1,177 @@
+"""A project's own GPU models: `catalog/*.yaml` beside `environments/`, added to those that gpupool ships.
+
+A file of the same name as a shipped one takes its place as a whole. Every file is held to
+`gpupool.catalog.gpu_file`, and what is wrong is a finding with its place, as in an environment file. This
+module must not know environments or sharing; what a model means is `gpupool.catalog`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
+from typing import cast
+
+from pydantic import ValidationError
+
+from gpupool.catalog.gpu_file import GpuFile
+from gpupool.catalog.models import Catalog, GpuModel, load_catalog, model, shipped_file
+from gpupool.findings import Finding, SpecError
+from gpupool.spec.load import environments_folder
+from gpupool.spec.messages import describe
+from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, parse_source
+
+_KEY = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_SUFFIXES = (".yaml", ".yml")
+_SCHEMA_LINE = re.compile(r"^# yaml-language-server: .*")
+_ADDRESS = "https://gpupool.dev/schema/catalog.schema.json"
+
+
+def catalog_folder(environment: Path | None = None) -> Path:
+    """Where the models of a project are: beside the folder `environments` that the file `environment` is in;
+    without such a file, those of the project that the working directory is in."""
+    if environment is not None and environment.resolve().parent.name == "environments":
+        return environment.resolve().parent.parent / "catalog"
+    return environments_folder().parent / "catalog"
+
+
+def read_catalog(environment: Path | None = None) -> tuple[Catalog, tuple[Finding, ...]]:
+    """The models that ship with gpupool and those of the project, and what is wrong with the project's."""
+    folder = catalog_folder(environment)
+    if not folder.is_dir():
+        return load_catalog(), ()
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES and path.is_file()]
+    return _read(tuple((path, display_path(path), _content(path)) for path in files))
+
+
+def catalog_here() -> Catalog:
+    """The catalog of the project that the working directory is in. Raises SpecError where a file of it can't
+    be used."""
+    catalog, findings = read_catalog()
+    if findings:
+        raise SpecError(findings)
+    return catalog
+
+
+def ready_file(key: str, environment: Path | None = None) -> str:
+    """What to do about a GPU that the catalog does not have: a file to fill in, and where it belongs."""
+    name = _as_key(key)
+    path = display_path(catalog_folder(environment) / f"{name}.yaml")
+    return f"""\
+An NVIDIA GPU of your own: write this to {path}, fill in the values from the labels of a
+node that has it (kubectl get node NODE --show-labels), and let the pool say gpu: {name}
+
+{_blank(name)}"""
+
+
+def gpu_file(key: str) -> str:
+    """The file of a GPU, to be changed in the project's `catalog` folder; of one that the catalog of the
+    working directory's project does not have, a file to fill in, which is refused until it is."""
+    # A broken file is left aside: the shell has emptied the one that this is written to.
+    found = read_catalog()[0].models.get(key)
+    if found is None:
+        return _blank(_as_key(key))
+    return _SCHEMA_LINE.sub(
+        f"# yaml-language-server: $schema={_ADDRESS}", found.own_file or shipped_file(key)
+    )
+
+
+def _as_key(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.") or "my-gpu"
+
+
+def _blank(key: str) -> str:
+    return f"""\
+# yaml-language-server: $schema={_ADDRESS}
+title: NVIDIA {key.replace("-", " ").upper()}
+architecture: ""        # label nvidia.com/gpu.family: turing, ampere, ada-lovelace, ...
+computeCapability: ""   # labels nvidia.com/gpu.compute.major and .minor, such as "8.6"
+memoryMib: 0            # label nvidia.com/gpu.memory
+productLabels: []       # label nvidia.com/gpu.product without -SHARED, such as [NVIDIA-GeForce-RTX-3060]
+"""
+
+
+def _content(path: Path) -> bytes | str:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+@functools.lru_cache(maxsize=8)
+def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tuple[Finding, ...]]:
+    """The catalog with the models of `files`: path, path as it is shown, content or why it can't be read."""
+    shipped = load_catalog()
+    own: dict[str, GpuModel] = {}
+    findings: list[Finding] = []
+    sources: dict[str, Source] = {}
+    for path, shown, content in files:
+        problem = _name_problem(path, sources)
+        if isinstance(content, str):
+            problem = f"can't be read: {content}", "make the file readable"
+        if problem or isinstance(content, str):
+            findings.append(Finding(shown, 1, 1, "", *(problem or ("", ""))))
+            continue
+        try:
+            source = sources[path.stem] = parse_source(shown, content)
+        except SpecError as error:
+            findings += error.findings
+            continue
+        wrong = [*source.findings, *_shape_findings(source)]
+        findings += wrong
+        if not wrong:
+            own[path.stem] = model(path.stem, source.data, source.text)
+    for key, loc, message in list(_taken(own, shipped)):
+        findings.append(sources[key].finding(loc, message, "name each instance type in one model"))
+    broken = frozenset(path.stem for path, _, _ in files) - {*own}
+    # ChainMap reads no model until it is asked for; its type wants mappings that can be changed.
+    models = ChainMap[str, GpuModel](own, cast(MutableMapping[str, GpuModel], shipped.models))
+    return Catalog(models, shipped.unusable, broken), tuple(findings)
+
+
+def _name_problem(path: Path, before: Mapping[str, Source]) -> tuple[str, str] | None:
+    if not _KEY.fullmatch(path.stem):
+        hint = "use lower-case letters, digits, - and ., such as rtx-3060.yaml"
+        return f"{path.stem!r} can't be the key of a GPU", hint
+    if path.stem in before:
+        return f"{path.stem} is described in {before[path.stem].file} too", "keep one of the two files"
+    return None
+
+
+def _shape_findings(source: Source) -> Iterator[Finding]:
+    """What breaks the types of the fields, each where it stands."""
+    if not isinstance(source.data, dict):
+        what = "the file is empty" if source.data is None else "the document is not a mapping"
+        yield source.finding((), what, "write the fields of one GPU; gpupool catalog NAME --file prints one")
+        return
+    try:
+        GpuFile.model_validate(source.data)
+    except ValidationError as error:
+        for item in error.errors(include_url=False):
+            loc: Loc = tuple(part for part in item["loc"] if part != "[key]")
+            if not isinstance(item["input"], Unread):
+                yield source.finding(loc, *describe(item, loc, source, GpuFile))
+
+
+def _taken(own: Mapping[str, GpuModel], shipped: Catalog) -> Iterator[tuple[str, Loc, str]]:
+    """Instance types of the project's models that another model has already."""
+    if not any(one.instance_types for one in own.values()):
+        return
+    owners = {
+        machine.name: one
+        for key, one in shipped.models.items()
+        if key not in own
+        for machine in one.instance_types
+    }
+    for key, one in own.items():
+        for index, machine in enumerate(one.instance_types):
+            other = owners.setdefault(machine.name, one)
+            if other is not one:
+                loc: Loc = ("instanceTypes", index, "name")
+                yield (
+                    key,
+                    loc,
+                    f"{machine.name} is an instance type of the {other.title} ({other.key}) already",
+                )

@@ -1,0 +1,152 @@
+"""`gpupool assert ENV`: the live cluster against the file, layer by layer, as text, JSON or metrics.
+
+Thin: what is wrong and how it is mended is found by `gpupool.drift`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from gpupool.cli.output import print_error, progress
+
+if TYPE_CHECKING:
+    from gpupool.cluster.kube_api import KubeApi
+    from gpupool.drift.check import Outcome
+    from gpupool.plan.model import Plan
+
+
+class AssertFormat(StrEnum):
+    """What `assert --format` takes."""
+
+    text = "text"
+    json = "json"
+    prometheus = "prometheus"
+
+
+def assert_(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")],
+    format: Annotated[
+        AssertFormat,
+        typer.Option(
+            "--format", help="text for people, json for machines, prometheus for its textfile collector."
+        ),
+    ] = AssertFormat.text,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the answer to FILE, in one step."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again and again; print what has changed.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="How often --watch looks.")
+    ] = 10.0,
+    push: Annotated[
+        str | None, typer.Option("--push", metavar="URL", help="Also give the figures to a Pushgateway.")
+    ] = None,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record/--no-record",
+            help="Note a state found good in the cluster, for `gpupool rollback`; skipped where forbidden.",
+        ),
+    ] = True,
+) -> None:
+    """Hold the live cluster against the environment file; exit 1 on drift, with reason and repair of each.
+
+    Differences that somebody is at work on (a node that starts, an operator that partitions) are told as
+    settling and are no drift, unless they last.
+
+    Example: gpupool assert prod --watch
+    """
+    from gpupool.plan.resolve import read_plan
+    from infra import program
+
+    plan = read_plan(env)
+    answer = _answer(format, output, push)
+    if watch:
+        _watch(env, plan, program.connect(plan), answer, every, record)
+    with progress(f"assert {env}"):
+        program.require_cluster(plan)
+        outcome = _look(env, plan, program.connect(plan), lambda _: None, record)
+    answer(outcome)
+    if not outcome.clean:
+        raise typer.Exit(1)
+
+
+def _look(env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], record: bool) -> Outcome:
+    from gpupool.drift.check import assert_environment
+
+    outcome = assert_environment(plan, api, env=env)
+    if record and outcome.settled:
+        _record(plan, api, outcome)
+    answer(outcome)
+    return outcome
+
+
+def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
+    """Note the good state. Whoever may only read has nothing to note, and is told so by nobody."""
+    from gpupool.cluster.kube_api import ApiError
+    from gpupool.rollback import last_good
+
+    try:
+        last_good.record(api, plan, plan.text, outcome.taken)
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+
+
+def _watch(
+    env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], every: float, record: bool
+) -> NoReturn:
+    """Look until Ctrl-C; tell only what is another answer than the last one. An answer that fails is told."""
+    from gpupool.cluster.kube_api import UnreachableError
+
+    last: object = None
+    while True:
+        try:
+            seen: list[Outcome] = []
+            outcome = _look(env, plan, api, seen.append, record and last is None)
+            now: object = [(d.layer, d.kind, d.object, d.path, d.level) for d in outcome.drifts]
+            if now != last:
+                answer(outcome)
+        except UnreachableError as error:
+            now = str(error)
+            if now != last:
+                print_error(str(error))
+        last = now
+        time.sleep(every)
+
+
+def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[Outcome], None]:
+    """What is done with an outcome."""
+
+    def answer(outcome: Outcome) -> None:
+        from gpupool.drift import metrics
+
+        if format is AssertFormat.prometheus:
+            text = metrics.text(outcome)
+        elif format is AssertFormat.json:
+            import json
+
+            text = json.dumps(outcome.as_dict(), indent=2, ensure_ascii=False) + "\n"
+        else:
+            from gpupool.cli import assertion_text
+
+            text = assertion_text.text(outcome, output is None and sys.stdout.isatty())
+        if output is not None:
+            metrics.write(text, output)
+        else:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        if push is not None:
+            metrics.push(outcome, push)
+
+    return answer

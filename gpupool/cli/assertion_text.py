@@ -1,0 +1,62 @@
+"""What `assert` tells people: the differences grouped by layer, each with its reason and its repair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpupool.drift.check import Outcome
+    from gpupool.drift.drift import Drift
+
+_COLOURS = {"drift": "\x1b[31m", "settling": "\x1b[33m", "warning": "\x1b[36m"}
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+def text(outcome: Outcome, colour: bool) -> str:
+    """The whole answer; `colour` adds what a terminal shows as colour, and no meaning."""
+    return "\n".join(_lines(outcome, colour)) + "\n"
+
+
+def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
+    from gpupool.drift.drift import LAYERS
+
+    printed: set[str] = set()
+    for layer, title in LAYERS.items():
+        rows = [drift for drift in outcome.drifts if drift.layer == layer]
+        if not rows:
+            continue
+        yield f"{_BOLD}{layer}{_PLAIN}: {title}" if colour else f"{layer}: {title}"
+        width = max(len(row.kind) for row in rows)
+        for row in rows:
+            yield from _row(row, width, colour, row.repair in printed)
+            printed.add(row.repair)
+        yield ""
+    yield _summary(outcome)
+
+
+def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
+    """`again`: its repair is another row's too, and stands above; a second run may well fail."""
+    level = f"{row.level:<8}"
+    shown = f"{_COLOURS[row.level]}{level}{_PLAIN}" if colour else level
+    yield f"  {shown}  {row.kind:<{width}}  {row.object}"
+    indent = " " * (width + 14)
+    yield f"{indent}{_printable(row.reason)}"
+    yield f"{indent}(mended by the same command above)" if again else f"{indent}$ {row.repair}"
+
+
+def _printable(reason: str) -> str:
+    """On one line, with nothing in it that a terminal would take for a command."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in reason)
+
+
+def _summary(outcome: Outcome) -> str:
+    from gpupool.drift.drift import Level
+
+    drifts, settling, warnings = (len(outcome.of(level)) for level in Level)
+    told = (
+        f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster is what the file says"
+    )
+    told += f", {settling} settling" if settling else ""
+    told += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
+    return f"{outcome.environment}: {told} ({outcome.objects} objects, {outcome.seconds:.1f} s)"

@@ -1,0 +1,226 @@
+"""`gpupool catalog`: which GPUs there are, and everything known of one.
+
+Prints the catalog; knows no fact itself.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig
+from gpupool.catalog.project import catalog_here, gpu_file
+from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.findings import UsageError
+
+
+def catalog(
+    gpu: Annotated[
+        str | None, typer.Argument(help="Key of one GPU, e.g. h100-80gb.", show_default=False)
+    ] = None,
+    format: FormatOption = Format.text,
+    file: Annotated[
+        bool,
+        typer.Option("--file", help="Print the GPU's file, or one to fill in where there is none."),
+    ] = False,
+) -> None:
+    """List the GPUs that a pool can name, or show one with its instance types, MIG profiles and sources.
+
+    Files in catalog/ beside environments/ add GPUs, and take the place of those of the same name.
+    Prices are on-demand, Linux, us-east-1; spot prices are typical, not quoted.
+
+    Example: gpupool catalog h100-80gb
+    """
+    if file:
+        if gpu is None:
+            raise UsageError("--file prints the file of one GPU; name it")
+        print(gpu_file(gpu), end="")
+        return
+    known = catalog_here()
+    if gpu is None:
+        models = [known[key] for key in known.models]
+        if format is Format.json:
+            print_json({"gpus": [_details(model) for model in models]})
+        else:
+            _print_list(models)
+        return
+    try:
+        model = known[gpu]
+    except CatalogError as error:
+        raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
+    if format is Format.json:
+        print_json(_details(model))
+    else:
+        _print_one(model)
+
+
+def _per_gpu(model: GpuModel) -> list[float]:
+    """USD per GPU and hour of every type with a price, cheapest first."""
+    return sorted(one.usd_per_hour / one.gpus for one in model.instance_types if one.usd_per_hour is not None)
+
+
+def _print_list(models: list[GpuModel]) -> None:
+    rows = []
+    for model in models:
+        prices = [f"{price:.2f}" for price in _per_gpu(model)]
+        span = "-".join(dict.fromkeys([prices[0], prices[-1]])) if prices else ""
+        names = [one.name for one in model.instance_types]
+        types = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else ""
+        memory = f"{model.memory_mib / 1024:.1f}"
+        rows.append((model.key, model.title, memory, "yes" if model.mig else "no", types, span))
+    print_table(
+        ("GPU", "title", "GiB", "MIG", "instance types", "USD/GPU-h"), rows, right=("GiB", "USD/GPU-h")
+    )
+
+
+def _details(model: GpuModel) -> dict[str, Any]:
+    prices = _per_gpu(model)
+    return {
+        "gpu": model.key,
+        "title": model.title,
+        "memoryMib": model.memory_mib,
+        "usdPerGpuHour": {"min": round(prices[0], 4), "max": round(prices[-1], 4)} if prices else None,
+        "architecture": model.architecture,
+        "computeCapability": model.compute_capability,
+        "productLabels": list(model.product_labels),
+        "pciIds": list(model.pci_ids),
+        "karpenterGpuName": model.karpenter_gpu_name,
+        "driver": {"minimum": model.driver_minimum, "lastBranch": model.driver_last_branch},
+        "mpsClients": model.mps_clients,
+        "instanceTypes": [_instance_json(one) for one in model.instance_types],
+        "mig": _mig_json(model.mig) if model.mig else None,
+        "own": model.own_file is not None,
+        "sources": [
+            {"facts": list(one.facts), "origin": one.origin, "inferred": one.inferred}
+            for one in model.sources
+        ],
+    }
+
+
+def _instance_json(one: InstanceType) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "provider": one.provider,
+        "gpus": one.gpus,
+        "gpuMemoryMib": one.gpu_memory_mib,
+        "vcpus": one.vcpus,
+        "memoryGib": one.memory_gib,
+        "arch": one.arch,
+        "usdPerHour": one.usd_per_hour,
+        "typicalSpotUsdPerHour": one.spot_usd_per_hour,
+        "karpenter": one.karpenter,
+        "note": one.note,
+    }
+
+
+def _mig_json(mig: Mig) -> dict[str, Any]:
+    return {
+        "slots": mig.slots,
+        "computeSlices": mig.compute_slices,
+        "driverMinimum": mig.driver_minimum,
+        "engineBudget": dict(mig.engine_budget) if mig.engine_budget else None,
+        "placementsInferred": mig.placements_inferred,
+        "profiles": [
+            {
+                "name": one.name,
+                "id": one.nvml_id,
+                "resource": one.resource,
+                "size": one.size,
+                "starts": list(one.starts),
+                "max": one.max_count,
+                "computeSlices": one.compute_slices,
+                "memoryGib": one.memory_gib,
+                "sm": one.sm,
+                "attribute": one.attribute,
+                "engines": dict(one.engines) if one.engines else None,
+                "driverMinimum": one.driver_minimum,
+                "aliases": list(one.aliases),
+            }
+            for one in mig.profiles
+        ],
+    }
+
+
+def _print_one(model: GpuModel) -> None:
+    last = f", {model.driver_last_branch} is the last branch" if model.driver_last_branch else ""
+    facts = [
+        ("memory", f"{model.memory_mib} MiB"),
+        ("architecture", f"{model.architecture}, compute capability {model.compute_capability}"),
+        ("driver", f"{model.driver_minimum} or newer{last}" if model.driver_minimum else "not said"),
+        ("product labels", ", ".join(model.product_labels)),
+        ("PCI ids", ", ".join(model.pci_ids) or "not needed"),
+        ("Karpenter GPU name", model.karpenter_gpu_name or "none"),
+        ("MPS clients", f"{model.mps_clients} at most"),
+        ("MIG", _mig_line(model.mig) if model.mig else "no"),
+    ]
+    print(f"{model.title} ({model.key})\n")
+    for name, value in facts:
+        print(f"  {name:<20}{value}")
+    if model.instance_types:
+        print()
+        _print_instance_types(model)
+    if model.mig:
+        print()
+        _print_profiles(model.mig)
+    print("\nSources")
+    if model.own_file is not None:
+        print(f"  catalog/{model.key}.yaml of this project")
+    for source in model.sources:
+        mark = " (inferred)" if source.inferred else ""
+        print(f"  {', '.join(source.facts)}{mark}: {source.origin}")
+
+
+def _mig_line(mig: Mig) -> str:
+    starts = (
+        "start positions inferred from the family" if mig.placements_inferred else "start positions published"
+    )
+    return (
+        f"{mig.slots} memory slices, {mig.compute_slices} compute slices,"
+        f" driver {mig.driver_minimum or '?'} or newer, {starts}"
+    )
+
+
+def _print_instance_types(model: GpuModel) -> None:
+    print_table(
+        ("instance type", "GPUs", "vCPUs", "RAM GiB", "arch", "USD/h", "typical spot", "note"),
+        [
+            (
+                one.name,
+                one.gpus,
+                one.vcpus,
+                f"{one.memory_gib:g}",
+                one.arch,
+                _money(one.usd_per_hour),
+                _money(one.spot_usd_per_hour),
+                one.note or "",
+            )
+            for one in model.instance_types
+        ],
+        right=("GPUs", "vCPUs", "RAM GiB", "USD/h", "typical spot"),
+    )
+
+
+def _money(usd: float | None) -> str:
+    return "-" if usd is None else f"{usd:.2f}"
+
+
+def _print_profiles(mig: Mig) -> None:
+    print_table(
+        ("profile", "id", "slices", "starts at", "max", "compute", "GiB", "SM", "also called"),
+        [
+            (
+                one.name,
+                "?" if one.nvml_id is None else one.nvml_id,
+                one.size,
+                ",".join(map(str, one.starts)),
+                one.max_count,
+                one.compute_slices,
+                "?" if one.memory_gib is None else one.memory_gib,
+                "?" if one.sm is None else one.sm,
+                ", ".join(one.aliases),
+            )
+            for one in mig.profiles
+        ],
+        right=("id", "slices", "max", "compute", "GiB", "SM"),
+    )

@@ -1,0 +1,218 @@
+"""`gpupool convert FILE...`: hand-written GPU settings as an environment file, and the list of what is left.
+
+Arguments, reading, writing and printing only; what means what is `conversion`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_json
+from gpupool.findings import GpupoolError, SpecError, UsageError
+
+if TYPE_CHECKING:
+    from gpupool.convert.convert import Conversion
+    from gpupool.convert.documents import Document
+    from gpupool.convert.leftovers import Leftover
+
+_TITLES = {
+    "todo": "to do, by hand",
+    "wrong": "wrong as it stands, and not carried over",
+    "assumed": "not said by any input, so chosen",
+    "left": "left as it is, with no place in the file",
+}
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the file there, not to stdout.")
+]
+NameOption = Annotated[
+    str | None, typer.Option("--name", help="Name of the environment; default: that of the output file.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Write over a file that is there.")]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit 1 if anything is listed.")]
+GpuOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gpu", metavar="[CONFIG=]KEY", help="GPU of a configuration that does not say (or of all)."
+    ),
+]
+MaxOption = Annotated[int, typer.Option("--max", min=1, help="Nodes of a pool that nothing bounds.")]
+
+
+def convert(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files or folders; - for standard input.")
+    ],
+    output: OutputOption = None,
+    name: NameOption = None,
+    platform: Annotated[str | None, typer.Option("--platform", help="eks, static or local.")] = None,
+    region: Annotated[str | None, typer.Option("--region", help="The cluster's region.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster's name.")] = None,
+    gpu: GpuOption = None,
+    max: MaxOption = 1,
+    force: ForceOption = False,
+    strict: StrictOption = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Turn hand-written GPU settings into an environment file; list what can't be carried over.
+
+    Reads Karpenter's Provisioner, AWSNodeTemplate, NodePool, EC2NodeClass and NodeOverlay of every version,
+    configurations of the NVIDIA device plugin and mig-parted (files or ConfigMaps), Helm values and
+    ClusterPolicy of the GPU Operator, and, where they are among the files, nodes, quotas and priorities. The
+    file goes to stdout and the list to stderr. Every value of the input is in the file, derived from it, or
+    in the list.
+
+    Exit 0: written, and valid. 1: it needs something filled in, a pool is left out, nothing could be read,
+    or (--strict) something is listed. 2: wrong use.
+
+    Example: gpupool convert karpenter/ values.yaml -o environments/prod.yaml
+    """
+    from gpupool.convert.convert import convert as converted
+    from gpupool.convert.draft import Choices
+
+    chosen = Choices(
+        name=environment_name(name, output),
+        platform=_platform(platform),
+        region=region,
+        cluster=cluster,
+        sources=tuple(files),
+        max=max,
+        gpus=chosen_gpus(gpu or []),
+    )
+    refuse_overwriting(output, force)
+    documents = _read(files)
+    finish(converted(documents, chosen), output, strict, format)
+
+
+def environment_name(name: str | None, output: Path | None) -> str:
+    """The environment's name: as given, or the output file's. Raises UsageError."""
+    from gpupool.convert.spec_words import fits
+
+    found = name if name is not None else output.stem if output else "converted"
+    if not fits("name", found):
+        raise UsageError(f"{found!r} is no name for an environment; use small letters, digits and hyphens")
+    if output is not None and output.stem != found:
+        raise UsageError(f"{output} would hold an environment called {found!r}; give both the same name")
+    return found
+
+
+def _platform(platform: str | None) -> str | None:
+    if platform not in (None, "eks", "static", "local"):
+        raise UsageError(f"no platform {platform!r}; use eks, static or local")
+    return platform
+
+
+def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
+    """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for a GPU that there is not."""
+    from gpupool.catalog.models import CatalogError
+    from gpupool.catalog.project import catalog_here
+
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, key = text.rpartition("=")
+        try:
+            found[name if equals else ""] = catalog_here()[key].key
+        except CatalogError as error:
+            raise UsageError(str(error)) from None
+    return found
+
+
+def refuse_overwriting(output: Path | None, force: bool) -> None:
+    """Raises UsageError where `output` is there already and may not be replaced."""
+    if output is not None and output.exists() and not force:
+        raise UsageError(f"{output} is there already; choose another name, or say --force to replace it")
+
+
+def _read(files: Sequence[str]) -> list[Document]:
+    """The documents of all files. Raises SpecError where one can't be read, and where there is none."""
+    from gpupool.convert.documents import parse_documents, read_documents
+
+    documents: list[Document] = []
+    findings = []
+    for name in files:
+        path = Path(name)
+        found = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        if not found:
+            raise UsageError(f"{name}: no YAML or JSON files in it; name files or another folder")
+        for one in found:
+            read = parse_documents("-", sys.stdin.buffer.read()) if name == "-" else read_documents(one)
+            documents += read[0]
+            findings += read[1]
+    if findings:
+        raise SpecError(findings)
+    if not documents:
+        raise GpupoolError(
+            f"{', '.join(files)}: nothing in it; name a file with Kubernetes objects or settings"
+        )
+    return documents
+
+
+def finish(result: Conversion, output: Path | None, strict: bool, format: Format) -> None:
+    """Write the file, print the list, and leave with the right code."""
+    if output is not None:
+        _write(output, result.text)
+    if format is Format.json:
+        print_json(_as_json(result, output))
+    else:
+        if output is None:
+            sys.stdout.write(result.text)
+            sys.stdout.flush()
+        print_leftovers(result.leftovers)
+        sys.stderr.write(_summary(result, output) + "\n")
+    if result.findings or result.left_out or not result.pools or (strict and result.leftovers):
+        raise typer.Exit(1)
+
+
+def _write(output: Path, text: str) -> None:
+    """Write the file as a whole or not at all."""
+    partial = output.with_name(f".{output.name}.{os.getpid()}")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(output)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise GpupoolError(f"{output}: {error.strerror}; choose a place that can be written") from error
+
+
+def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
+    return {
+        "output": str(output) if output else None,
+        "environment": result.text,
+        "platform": result.platform,
+        "pools": list(result.pools),
+        "leftovers": [entry.as_dict() for entry in result.leftovers],
+        "findings": [finding.as_dict() for finding in result.findings],
+        "values": result.counts,
+        "leftOut": list(result.left_out),
+    }
+
+
+def print_leftovers(leftovers: Sequence[Leftover]) -> None:
+    """Print the list to stderr, by kind, each entry on a line."""
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    for kind, title in _TITLES.items():
+        entries = [entry for entry in leftovers if entry.kind == kind]
+        if entries:
+            sys.stderr.write(f"\n{bold}{title} ({len(entries)}):{plain}\n")
+            for entry in entries:
+                sys.stderr.write(f"  {entry}\n")
+
+
+def _summary(result: Conversion, output: Path | None) -> str:
+    counts = result.counts
+    pools = f"{len(result.pools)} pool{'s' if len(result.pools) != 1 else ''}"
+    where = f"{output}: " if output else ""
+    values = f"{counts['used']} values carried over, {counts['derived']} derived by gpupool anyway"
+    kept = f", {counts['cluster']} that the cluster writes itself" if counts["cluster"] else ""
+    text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} left"
+    if result.left_out:
+        text += f"; left out: {len(result.left_out)}"
+    return text + ("; the file is not valid yet: see what is to do" if result.findings else "")

@@ -1,0 +1,200 @@
+"""The verbs that need no cluster: validate, plan, render."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table
+
+if TYPE_CHECKING:
+    from generators.manifest import Bundle
+    from gpupool.plan.model import Plan, Pool
+    from gpupool.plan.tenants import Tenant
+
+_SHOWN = 10
+"""Files that a rendering warns of, one by one."""
+
+Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+
+
+def validate(
+    env: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Check environment files; every error at once, with its place.
+
+    Example: gpupool validate prod staging
+    """
+    from gpupool.findings import UsageError, ready_files
+    from gpupool.plan.resolve import findings_of
+    from gpupool.spec.load import environment_names, environments_folder, find_environment
+
+    names = env or environment_names()
+    if not names:
+        folder = environments_folder()
+        raise UsageError(f"{folder}: no environments; add one, or run this in a project that has some")
+    paths = [find_environment(name) for name in names]
+    # What is wrong in the project's catalog is found again with each environment.
+    findings = list(dict.fromkeys(finding for path in paths for finding in findings_of(path)))
+    if format is Format.json:
+        print_json(finding_json(findings))
+    else:
+        for finding in findings:
+            print(finding)
+        for ready in ready_files(findings):
+            print(f"\n{ready}", end="")
+        if not findings:
+            print(f"{', '.join(path.stem for path in paths)}: fine")
+    if findings:
+        raise typer.Exit(1)
+
+
+def plan(env: Env, format: FormatOption = Format.text) -> None:
+    """Show what an environment amounts to: slices, quotas, cost.
+
+    Example: gpupool plan prod
+    """
+    from gpupool.plan.resolve import read_plan
+
+    resolved = read_plan(env)
+    if format is Format.json:
+        print_json(resolved.as_dict())
+    else:
+        _print_plan(resolved)
+
+
+def render(
+    env: Env,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Write every object of an environment, one file each, with an index; and what tells Argo CD or Flux
+    about them where `delivery.engine` names one.
+
+    Example: gpupool render prod -o rendered/prod --check
+    """
+    from dataclasses import asdict
+
+    from generators import generate
+    from generators.render import check as compare
+    from generators.render import write
+    from gpupool.findings import GpupoolError
+    from gpupool.plan.resolve import read_plan
+
+    bundle = generate(read_plan(env))
+    try:
+        differences = compare(bundle, output) if check else write(bundle, output)
+    except OSError as error:
+        raise GpupoolError(
+            f"{error.filename}: {error.strerror}; choose a folder that can be written"
+        ) from error
+    found = asdict(differences)
+    objects = len(bundle.manifests) + len(bundle.releases)
+    if format is Format.json:
+        print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **found})
+    elif check:
+        for what, paths in found.items():
+            for path in paths:
+                print_error(f"{output / path}: {what}")
+        if differences.stale:
+            print_error(f"stale; run: gpupool render {env} -o {output}")
+        if differences.unknown:
+            print_error(_about_unknown(output))
+        if not differences:
+            print(f"{output}: up to date, {objects} objects")
+    else:
+        _warn_of_unknown(differences.unknown, output)
+        written = len(differences.missing) + len(differences.changed)
+        removed = f", {len(differences.extra)} removed" if differences.extra else ""
+        print(f"{output}: {objects} objects, {written} files written{removed}")
+        _print_start(bundle, output)
+    if check and differences:
+        raise typer.Exit(1)
+
+
+def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
+    for path in paths[:_SHOWN]:
+        print_error(f"{output / path}: unknown")
+    if paths[_SHOWN:]:
+        print_error(f"and {len(paths) - _SHOWN} more")
+    if paths:
+        print_error(_about_unknown(output))
+
+
+def _about_unknown(output: Path) -> str:
+    return (
+        f"unknown: of no rendering that {output} knows of, and whoever applies the folder may apply it too; "
+        "delete it, or keep it elsewhere"
+    )
+
+
+def _print_start(bundle: Bundle, output: Path) -> None:
+    """How Argo CD or Flux is told of what was rendered, where one of them delivers it."""
+    from generators.delivery import start
+
+    command, delivery = start(bundle.delivery, str(output)), bundle.delivery
+    if command:
+        print(f"delivered by {delivery.engine} from {delivery.repo}, where this belongs into {delivery.path}")
+        print(f"tell it once, where it runs: {command}")
+
+
+def _print_plan(plan: Plan) -> None:
+    cost = _usd(plan.monthly_usd())
+    pools = f"{len(plan.pools)} pool{'s' if len(plan.pools) != 1 else ''}"
+    print(f"{plan.environment}: {pools} on {plan.cluster.platform}, {cost} a month\n")
+    columns = ("pool", "gpu", "sharing", "nodes", "gpus/node", "slices/node", "slices", "usd/month")
+    print_table(columns, [_pool_row(pool) for pool in plan.pools], right=("gpus/node",))
+    if plan.tenants:
+        print()
+        print_table(
+            ("tenant", "namespace", "weight", "max priority", "quota", "cpus", "gib"),
+            [_tenant_row(tenant) for tenant in plan.tenants],
+            right=("weight", "cpus", "gib"),
+        )
+
+
+def _tenant_row(tenant: Tenant) -> tuple[str, ...]:
+    share = tenant.requests
+    compute = (f"{share.cpu_millis / 1000:g}", f"{share.memory_mib / 1024:.0f}") if share else ("-", "-")
+    quota = _counts(tenant.quota) or "-"
+    return (tenant.name, tenant.namespace, f"{tenant.weight:g}", tenant.max_priority or "-", quota, *compute)
+
+
+def _pool_row(pool: Pool) -> tuple[str, ...]:
+    nodes = ", ".join(pool.node_names) or (
+        f"{pool.warm}-{pool.nodes_max}" if pool.capacities else f"up to {pool.nodes_max}"
+    )
+    if len(pool.capacities) > 1:
+        nodes += (
+            " (" + ", ".join(f"{capacity.max_nodes} {capacity.type}" for capacity in pool.capacities) + ")"
+        )
+    sizes = sorted({machine.gpus for machine in pool.machines})
+    return (
+        pool.name,
+        pool.gpu.key,
+        pool.sharing.mode,
+        nodes,
+        "/".join(str(size) for size in sizes),
+        _counts(pool.slices_per_node),
+        _counts(pool.slices_max),
+        _usd(pool.monthly_usd()),
+    )
+
+
+def _counts(counts: Any) -> str:
+    return ", ".join(f"{count} {name.removeprefix('nvidia.com/')}" for name, count in counts.items())
+
+
+def _usd(cost: tuple[float, float] | None) -> str:
+    if cost is None:
+        return "price unknown"
+    return f"${cost[0]:,.0f} to ${cost[1]:,.0f}" if cost[1] else "$0"

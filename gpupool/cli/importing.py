@@ -1,0 +1,81 @@
+"""`gpupool import ENV`: a live cluster as an environment file, and the list of what it can't show.
+
+Arguments and printing only; reading is `gpupool.importing.live`'s, writing and listing
+`gpupool.cli.convert`'s.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from gpupool.cli.convert import (
+    ForceOption,
+    GpuOption,
+    MaxOption,
+    OutputOption,
+    StrictOption,
+    chosen_gpus,
+    environment_name,
+    finish,
+    refuse_overwriting,
+)
+from gpupool.cli.output import Format, FormatOption, progress
+
+
+def import_(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="Name of the environment.", show_default=False)],
+    context: Annotated[
+        str | None, typer.Option("--context", help="Context of the kubeconfig; default: the current one.")
+    ] = None,
+    local: Annotated[bool, typer.Option("--local", help="Read the embedded control plane.")] = False,
+    output: OutputOption = None,
+    region: Annotated[str | None, typer.Option("--region", help="The cluster's region.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="The cluster's name.")] = None,
+    gpu: GpuOption = None,
+    max: MaxOption = 1,
+    recorded: Annotated[
+        bool,
+        typer.Option(
+            "--recorded/--derived",
+            help="Take the file that the cluster keeps, where it says the same; or never.",
+        ),
+    ] = True,
+    force: ForceOption = False,
+    strict: StrictOption = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Write the environment file of a live cluster, and list what no object there can show.
+
+    Reads nodes, Karpenter's pools, node classes and overlays, the GPU Operator's ClusterPolicy and the
+    ConfigMaps that it names, PriorityClasses, namespaces with quotas, and what gpupool has left there. The
+    cluster is not changed. Exit codes are those of `gpupool convert`.
+
+    Example: gpupool import prod --context ml-prod -o environments/prod.yaml
+    """
+    from gpupool.cluster.kube_api import KubeApi
+    from gpupool.cluster.local_layout import Layout, default_folder
+    from gpupool.convert.draft import Choices
+    from gpupool.findings import UsageError
+    from gpupool.importing.live import import_environment
+
+    if local and context:
+        raise UsageError("--local and --context name two clusters; give one of them")
+    chosen = Choices(
+        name=environment_name(env, output),
+        region=region,
+        cluster=cluster,
+        max=max,
+        gpus=chosen_gpus(gpu or []),
+        kube_context=context,
+    )
+    refuse_overwriting(output, force)
+    api = KubeApi.connect(Layout(default_folder()).kubeconfig if local else None, context)
+    with progress(f"import {env}") as tell:
+        found = import_environment(api, chosen, tell, recorded)
+    api.close()
+    if found.recorded and format is Format.text:
+        sys.stderr.write("taken as it is: the file that the cluster keeps says the same as its objects\n")
+    finish(found.conversion, output, strict, format)

@@ -1,0 +1,192 @@
+"""`gpupool local`: the control plane on this machine.
+
+Starts, stops and shows it; what it is made of is the business of `gpupool.local`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from gpupool.local.control_plane import ControlPlane, Status
+
+app = typer.Typer(
+    help="Start, stop and look at the control plane on this machine.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FolderOption = Annotated[
+    Path | None,
+    typer.Option("--dir", help="Its data folder. [default: $GPUPOOL_LOCAL_DIR or .gpupool/local]"),
+]
+
+
+@app.command()
+def up(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+    """Start the control plane, or repair what has died of it.
+
+    etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
+    processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
+    are built once from their pinned Go modules (about 12 minutes on two cores). When everything runs
+    already, nothing is done. A part that has died is started alone; when it was etcd or kube-apiserver,
+    all are started anew, on the same data.
+
+    Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
+    """
+    with progress("local control plane") as step:
+        status = _plane(folder).up(step)
+    _show(status, format)
+
+
+@app.command()
+def down(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+    """Stop the control plane and remove its data, the Pulumi state of the stack `local` included.
+
+    Example: gpupool local down
+    """
+    from gpupool.pulumi_plugins import env as pulumi_env
+
+    plane = _plane(folder)
+    with progress("local control plane") as step:
+        if folder is None and plane.layout.owned:
+            pulumi_env.stop()
+            pulumi_env.forget_settings()
+        stopped = plane.down(step)
+    if format is Format.json:
+        print_json({"folder": str(plane.layout.data), "stopped": stopped})
+    elif stopped:
+        left = plane.layout.data.exists()
+        print(f"stopped; {plane.layout.data} is left as it is" if left else "stopped; its data is removed")
+    elif plane.layout.data.exists():
+        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left as it is")
+    else:
+        print(f"nothing to stop in {plane.layout.data}")
+
+
+@app.command()
+def status(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+    """Show what runs, where it listens, and which log to read when something does not.
+
+    Exits with 1 unless everything runs.
+
+    Example: gpupool local status --format json
+    """
+    found = _plane(folder).status()
+    _show(found, format)
+    if not found.healthy:
+        raise typer.Exit(1)
+
+
+@app.command()
+def env(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+    """Print what a shell needs, for kubectl and for plain `pulumi preview -s local`.
+
+    Example: eval "$(gpupool local env)"
+    """
+    from gpupool.programs import binaries
+    from gpupool.pulumi_plugins import env as pulumi_env
+
+    plane = _plane(folder)
+    if not plane.kubeconfig.exists():
+        print_error(f"{plane.layout.data}: no control plane here; start one with `gpupool local up`")
+        raise typer.Exit(1)
+    values = {"KUBECONFIG": str(plane.kubeconfig)}
+    if folder is None:
+        values |= pulumi_env.environment(pulumi=binaries.find("pulumi"))
+    kubectl = binaries.find("kubectl")
+    if kubectl is not None and kubectl.parent.parent.parent == binaries.cache_folder():
+        # The one on PATH, if any, is too old or too new for the server.
+        values["PATH"] = f"{kubectl.parent}{os.pathsep}{values.get('PATH', os.environ.get('PATH', ''))}"
+    if format is Format.json:
+        print_json(values)
+        return
+    for name, value in values.items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
+@app.command("try")
+def try_pools(
+    env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
+    format: FormatOption = Format.text,
+) -> None:
+    """Run a job on one slice of every pool, and show what the pools then have.
+
+    Exits with 1 when a pod does not run within five minutes.
+
+    Example: gpupool local try
+    """
+    from gpupool.local import sample_jobs
+    from gpupool.plan.resolve import read_plan
+    from infra import program
+
+    plan = read_plan(env)
+    program.require_cluster(plan)
+    with progress("sample jobs") as step:
+        states = sample_jobs.run(plan, program.connect(plan), step)
+    if format is Format.json:
+        print_json({"environment": plan.environment, "pools": [state.as_dict() for state in states]})
+    else:
+        rows = [
+            (
+                state.pool.name,
+                state.pool.gpu.key,
+                state.pool.sharing.mode,
+                f"{state.nodes}/{state.pool.nodes_max}",
+                ", ".join(
+                    f"{count} {name.removeprefix('nvidia.com/')}" for name, count in state.slices.items()
+                ),
+                "unknown" if state.usd_per_hour is None else f"{state.usd_per_hour:.2f}",
+                state.pod,
+            )
+            for state in states
+        ]
+        print_table(
+            ("pool", "gpu", "sharing", "nodes", "slices", "usd/h", "pod"), rows, right=("nodes", "usd/h")
+        )
+    if not all(state.running for state in states):
+        raise typer.Exit(1)
+
+
+def _plane(folder: Path | None) -> ControlPlane:
+    # Imported here: `gpupool --help` and `render` must not pay for what only this verb needs.
+    from gpupool.local.control_plane import ControlPlane
+
+    return ControlPlane(folder.expanduser().absolute() if folder else None)
+
+
+def _show(status: Status, format: Format) -> None:
+    if format is Format.json:
+        print_json(status.as_dict())
+        return
+    if not status.exists:
+        print(f"{status.folder}: no control plane runs here; start one with `gpupool local up`")
+        return
+    rows = [
+        (
+            part.name,
+            "running" if part.running else "DEAD",
+            part.pid or "-",
+            f"{part.memory_mib:.0f}" if part.memory_mib is not None else "-",
+            _short(part.log),
+        )
+        for part in status.components
+    ]
+    print_table(("component", "state", "pid", "MiB", "log"), rows, right=("pid", "MiB"))
+    print(f"\n{status.server}  kubeconfig {_short(status.kubeconfig)}")
+    for problem in status.problems:
+        print_error(problem)
+    if status.problems and not any("gpupool local down" in problem for problem in status.problems):
+        print_error("`gpupool local up` repairs it")
+
+
+def _short(path: Path) -> str:
+    """Relative to where the user stands, if it is below."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,97 @@
+"""The entry point: runs a verb, turns errors into words and exit codes. `gpupool.cli.app` registers the
+verbs.
+
+Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""What goes wrong with the place that something is written to, not with what is read."""
+
+
+def run() -> None:
+    """Entry point of the `gpupool` command."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        _drop_output()
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of a pipe (head, a pager) has seen enough; the interpreter must not complain at exit.
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _drop_output()
+        from gpupool.cli.output import print_error
+
+        print_error(f"the answer can't be written: {error.strerror}; send it elsewhere")
+        sys.exit(2)
+
+
+def _run() -> None:
+    from gpupool.findings import GpupoolError, UsageError
+
+    as_json = _asks_for_json(sys.argv[1:])
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
+        sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
+    try:
+        _refuse_empty(sys.argv[1:])
+        _run_verb(sys.argv[1:])
+    except GpupoolError as error:
+        from gpupool.cli.output import print_failure
+
+        print_failure(error, as_json=as_json)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    finally:
+        sys.stdout.flush()  # here, where an error of it can be told
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """No verb has a use for an empty value, and as a path it would mean the current folder: mostly it is a
+    variable of the shell's that is not set."""
+    from gpupool.findings import UsageError
+
+    for position, argument in enumerate(arguments, start=1):
+        if not argument or (argument.startswith("--") and argument.find("=") == len(argument) - 1):
+            import shlex
+
+            told = shlex.join(["gpupool", *arguments[:position]])
+            raise UsageError(f"{told}: the last argument is empty; give a value, or leave it out")
+
+
+def _drop_output() -> None:
+    """Let nothing more be written: what is left would fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run_verb(arguments: list[str]) -> None:
+    if arguments[:2] == ["policy", "check"]:
+        from gpupool.cli.policy_arguments import plain_question
+
+        asked = plain_question(arguments[2:])
+        if asked is not None:
+            from gpupool.cli.policy_check import answer
+
+            sys.exit(answer(*asked))
+    from gpupool.cli.app import app
+
+    app(prog_name="gpupool")
+
+
+def _asks_for_json(arguments: list[str]) -> bool:
+    """Whether the answer is read by a machine; `-o` names a folder for `render` and a format for `policy`."""
+    said = " ".join(arguments).replace("=", " ") + " "
+    return "--format json " in said or (arguments[:1] == ["policy"] and "-o json " in said)
+
+
+if __name__ == "__main__":
+    run()

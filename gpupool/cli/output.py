@@ -1,0 +1,103 @@
+"""How every verb prints: aligned tables for people, JSON for machines, errors with their place.
+
+Nothing here knows what is printed. rich is imported where it is used, because start-up time is a
+figure that `make bench` holds (a whole `gpupool render` beats `kustomize build`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from gpupool.findings import Finding, GpupoolError, ready_files
+
+
+class Format(StrEnum):
+    """What `--format` takes."""
+
+    text = "text"
+    json = "json"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as indented JSON with the keys in the order given (stable for machines)."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Sequence[str] = ()) -> None:
+    """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned)."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(columns)]
+    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+    titles = [title.upper() for title in columns]
+    for number, row in enumerate([titles, *cells]):
+        padded = [
+            cell.rjust(width) if columns[index] in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        line = "  ".join(padded).rstrip()
+        sys.stdout.write((f"{bold}{line}{plain}" if number == 0 else line) + "\n")
+
+
+def print_error(message: str) -> None:
+    """Print one line of what went wrong to stderr."""
+    red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    sys.stderr.write(f"{red}{message}{plain}\n")
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Show what goes on during anything slow: a spinner on a terminal, plain lines elsewhere.
+
+    Yields a function that takes the name of the step now being done. Everything goes to stderr, so
+    that stdout stays what the verb prints.
+    """
+    if sys.stderr.isatty():
+        # Imported here, because start-up time is a figure that `make bench` holds.
+        from rich.console import Console
+
+        with Console(stderr=True, highlight=False).status(title) as status:
+            yield lambda step: status.update(f"{title}: {step}")
+    else:
+        sys.stderr.write(f"{title} ...\n")
+        yield lambda step: print(f"  {step}", file=sys.stderr, flush=True)
+
+
+def print_failure(error: GpupoolError, as_json: bool) -> None:
+    """Say what went wrong: to stderr for people, and as {errors, findings} to stdout for machines.
+
+    An error that carries a result has been printed by its verb, which knows more than the error says.
+    """
+    findings = getattr(error, "findings", ())
+    print_error(str(error))
+    for ready in ready_files(row for row in findings if isinstance(row, Finding)):
+        sys.stderr.write(f"\n{ready}\n")
+    if findings:
+        print_error(f"{len(findings)} finding{'s' if len(findings) != 1 else ''}; nothing was changed")
+    if as_json and getattr(error, "result", None) is None:
+        print_json({"errors": str(error).splitlines(), **finding_json(findings)})
+
+
+def finding_json(findings: Iterable[Any]) -> Mapping[str, Any]:
+    """The contract of `validate --format json`: {findings: [{file, line, column, path, message, hint}]}.
+
+    Findings of policy have the keys of `policy check --format json`.
+    """
+    return {"findings": [_finding(finding) for finding in findings]}
+
+
+def _finding(finding: Any) -> Mapping[str, Any]:
+    if isinstance(finding, Finding):
+        return finding.as_dict()
+    from gpupool.cli.policy_json import finding_json as policy_finding
+
+    return policy_finding(finding)

@@ -1,0 +1,67 @@
+"""Reads the command line of `policy check` where it is plain, without typer.
+
+typer, and pydantic with which it checks options, take a fifth of a second to import: as long as judging a
+thousand objects. Whatever is not plain (help, a mistake) is left to typer and its words.
+`gpupool.cli.policy` declares the options; a test holds both to each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from gpupool.cli.policy_check import Bind, Operation, Question
+from gpupool.cli.policy_outputs import Output
+
+ONCE = {
+    "-o": "output",
+    "--format": "output",
+    "--user": "user",
+    "--operation": "operation",
+    "--namespace": "namespace",
+    "--bind": "bind",
+    "--user-uid": "uid",
+    "--subresource": "subresource",
+}
+REPEATED = {
+    "--policies": "policies",
+    "--group": "groups",
+    "--namespace-labels": "namespace_labels",
+    "--user-extra": "extra",
+}
+"""Options with what they set; all of them take a value."""
+_CHOICES: dict[str, type[StrEnum]] = {"output": Output, "operation": Operation, "bind": Bind}
+
+
+def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
+    """What is asked, or None where typer is to read it."""
+    targets: list[str] = []
+    single: dict[str, str] = {}
+    many: dict[str, list[str]] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "-" or not argument.startswith("-"):
+            targets.append(argument)
+            continue
+        name, equals, value = argument.partition("=")
+        if (name not in ONCE and name not in REPEATED) or (equals and not name.startswith("--")):
+            return None
+        if not equals:
+            value = next(rest, "-")
+        if not value or value.startswith("-"):
+            return None
+        if name in REPEATED:
+            many.setdefault(REPEATED[name], []).append(value)
+        else:
+            single[ONCE[name]] = value
+    if not targets or any(
+        name in single and single[name] not in list(known) for name, known in _CHOICES.items()
+    ):
+        return None
+    said: dict[str, Any] = {name: _CHOICES.get(name, str)(value) for name, value in single.items()}
+    output: Output = said.pop("output", Output.text)
+    said |= {name: tuple(values) for name, values in many.items()}
+    said["policies"] = tuple(map(Path, many.get("policies", ())))
+    return Question(tuple(targets), **said), output

@@ -1,0 +1,301 @@
+"""Judging what `policy check` is pointed at: manifests as one bundle, each environment by its plan.
+
+Reads, hands over to the engine and gathers the reports; evaluates and prints nothing itself. What only
+environments need is in `gpupool.cli.policy_environments`, and imported for them.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpupool.cli.policy_outputs import Check, Output, is_idle, relative, write
+from gpupool.cli.policy_problems import unreadable
+from gpupool.cli.policy_progress import patient_progress
+from gpupool.cli.policy_targets import (
+    STDIN_NAME,
+    Targets,
+    default_policies,
+    is_environment,
+    labelled_namespace,
+    policy_files,
+    read_manifests,
+    sort_targets,
+)
+from gpupool.findings import UsageError
+from vapcheck.manifests.documents import Document, read_files
+from vapcheck.outcome import PolicyFinding, Report
+
+if TYPE_CHECKING:
+    from gpupool.cli.policy_environments import ReadEnvironment
+    from vapcheck.manifests.problem import Problem
+    from vapcheck.policy.model import ValidationAction
+
+POLICY = "ValidatingAdmissionPolicy"
+
+
+class Operation(StrEnum):
+    """The operations of a request that can be judged offline."""
+
+    CREATE = "CREATE"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+
+
+class Bind(StrEnum):
+    """The actions with which policies without a binding can be judged."""
+
+    deny = "deny"
+    warn = "warn"
+    audit = "audit"
+
+
+_ACTIONS: dict[Bind, ValidationAction] = {Bind.deny: "Deny", Bind.warn: "Warn", Bind.audit: "Audit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the command line asked for."""
+
+    targets: tuple[str, ...]
+    policies: tuple[Path, ...] = ()
+    user: str | None = None
+    groups: tuple[str, ...] = ()
+    operation: Operation = Operation.CREATE
+    namespace: str | None = None
+    """Of objects that name none."""
+    namespace_labels: tuple[str, ...] = ()
+    """Of that namespace, each as KEY=VALUE."""
+    bind: Bind | None = None
+    uid: str | None = None
+    extra: tuple[str, ...] = ()
+    """What request.userInfo.extra has, each as KEY=VALUE."""
+    subresource: str | None = None
+    """What is asked for in place of the objects, as pods/exec."""
+
+    @property
+    def is_about_manifests(self) -> bool:
+        """Whether it says more than an environment can be asked."""
+        return self != Question(self.targets, self.policies)
+
+
+def answer(question: Question, output: Output) -> int:
+    """Judge, print, and say the exit code: 1 when anything is denied or can't be read."""
+    # Next to nothing of a check is cyclic garbage, and looking for it takes a tenth of the time.
+    gc.disable()
+    try:
+        check = run(question)
+        write(check, output)
+    finally:
+        gc.enable()
+    return int(check.report.denied)
+
+
+def run(question: Question) -> Check:
+    """Judge every target. Raises UsageError for targets that do not exist or hold nothing to judge."""
+    started = time.monotonic()
+    if question.subresource and question.operation is not Operation.CREATE:
+        raise UsageError("--operation follows from --subresource; leave it out")
+    targets = sort_targets(question.targets)
+    given = _read_policies(question.policies)
+    found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
+    with patient_progress("policy check") as tell:
+        tell("reading")
+        documents, problems = read_manifests(targets)
+        found.reports.append(Report(unreadable(problems), 0, 0, {}))
+        paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
+        if paths and question.is_about_manifests:
+            raise UsageError(
+                "--user, --user-uid, --user-extra, --group, --operation, --subresource, --namespace, "
+                "--namespace-labels and --bind are for manifests; `up` creates an environment as it is"
+            )
+        environments = _environments(paths, found)
+        named = [one for one in environments if one.path in targets.environments]
+        objects = [document for document in documents if not is_environment(document)]
+        if named:
+            from gpupool.cli.policy_environments import without_own
+
+            objects = without_own(objects, named)
+        if objects and (named or not targets.environments):
+            tell(f"judging {len(objects):,} objects")
+            _judge_manifests(objects, _beside(objects, given, named, targets, question), question, found)
+        for environment in environments:
+            tell(f"judging {environment.path.stem}")
+            _judge_environment(environment, given.documents, found)
+        if len(environments) > 1:
+            _judge_together(environments, found)
+    sources = tuple(dict.fromkeys(found.sources))
+    return Check(_gather(found.reports), question.targets, sources, time.monotonic() - started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What has been found so far."""
+
+    reports: list[Report]
+    sources: list[str]
+    """Where policies came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Policies:
+    """What objects are judged by, besides the policies among them."""
+
+    documents: list[Document]
+    """Policies, and what those look at."""
+    problems: tuple[PolicyFinding, ...] = ()
+    """Files of them that can't be read."""
+    sources: tuple[str, ...] = ()
+    """Where they came from, as the user would name it."""
+    environment: ReadEnvironment | None = None
+    """Whose they are, if anybody's."""
+
+
+def _files_of(environments: Iterable[Document]) -> list[Path]:
+    """The files of environments that were met among manifests; each is read again, as the other verbs do."""
+    files = [Path(document.file) for document in environments]
+    if Path(STDIN_NAME) in files:
+        raise UsageError("standard input: holds an environment; name its file instead")
+    return files
+
+
+def _environments(paths: Iterable[Path], found: _Found) -> list[ReadEnvironment]:
+    """Those that can be judged. Nothing is imported for none."""
+    if not paths:
+        return []
+    from gpupool.cli.policy_environments import read_environments
+
+    environments, problems = read_environments(paths)
+    found.reports.append(Report(tuple(problems), 0, 0, {}))
+    return environments
+
+
+def _read_policies(paths: Iterable[Path]) -> _Policies:
+    """What --policies names. Raises UsageError where there is nothing."""
+    documents: list[Document] = []
+    problems: list[Problem] = []
+    for path in paths:
+        files = policy_files(path) if path.exists() else []
+        if not files:
+            raise UsageError(f"--policies {path}: no such file, or no *.yaml in the folder")
+        read, unread = read_files(files, met=path.is_dir())
+        documents += read
+        problems += unread
+    return _Policies(documents, unreadable(problems))
+
+
+def _beside(
+    objects: Sequence[Document],
+    given: _Policies,
+    environments: Sequence[ReadEnvironment],
+    targets: Targets,
+    question: Question,
+) -> list[_Policies]:
+    """What manifests are judged by besides the policies among them.
+
+    One item for each environment that was named beside them: its policies with its parameters and namespaces,
+    as the cluster would have them. Without one: the given policies, or the shipped ones without parameters.
+    Raises UsageError where policies were to be given and none was.
+    """
+    own = tuple(dict.fromkeys(_origin(document, targets) for document in objects if _is_policy(document)))
+    if environments:
+        return [
+            _Policies([*one.documents, *given.documents], sources=own, environment=one)
+            for one in environments
+        ]
+    if own or any(map(_is_policy, given.documents)):
+        return [_Policies(given.documents, sources=own)]
+    if question.policies and all(problem.level != "deny" for problem in given.problems):
+        raise UsageError(
+            f"no {POLICY} in {', '.join(map(str, question.policies))}; name what holds one, or leave "
+            "--policies out for those that came with gpupool"
+        )
+    files = default_policies()
+    defaults, problems = read_files(files)
+    folders = tuple(relative(str(folder)) for folder in dict.fromkeys(path.parent for path in files))
+    return [_Policies([*defaults, *given.documents], unreadable(problems), folders)]
+
+
+def _origin(document: Document, targets: Targets) -> str:
+    """The target that a document came with."""
+    path = Path(document.file)
+    found = next((target for target in targets.manifests if path.is_relative_to(target)), path)
+    return relative(str(found))
+
+
+def _is_policy(document: Document) -> bool:
+    return document.body.get("kind") == POLICY
+
+
+def _judge_manifests(
+    objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
+) -> None:
+    from vapcheck.judging.check import check
+    from vapcheck.judging.identity import identity, read_extra
+    from vapcheck.judging.redaction import without_secrets
+
+    try:
+        extra = read_extra(question.extra)
+    except ValueError as error:
+        raise UsageError(f"--user-extra {error}: no pair; write KEY=VALUE") from None
+    user = identity(question.user or "", question.groups, question.uid or "", extra)
+    context = labelled_namespace(question.namespace, question.namespace_labels, objects)
+    # Ours have been held to the schemas already.
+    typed = bool(question.policies) or any(map(_is_policy, objects))
+    for policies in beside:
+        report = check(
+            objects,
+            policies=[*policies.documents, *context],
+            user=user,
+            operation=question.operation.value,
+            typed=typed,
+            namespace=question.namespace or "",
+            bind=_ACTIONS[question.bind] if question.bind else None,
+            subresource=question.subresource or "",
+        )
+        report = without_secrets(report, [*objects, *policies.documents])
+        findings = report.findings
+        if policies.environment:
+            findings = tuple(map(policies.environment.placed, findings))
+        found.reports.append(replace(report, findings=(*policies.problems, *findings)))
+        found.sources.extend(policies.sources)
+
+
+def _judge_environment(environment: ReadEnvironment, extra: Sequence[Document], found: _Found) -> None:
+    from gpupool.cli.policy_environments import judge
+
+    found.reports.append(judge(environment, extra))
+    found.sources.append(relative(str(environment.path)))
+
+
+def _judge_together(environments: Sequence[ReadEnvironment], found: _Found) -> None:
+    from gpupool.cli.policy_environments import judge_together
+
+    found.reports.append(judge_together(environments))
+
+
+def _gather(reports: Sequence[Report]) -> Report:
+    """All reports as one. A policy that matched something anywhere is not one that matched nothing, and what
+    is wrong with a policy is said once."""
+    matched: dict[str, int] = {}
+    for report in reports:
+        for name, count in report.matched.items():
+            matched[name] = matched.get(name, 0) + count
+    objects = sum(report.objects for report in reports)
+    findings: list[PolicyFinding] = []
+    said: set[tuple[object, ...]] = set()
+    for finding in (finding for report in reports for finding in report.findings):
+        if is_idle(finding) and (not objects or (finding.object and matched.get(finding.object.name))):
+            continue
+        if finding.origin == "engine":
+            key = (finding.rule, finding.object, finding.file, finding.line, finding.path, finding.message)
+            if key in said:
+                continue
+            said.add(key)
+        findings.append(finding)
+    return Report(tuple(findings), objects, sum(report.evaluations for report in reports), matched)

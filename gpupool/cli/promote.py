@@ -1,0 +1,215 @@
+"""`gpupool promote`: one environment's changes into the next one's file, and the check that none is skipped.
+
+Reads and writes files and prints; what is promoted is `promotion`'s to say. The check is in
+`gpupool.cli.promote_check`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_error, print_json
+
+if TYPE_CHECKING:
+    from gpupool.promote.merge import Promoted, Wish
+    from gpupool.promote.side import Side
+
+
+def promote(
+    envs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE TARGET | [ENV]...", help="With --check: default all environments."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write/--dry-run", help="Write TARGET's file; default: show the difference.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="For CI: exit 1 where an environment is ahead of its source.")
+    ] = False,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF", help="With --check: judge what has changed since REF."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="POOL", help="Only this pool, or section. Repeatable."),
+    ] = None,
+    nodes_max: Annotated[
+        int | None, typer.Option("--max", min=1, help="nodes.max of pools that are new; default: SOURCE's.")
+    ] = None,
+    allow_delete: Annotated[
+        bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE has not.")
+    ] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Leave out environments in between.")] = False,
+    ahead: Annotated[
+        bool, typer.Option("--ahead", help="Although SOURCE has what the one before it never had.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
+    """Carry an environment's changes into the next one's file, but for what is meant to differ.
+
+    Sharing, labels, taints, priorities, policies, queue settings and versions are promoted; sizes, machines,
+    prices, names of the cluster, and what `promotion.keep` lists stay (docs/promotion.md). Shows the
+    difference; writes with --write, and only what is valid.
+
+    Example: gpupool promote dev staging --write
+    """
+    from gpupool.findings import UsageError
+
+    if check:
+        if write or only or nodes_max or allow_delete or skip or ahead:
+            raise UsageError("--check goes with --base and --format only")
+        from gpupool.cli.promote_check import answer
+
+        if not answer(envs or [], base, format):
+            raise typer.Exit(1)
+        return
+    named = envs or []
+    if len(named) != 2:
+        raise UsageError("name two environments: gpupool promote SOURCE TARGET, or say --check")
+    if base:
+        raise UsageError("--base goes with --check")
+    from gpupool.promote.merge import Wish
+
+    _promote(
+        named[0], named[1], Wish(frozenset(only or ()), allow_delete, nodes_max), write, skip, ahead, format
+    )
+
+
+def _promote(
+    source_env: str, target_env: str, wish: Wish, write: bool, skip: bool, ahead: bool, format: Format
+) -> None:
+    from datetime import date
+
+    from gpupool.cli.promote_check import hold_source, origins
+    from gpupool.findings import SpecError, UsageError
+    from gpupool.promote.chain import Chain
+    from gpupool.promote.merge import promote as merge
+    from gpupool.promote.rules import rules_of
+    from gpupool.spec.load import find_environment
+    from gpupool.spec.yaml_source import display_path
+
+    paths = [find_environment(env) for env in (source_env, target_env)]
+    if paths[0].resolve() == paths[1].resolve():
+        raise UsageError(f"name two different environments; {source_env} and {target_env} are one file")
+    source, target = (_read(path) for path in paths)
+    if not skip:
+        Chain(origins(paths[1].parent)).hold(source.name, target.name)
+    _validate(paths[0], source.text)
+    _known_parts(wish, source, target)
+    notes = [] if ahead else hold_source(paths[0], source.environment)
+    rules = rules_of(target.environment.promotion, date.today())
+    promoted = merge(source, target, rules, wish)
+    if format is Format.text:
+        _print_diff(display_path(paths[1]), target.text, promoted.text)
+    try:
+        _validate(paths[1], promoted.text)
+    except SpecError:
+        print_error(f"{target.name} would not be valid:")
+        raise
+    notes += _notes(source, target, promoted)
+    changed = promoted.text != target.text
+    if write and changed:
+        _write(paths[1], promoted.text)
+    if format is Format.json:
+        print_json(_as_dict(source, target, promoted, changed and write, notes))
+        return
+    for note in notes:
+        print_error(f"note: {note}")
+    _print_summary(source, target, promoted, write)
+
+
+def _read(path: Path) -> Side:
+    from gpupool.promote.side import read_side
+    from gpupool.spec.yaml_source import display_path
+
+    return read_side(display_path(path), path.read_bytes())
+
+
+def _validate(path: Path, text: str) -> None:
+    """Raises SpecError where `text`, as the file at `path`, is no sound environment."""
+    from gpupool.plan.resolve import resolve
+    from gpupool.spec.load import check_shape
+    from gpupool.spec.yaml_source import display_path, parse_source
+
+    resolve(check_shape(parse_source(display_path(path), text.encode())))
+
+
+def _known_parts(wish: Wish, source: Side, target: Side) -> None:
+    from gpupool.findings import UsageError
+    from gpupool.spec.promotion import SECTIONS
+
+    pools = {pool.name for side in (source, target) for pool in side.environment.pools}
+    for name in sorted(wish.only - pools - set(SECTIONS)):
+        known = ", ".join([*sorted(pools), *SECTIONS])
+        raise UsageError(f"--only {name}: neither a pool nor a section; there are: {known}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write as a whole or not at all, with the byte order mark that was there."""
+    from gpupool.findings import GpupoolError
+
+    mark = b"\xef\xbb\xbf" if path.read_bytes().startswith(b"\xef\xbb\xbf") else b""
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_bytes(mark + text.encode())
+        beside.chmod(path.stat().st_mode & 0o7777)
+        beside.replace(path.resolve())
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise GpupoolError(f"{path}: {error.strerror}; make it writable") from error
+
+
+def _notes(source: Side, target: Side, promoted: Promoted) -> list[str]:
+    notes = [f"{name} is new in {target.name}: see that its sizes fit" for name in promoted.new]
+    for path in promoted.left:
+        section, name = path.split(".", 1)
+        notes.append(
+            f"{name} is not in {source.name}; --allow-delete removes it, promotion.keep: [{section}.{name}] "
+            "says that it belongs here"
+        )
+    return notes
+
+
+def _print_diff(name: str, old: str, new: str) -> None:
+    from difflib import unified_diff
+
+    colours = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"} if sys.stdout.isatty() else {}
+    lines = unified_diff(old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
+    for number, line in enumerate(lines):
+        colour = ("\x1b[1m" if sys.stdout.isatty() else "") if number < 2 else colours.get(line[:1], "")
+        print(f"{colour}{line}\x1b[0m" if colour else line)
+
+
+def _print_summary(source: Side, target: Side, promoted: Promoted, write: bool) -> None:
+    count = len(promoted.changes)
+    if not count:
+        print(f"{target.name}: nothing to promote, it is as {source.name} but for what stays")
+        return
+    fields = f"{count} change{'s' if count != 1 else ''} from {source.name}"
+    if write:
+        print(f"\n{target.name}: {fields} written; look at it with: gpupool report --base HEAD")
+    else:
+        print(f"\n{target.name}: {fields}; nothing is written without --write")
+
+
+def _as_dict(
+    source: Side, target: Side, promoted: Promoted, written: bool, notes: list[str]
+) -> dict[str, Any]:
+    return {
+        "source": source.name,
+        "target": target.name,
+        "written": written,
+        "changes": [
+            {"part": one.part, "path": one.path, "from": one.target, "to": one.source}
+            for one in promoted.changes
+        ],
+        "new": list(promoted.new),
+        "left": list(promoted.left),
+        "notes": notes,
+        "text": promoted.text,
+    }

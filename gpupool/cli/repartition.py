@@ -1,0 +1,259 @@
+"""`gpupool repartition ENV POOL` and `gpupool rollback ENV`: changes of running nodes, and the way back.
+
+Thin: arguments, consent and printing. What is done to nodes is `gpupool.repartition`, what lies between
+the file and the last good state is `gpupool.rollback.run`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpupool.plan.model import Plan
+    from gpupool.repartition.result import Result
+    from gpupool.repartition.run import Options
+    from gpupool.rollback.last_good import LastGood
+
+EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+EvictOption = Annotated[
+    bool, typer.Option("--evict", help="Tell jobs to end, within their grace and disruption budgets.")
+]
+NowOption = Annotated[bool, typer.Option("--now", help="Don't mind the maintenance window.")]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for the maintenance window.")]
+TimeoutOption = Annotated[
+    str | None,
+    typer.Option("--timeout", metavar="TIME", help="What the operator gets for one node, such as 15m."),
+]
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+def repartition(
+    env: EnvArgument,
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="One of its pools.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the order and the expected duration; change nothing.")
+    ] = False,
+    evict: EvictOption = False,
+    now: NowOption = False,
+    wait: WaitOption = False,
+    rollback: Annotated[
+        bool, typer.Option("--rollback", help="Take back what was begun and has not ended.")
+    ] = False,
+    timeout: TimeoutOption = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Bring a pool's running nodes into a changed layout, replica count or sharing mode, node by node.
+
+    Each node is cordoned, its jobs are waited for, it is relabelled, its slices are verified, and it is
+    uncordoned; never more nodes at once than maintenance.maxUnavailable allows. A node that fails goes back
+    to what it was and the rest is left alone. Run again after an interruption, it goes on.
+
+    Example: gpupool repartition prod inference-h100 --dry-run
+    """
+    from gpupool.findings import UsageError
+    from gpupool.plan.resolve import read_plan
+    from gpupool.repartition import run
+    from infra import program
+
+    if dry_run and rollback:
+        raise UsageError("--dry-run shows what lies ahead, not the way back; say --rollback or --dry-run")
+    plan = read_plan(env)
+    run.pool_of(plan, pool)
+    options = _options(evict, now, wait, rollback, timeout)
+    with progress(f"repartition {env} {pool}") as tell:
+        program.require_cluster(plan)
+        api = program.connect(plan)
+        if dry_run:
+            result = run.dry_run(api, plan, pool, options)
+        else:
+            if not rollback:
+                _judge(env, plan)
+            result = run.repartition(api, plan, pool, options, tell)
+    if format is Format.json:
+        print_json(result.as_dict())
+    else:
+        _show(result)
+    if not result.status.fine:
+        raise typer.Exit(130 if result.status == "interrupted" else 1)
+
+
+def rollback(
+    env: EnvArgument,
+    write: Annotated[
+        bool, typer.Option("--write", help="Also put the good state's text back into the environment file.")
+    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="N|DIGEST", help="An earlier good state; default: 1, the newest."),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Show the good states that are kept.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    evict: EvictOption = False,
+    now: NowOption = False,
+    wait: WaitOption = False,
+    timeout: TimeoutOption = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Return the cluster to the last state that `gpupool assert` found good, or to an earlier one.
+
+    Shows what differs, then brings running nodes back pool by pool and applies the rest as `up` does. Where
+    Argo CD or Flux delivers, only --write does anything: render and commit what it has written.
+
+    Example: gpupool rollback prod --write
+    """
+    from gpupool.plan.resolve import read_plan
+    from gpupool.rollback import run as back
+    from gpupool.spec.load import find_environment
+    from infra import program
+
+    file = find_environment(env)
+    options = _options(evict, now, wait, False, timeout)
+    plan = read_plan(env)
+    program.require_cluster(plan)
+    api = program.connect(plan)
+    if list_:
+        _list(back.states(api, plan.environment), format)
+        return
+    way = back.look(api, file, plan.environment, to)
+    with back.unpacked(way.state) as good_file:
+        good = read_plan(str(good_file))
+        _judge(env, good)
+        if format is Format.text:
+            sys.stdout.write(
+                "\n".join((*way.difference, "")) if way.difference else "the file is that state\n"
+            )
+        gitops = good.delivery.engine != "pulumi"
+        if gitops and not write:
+            print_error(f"{good.delivery.engine} applies what Git says; say --write, then render and commit")
+            raise typer.Exit(2)
+        if not yes:
+            _consent(env, way.state.found.isoformat(timespec="minutes"))
+        results = [] if gitops else _apply(env, api, good, str(good_file), options)
+    written = [str(path) for path in back.write_back(way)] if write and _fine(results) else []
+    _told(env, way, results, written, gitops, format)
+
+
+def _list(states: Sequence[LastGood], format: Format) -> None:
+    """The kept states by number, as `--to` takes them."""
+    rows = [(number, f"{one.found:%Y-%m-%d %H:%M}", one.digest[:12]) for number, one in enumerate(states, 1)]
+    if format is Format.json:
+        print_json(
+            [
+                {"number": n, "found": one.found.isoformat(timespec="seconds"), "digest": one.digest}
+                for n, one in enumerate(states, 1)
+            ]
+        )
+    else:
+        print_table(("", "found good (UTC)", "digest"), rows)
+
+
+def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[Result]:
+    """Nodes first, then everything else."""
+    from gpupool.rollback import run as back
+    from infra import stack
+
+    with progress(f"rollback {env}") as tell:
+        results = back.nodes_back(api, good, options, tell)
+        if _fine(results):
+            stack.up(file, report=tell)
+    return results
+
+
+def _told(
+    env: str, way: Any, results: list[Result], written: list[str], gitops: bool, format: Format
+) -> None:
+    fine = _fine(results)
+    if format is Format.json:
+        print_json(
+            {
+                "environment": way.state.environment,
+                "found": way.state.found.isoformat(timespec="seconds"),
+                "digest": way.state.digest,
+                "difference": list(way.difference),
+                "pools": [result.as_dict() for result in results],
+                "written": written,
+                "done": fine and not gitops,
+            }
+        )
+    else:
+        for result in results:
+            _show(result)
+        for path in written:
+            print(f"{path}: written")
+        if fine and not gitops:
+            print(f"{way.state.environment}: back at the state of {way.state.found:%Y-%m-%d %H:%M} UTC")
+        if gitops:
+            print(f"now: gpupool render {env} -o <folder>, and commit both")
+        elif fine and not written and way.difference:
+            print("the file still says otherwise, and the next `up` would apply it: --write mends that")
+    if not fine:
+        raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
+
+
+def _fine(results: list[Result]) -> bool:
+    return all(result.status.fine for result in results)
+
+
+def _consent(env: str, when: str) -> None:
+    if not sys.stdin.isatty():
+        print_error(f"rollback changes running nodes of {env}; say --yes where nobody can be asked")
+        raise typer.Exit(2)
+    typer.confirm(f"Return {env} to the state of {when}?", abort=True)
+
+
+def _judge(env: str, plan: Plan) -> None:
+    """Policy first, as for `up`. Raises PolicyRefusalError."""
+    from datetime import UTC, datetime
+
+    from infra import policy_gate
+
+    policy_gate.require(env, policy_gate.judge(plan, datetime.now(UTC).date()))
+
+
+def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> Options:
+    from gpupool.findings import UsageError
+    from gpupool.repartition.run import Options
+
+    if now and wait:
+        raise UsageError(
+            "--now begins outside the maintenance window and --wait waits for it; say one of them"
+        )
+    seconds = None
+    if timeout is not None:
+        found = re.fullmatch(r"([1-9][0-9]*)([smh])", timeout)
+        if found is None:
+            raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
+        seconds = float(int(found[1]) * _UNITS[found[2]])
+    return Options(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
+
+
+def _show(result: Result) -> None:
+    if result.estimate is not None:
+        columns = ("batch", "node", "jobs", "wait", "change")
+        rows = [
+            (row.batch, row.node, row.jobs, _time(row.wait_seconds), _time(row.change_seconds))
+            for row in result.estimate.nodes
+        ]
+        print_table(columns, rows, right=("batch", "jobs"))
+        least = "at least " if result.estimate.open_end else ""
+        print(f"\nexpected: {least}{_time(result.estimate.seconds)} (the operator's share is assumed)")
+    elif result.rows:
+        print_table(("node", "offers", "state"), [(row.node, row.shape, row.state) for row in result.rows])
+    print(f"{result.environment} {result.pool}: {result.status}")
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+def _time(seconds: float | None) -> str:
+    """Seconds as people say them; a job without deadline ends when it ends."""
+    if seconds is None:
+        return "no deadline"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,144 @@
+"""The verb `report`: what a change of the repository does, for the people who review it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gpupool.cluster.kube_api import KubeApi
+    from gpupool.plan.model import Plan
+    from gpupool.report.model import Report
+
+
+class ReportFormat(StrEnum):
+    """What `--format` takes here."""
+
+    text = "text"
+    markdown = "markdown"
+    html = "html"
+    json = "json"
+
+
+def report(
+    env: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
+    ] = None,
+    base: Annotated[str, typer.Option("--base", metavar="REF", help="Commit, branch or tag before.")] = "",
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="REF", help="The one after; default: the working tree.")
+    ] = None,
+    merge_base: Annotated[
+        bool, typer.Option("--merge-base", help="Compare with where head left base, as pull requests do.")
+    ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask the clusters what runs on nodes that are touched.")
+    ] = False,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="ENV", help="The same for one environment's cluster; repeatable."),
+    ] = None,
+    cost_threshold: Annotated[
+        float, typer.Option("--cost-threshold", metavar="PERCENT", min=0, help="Rise in cost that is a risk.")
+    ] = 20.0,
+    today: Annotated[
+        datetime | None,
+        typer.Option("--today", formats=["%Y-%m-%d"], help="Day by which waivers end; default: today."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to FILE, not to stdout.")
+    ] = None,
+    format: Annotated[
+        ReportFormat, typer.Option("--format", help="markdown for a comment, html for a page to keep.")
+    ] = ReportFormat.text,
+) -> None:
+    """Show what a change does: nodes drained, quotas, cost, policy.
+
+    Example: gpupool report --base origin/main --format markdown
+    """
+    import sys
+
+    from gpupool.findings import UsageError
+
+    if not base:
+        raise UsageError("--base is missing: name the state to compare with, as --base origin/main")
+    made = _made(env or [], base, head, merge_base, live, cluster or [], cost_threshold, today)
+    text = _text(made, format, colour=output is None and sys.stdout.isatty())
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        _write(output, text)
+    if not made.valid:
+        raise typer.Exit(1)
+
+
+def _made(
+    env: list[str],
+    base: str,
+    head: str | None,
+    merge_base: bool,
+    live: bool,
+    cluster: list[str],
+    cost_threshold: float,
+    today: datetime | None,
+) -> Report:
+    from datetime import UTC
+
+    from gpupool.cli.policy_progress import patient_progress
+    from gpupool.findings import UsageError
+    from gpupool.report.build import build
+    from gpupool.report.git_states import project_folder, snapshots
+
+    folder, names = project_folder(env)
+    day = (today or datetime.now(UTC)).date()
+    asked = set(cluster)
+    with (
+        patient_progress("report") as step,
+        snapshots(folder, base, head, merge_base=merge_base) as (old, new),
+    ):
+        unknown = sorted(asked - {*old.environments, *new.environments})
+        if unknown:
+            raise UsageError(f"--cluster {unknown[0]}: there is no such environment in either state")
+
+        def client(name: str, plan: Plan) -> KubeApi | None:
+            if not live and name not in asked:
+                return None
+            from gpupool.report.live import connect
+
+            step(f"asking the cluster of {name}")
+            return connect(plan)
+
+        return build(old, new, names, day, cost_threshold, step, client)
+
+
+def _text(made: Report, format: ReportFormat, colour: bool) -> str:
+    if format is ReportFormat.json:
+        import json
+
+        from gpupool.report.as_json import as_json
+
+        return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
+    if format is ReportFormat.markdown:
+        from gpupool.report.markdown import comment
+
+        return comment(made)
+    if format is ReportFormat.html:
+        from gpupool.report.html import page
+
+        return page(made)
+    from gpupool.report.text import text
+
+    return text(made, colour=colour)
+
+
+def _write(output: Path, text: str) -> None:
+    from gpupool.findings import UsageError
+
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}; choose a file that can be written") from error

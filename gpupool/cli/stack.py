@@ -1,0 +1,207 @@
+"""`gpupool preview | up | refresh | destroy ENV`: what the engine does to a cluster, as tables and JSON.
+
+Thin: the work is in `infra.stack`, which is imported inside the verbs so that the others start fast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import (
+    Format,
+    FormatOption,
+    finding_json,
+    print_error,
+    print_json,
+    print_table,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from infra.stack_events import ObjectChange
+    from infra.stack_result import Result
+
+EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option("--allow-delete", metavar="KIND/NAME", help="A protected object that may be deleted."),
+]
+DespiteOption = Annotated[
+    bool, typer.Option("--despite-gitops", help="Go on although Argo CD or Flux delivers the environment.")
+]
+
+_MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
+_PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
+
+
+def preview(env: EnvArgument, output: FormatOption = Format.text, allow_delete: AllowOption = None) -> None:
+    """Show what `up` would change, tried by the API server; change nothing.
+
+    Example: gpupool preview prod
+    """
+    from infra import stack
+
+    allowed = allow_delete or ()
+    _show(_run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output), output)
+
+
+def up(
+    env: EnvArgument,
+    yes: YesOption = False,
+    output: FormatOption = Format.text,
+    allow_delete: AllowOption = None,
+    despite_gitops: DespiteOption = False,
+) -> None:
+    """Make the cluster what the environment file says. Run again, it changes nothing.
+
+    Without --yes, changes that delete or replace something are shown and asked about first; where nobody
+    can be asked they are refused.
+
+    Example: gpupool up local
+    """
+    from gpupool.plan.resolve import read_plan
+    from infra import delivered, stack
+
+    allowed = allow_delete or ()
+    if not yes:
+        delivered.require_ours(read_plan(env), despite_gitops)
+        planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output)
+        _consent(planned, output)
+    result = _run(f"up {env}", lambda tell: stack.up(env, allowed, tell, despite_gitops), output)
+    _show(result, output)
+
+
+def _consent(planned: Result, output: Format) -> None:
+    """Ask about what would be deleted or replaced; refuse it where nobody can be asked."""
+    from infra.recovery import ProtectedError
+    from infra.stack_result import StackError
+
+    risky = [entry for entry in planned.objects if entry.op in ("delete", "replace")]
+    if not risky:
+        return
+    asked = output is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
+    if output is Format.text:
+        _show(dataclasses.replace(planned, refused=None), output)
+    if planned.refused:
+        raise ProtectedError(planned.refused)
+    if not asked:
+        raise StackError(
+            f"this deletes or replaces {len(risky)} object{'s' if len(risky) != 1 else ''} "
+            f"({', '.join(str(entry) for entry in risky[:5])}{', ...' if len(risky) > 5 else ''}), "
+            "and nobody can be asked here; nothing was changed. Say --yes if it is meant"
+        )
+    typer.confirm("Do it?", abort=True)
+
+
+def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
+    """Show what others have changed or deleted in the cluster, and note it, so that `up` mends it.
+
+    Example: gpupool refresh local
+    """
+    from infra import stack
+
+    _show(_run(f"refresh {env}", lambda tell: stack.refresh(env, tell), output), output)
+
+
+def destroy(
+    env: EnvArgument,
+    yes: YesOption = False,
+    output: FormatOption = Format.text,
+    despite_gitops: DespiteOption = False,
+) -> None:
+    """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
+
+    Example: gpupool destroy local --yes
+    """
+    from infra import stack
+
+    if not yes:
+        if not sys.stdin.isatty():
+            print_error(f"destroy deletes everything of {env}; say --yes where nobody can be asked")
+            raise typer.Exit(2)
+        typer.confirm(
+            f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
+        )
+    _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell, despite_gitops), output), output)
+
+
+def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:
+    """Do it with progress shown; print what went wrong and leave with the right code."""
+    from infra.stack_result import StackError
+
+    try:
+        with progress(title) as tell:
+            return work(tell)
+    except StackError as error:
+        if error.result is not None:
+            _show_failed(error.result, output)
+        raise
+
+
+def _show_failed(result: Result, output: Format) -> None:
+    """What a run got done before it failed; the error itself is printed by `main`."""
+    if output is Format.json:
+        print_json(_as_json(result))
+        return
+    _table([entry for entry in result.objects if entry.done or entry.error])
+    _notes(result)
+
+
+def _show(result: Result, output: Format) -> None:
+    if output is Format.json:
+        print_json(_as_json(result))
+        return
+    _table(result.objects)
+    _notes(result)
+    sys.stdout.write(_summary(result) + "\n")
+
+
+def _as_json(result: Result) -> dict[str, Any]:
+    return {**result.as_dict(), **finding_json(result.findings)}
+
+
+def _table(objects: Sequence[ObjectChange]) -> None:
+    """One row per field, the object named in the first of its rows."""
+    rows: list[tuple[str, str, str, str]] = []
+    for entry in objects:
+        where = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
+        fields = [str(change) for change in entry.fields] or [""]
+        mark = f"! {entry.op} failed" if entry.error else f"{_MARKS[entry.op]} {entry.op}"
+        rows.append((mark, entry.kind, where, fields[0]))
+        rows += [("", "", "", text) for text in fields[1:]]
+    if rows:
+        print_table(("", "kind", "name", "what changes"), rows)
+
+
+def _notes(result: Result) -> None:
+    from infra.policy_gate import describe
+
+    if result.refused:
+        sys.stdout.write(f"refused: {result.refused}\n")
+    for finding in result.findings:
+        sys.stdout.write(f"{describe(finding)}\n")
+    for line in (*result.notes, *result.outcome.warnings):
+        sys.stdout.write(f"note: {line}\n")
+
+
+def _summary(result: Result) -> str:
+    counts = result.outcome.counts
+    same = counts.pop("same", 0)
+    if not counts:
+        told = {"refresh": "nothing has drifted", "destroy": "nothing to destroy"}
+        text = told.get(result.operation, "nothing changes")
+    elif result.operation == "preview":
+        text = ", ".join(f"{count} to {op}" for op, count in counts.items())
+    elif result.operation == "refresh":
+        text = ", ".join(f"{count} {_PAST[op]} by others" for op, count in counts.items())
+        text += f"; mend with: gpupool up {result.environment}"
+    else:
+        text = ", ".join(f"{count} {_PAST[op]}" for op, count in counts.items())
+    unchanged = f", {same} unchanged" if same else ""
+    return f"{result.environment}: {text}{unchanged} ({result.seconds:.1f} s)"

@@ -1,0 +1,273 @@
+"""Documents -> an environment file and the list of what it does not say. The one way in.
+
+Every kind of input is registered in `_sort`, by its kind, or in `_configuration`, by its shape where it has
+none. Pure: no files, no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from gpupool.convert import (
+    bottlerocket,
+    device_plugin,
+    karpenter_pools,
+    karpenter_values,
+    lone_configs,
+    mig_parted,
+    node_classes,
+    operator_values,
+    overlays,
+    own_check,
+    plugin_values,
+    policies_in_force,
+    pools,
+    static_nodes,
+    surroundings,
+    tenants,
+    write,
+)
+from gpupool.convert.account import Account, Part
+from gpupool.convert.cluster_objects import ClusterObjects, ours
+from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.documents import Document
+from gpupool.convert.draft import Choices, Draft, DraftPool
+from gpupool.convert.embedded import embedded, is_device_plugin, is_mig_parted, is_operator_values
+from gpupool.convert.karpenter_fields import VERSIONS
+from gpupool.convert.karpenter_pools import Fleet
+from gpupool.convert.karpenter_values import is_karpenter_values
+from gpupool.convert.leftovers import Leftover, shown
+from gpupool.convert.mig_parted import MigConfig
+from gpupool.convert.node_classes import NodeClass
+from gpupool.convert.operator_values import OperatorSettings, Origin
+from gpupool.convert.pools import Made
+from gpupool.convert.sharing import Sharings
+from gpupool.findings import Finding
+
+FOREIGN = "not something that a GPU pool is made of"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """An environment file, and everything that it does not say as the input does."""
+
+    text: str
+    leftovers: tuple[Leftover, ...]
+    findings: tuple[Finding, ...]
+    """What `gpupool validate` would say of the file; each is among the leftovers as something to do."""
+    counts: dict[str, int]
+    """Values of the input that were used, are derived anyway, are the cluster's own, or are listed."""
+    pools: tuple[str, ...]
+    platform: str
+    left_out: tuple[str, ...] = ()
+    """Pools and nodes that are not in the file, and why."""
+
+
+@dataclass(slots=True)
+class _Input:
+    """The parts of all documents, by what they are."""
+
+    fleets: list[Fleet] = field(default_factory=list)
+    classes: dict[str, NodeClass] = field(default_factory=dict)
+    overlays: list[Part] = field(default_factory=list)
+    plugins: list[PluginConfig] = field(default_factory=list)
+    layouts: list[MigConfig] = field(default_factory=list)
+    operators: list[OperatorSettings] = field(default_factory=list)
+    plugin_charts: list[Part] = field(default_factory=list)
+    """Helm values of the device plugin's own chart."""
+    controllers: list[Part] = field(default_factory=list)
+    """Karpenter's Helm values."""
+    policies: list[Part] = field(default_factory=list)
+    """ClusterPolicies."""
+    cluster: ClusterObjects = field(default_factory=ClusterObjects)
+    local: bool = False
+
+
+def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
+    """The environment that `documents` amount to, as far as gpupool can say it."""
+    held = [
+        (index, loc, inner) for index, document in enumerate(documents) for loc, inner in embedded(document)
+    ]
+    account = Account([*documents, *(inner for _, _, inner in held)])
+    parts = account.parts
+    for index, loc, _ in held:
+        if written := parts[index].at(*loc):
+            written.used()
+    given = _Input()
+    for part in parts:
+        surroundings.account_for(part)
+        _sort(part, given)
+    for part in given.policies:
+        there: Origin = "chart" if given.cluster.operator_here else "foreign"
+        given.operators.append(operator_values.read(part, "policy" if ours(part) else there))
+    draft = _draft(given, choices, account)
+    text = write.text(draft)
+    findings = surroundings.check(text, draft, account)
+    return Conversion(
+        text,
+        tuple(account.leftovers()),
+        findings,
+        account.counts(),
+        tuple(pool.name for pool in draft.pools),
+        draft.platform,
+        tuple(draft.left_out),
+    )
+
+
+def _sort(part: Part, given: _Input) -> None:
+    """Read one document by its kind."""
+    document = part.document
+    if (document.api_version, document.kind) in VERSIONS:
+        fleet = karpenter_pools.read(part)
+        if fleet is not None:
+            given.fleets.append(fleet)
+    elif document.kind in node_classes.KINDS and (spec := part.at("spec")) is not None:
+        surroundings.named(part)
+        given.classes[document.name] = node_classes.read(spec, document.name)
+    elif document.kind == "KWOKNodeClass":
+        given.local = True
+        part.derives("apiVersion", "kind")
+        part.says(document.name, "metadata", "name")
+    elif document.kind == "NodeOverlay":
+        given.overlays.append(part)
+    elif document.kind == "ClusterPolicy":
+        given.policies.append(part)
+    elif document.kind:
+        if given.cluster.take(part):
+            return
+        if document.kind == "ConfigMap" and any(True for _ in embedded(document)):
+            surroundings.named(part)
+        elif ours(part):
+            part.derived()  # gpupool makes all of it from the file
+        else:
+            part.left(FOREIGN, "keep it as it is")
+    else:
+        _configuration(part, given)
+
+
+def _configuration(part: Part, given: _Input) -> None:
+    """A document without a kind: a configuration of the plugin or mig-parted, or Helm values."""
+    document = part.document
+    within = document.within
+    config_map = within.name if within is not None and within.kind == "ConfigMap" else ""
+    if is_mig_parted(document.data):
+        given.layouts += mig_parted.read(part, config_map)
+    elif is_device_plugin(document.data):
+        name = document.key or PurePath(document.file).stem
+        given.plugins.append(device_plugin.read(part, name, config_map))
+    elif is_karpenter_values(document.data):
+        given.controllers.append(part)
+    else:
+        _chart(part, given)
+
+
+def _chart(part: Part, given: _Input) -> None:
+    """Helm values: of the operator or of the device plugin, or of both where a chart depends on both."""
+    data = part.document.data
+    chart = plugin_values.place(data)
+    if chart is not None:
+        given.plugin_charts.append(part.at(*chart) or part)
+    if is_operator_values(data):
+        given.operators.append(operator_values.read(part, "values"))
+    elif chart is None and (other := plugin_values.other_chart(data)):
+        part.left(f"values of the chart {other}, which the GPU Operator brings", "uninstall that release")
+    elif chart is None:
+        fields = ", ".join(data) if isinstance(data, dict) else ""
+        what = f"; its fields are {shown(fields)}" if fields else ""
+        part.left(
+            f"{FOREIGN}{what}",
+            "name files with Karpenter's, the device plugin's, mig-parted's or the operator's settings",
+        )
+
+
+def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
+    draft = Draft(choices.name, kube_context=choices.kube_context)
+    draft.platform = choices.platform or _platform(given)
+    sharings = Sharings(given.plugins, given.layouts)
+    for settings in given.operators:
+        operator_values.point(settings, sharings)
+    for part in given.plugin_charts:
+        plugin_values.point(part, sharings)
+    for name, node_class in given.classes.items():
+        if own := bottlerocket.read(node_class.part, name):
+            sharings.by_class[name] = own
+    made = pools.make(given.fleets, sharings, choices, draft)
+    used = _classes(made, given)
+    node_classes.apply(draft, used, choices.kubernetes_version)
+    for part in given.controllers:
+        karpenter_values.settle(part, draft)
+    for part in given.overlays:
+        overlays.account(part, made, draft)
+    static_nodes.make(given.cluster, sharings, draft)
+    if not draft.pools and not given.fleets and not given.cluster.nodes:
+        lone_configs.make(sharings, choices, draft)
+    _unused(given, sharings, [node_class for _, node_class in used])
+    surroundings.place(draft, given.fleets, given.cluster, choices, account)
+    for settings in given.operators:
+        operator_values.settle(settings, draft)
+    for part in given.plugin_charts:
+        plugin_values.settle(part, draft)
+    tenants.warm(given.cluster, draft)
+    tenants.jobs_only(given.cluster, draft)
+    tenants.make(given.cluster, draft)
+    policies_in_force.make(given.cluster, draft)
+    own_check.make(given.cluster, draft)
+    _others(given.cluster)
+    draft.origin = [f"Made by gpupool from {', '.join(choices.sources) or 'nothing'}."]
+    return draft
+
+
+def _others(cluster: ClusterObjects) -> None:
+    """Objects of kinds that gpupool writes too, and somebody else's."""
+    for kind in ("RoleBinding", "NetworkPolicy"):
+        for part in cluster.all(kind):
+            if ours(part):
+                part.derived()
+            elif part.document.source is None:
+                part.of_cluster()
+            else:
+                part.left(FOREIGN, "keep it as it is")
+
+
+def _platform(given: _Input) -> str:
+    if given.local or any(settings.origin == "policy" for settings in given.operators):
+        return "local"  # where a chart makes the ClusterPolicy it has no label of gpupool's
+    return "eks" if given.fleets else "static"
+
+
+def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeClass]]:
+    """Each pool with the node class of its machines, where there is one."""
+    found = []
+    for pool in made:
+        for fleet in pool.fleets:
+            node_class = given.classes.get(fleet.class_name or "")
+            if fleet.inline_class is not None:
+                node_class = node_classes.read(fleet.inline_class, fleet.name)
+            if node_class is not None:
+                found.append((pool.pool, node_class))
+            elif fleet.class_name and not given.local:
+                why = f"node class {fleet.class_name} is not among the files: image and role are the defaults"
+                fleet.part.note("assumed", why, "convert it as well", *fleet.fields.class_reference)
+    return found
+
+
+def _unused(given: _Input, sharings: Sharings, classes: Iterable[NodeClass]) -> None:
+    """List configurations and node classes that no pool is made with."""
+    kept = {id(node_class) for node_class in classes}
+    for node_class in given.classes.values():
+        if id(node_class) not in kept:
+            node_class.part.left("no GPU pool is made with this node class", "keep it as it is")
+    for config in given.plugins:
+        if id(config) not in sharings.used and config.sharing["mode"] != "exclusive":
+            config.part.left(
+                "no pool's nodes use it",
+                f"label them with nvidia.com/device-plugin.config={config.name}, or drop it",
+            )
+    for layout in given.layouts:
+        if id(layout) not in sharings.used:
+            mig_parted.unused(layout, "no pool's nodes use it")
+        for entry in layout.part.each():
+            if entry.untouched():
+                entry.left("no pool has the GPUs that it is for")

@@ -1,0 +1,132 @@
+"""Hand-written configurations of the NVIDIA device plugin -> ways to share a GPU.
+
+Schema: k8s-device-plugin v0.20.0, api/config/v1. The plugin takes much in silence that does nothing:
+misspelt keys, `devices` and `rename` of a resource, a second sharing method; here each of them is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool.convert.account import Part
+from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing.replicated import MIN_REPLICAS, too_few_replicas
+
+_METHODS = {"mps": "mps", "timeSlicing": "time-slicing"}
+"""In the order in which the plugin prefers them: with both, mps wins."""
+_STRATEGY = ("flags", "migStrategy")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """One configuration, as a node's label nvidia.com/device-plugin.config names it."""
+
+    name: str
+    """The key in its ConfigMap; of a file its name."""
+    config_map: str
+    """Name of the ConfigMap, empty where it is a file or in Helm values."""
+    part: Part
+    sharing: dict[str, Any]
+    """As `sharing` of a pool."""
+    problem: str = ""
+    """Why no pool can be shared like this; empty where one can."""
+
+
+def read(part: Part, name: str, config_map: str) -> PluginConfig:
+    """The configuration at `part`."""
+    part.says("v1", "version")
+    _strategy(part)
+    method, section = _method(part)
+    sharing: dict[str, Any] = {"mode": "exclusive"}
+    if section is not None and method is not None:
+        replicas = _replicas(section)
+        _behaviour(section)
+        if replicas is not None:
+            sharing = {"mode": method, "replicas": replicas}
+    return PluginConfig(name, config_map, part, sharing)
+
+
+def _strategy(part: Part) -> None:
+    strategy = part.at(*_STRATEGY)
+    if strategy is None:
+        return
+    if strategy.value in ("none", "mixed"):
+        strategy.derived()
+    elif strategy.value == "single":
+        strategy.left(
+            "gpupool uses the mixed strategy on partitioned nodes",
+            "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
+        )
+    else:
+        strategy.wrong("no MIG strategy; the plugin fails when it starts", "write none, single or mixed")
+
+
+def _method(part: Part) -> tuple[str | None, Part | None]:
+    found = [(mode, part.at("sharing", key)) for key, mode in _METHODS.items()]
+    sections = [(mode, section) for mode, section in found if section is not None]
+    for mode, section in sections[1:]:
+        section.wrong(f"the plugin ignores {mode} beside {sections[0][0]}", "keep one of the two")
+    return sections[0] if sections else (None, None)
+
+
+def _replicas(section: Part) -> int | None:
+    """Replicas per GPU; None where the section shares no whole GPU."""
+    result: int | None = None
+    resources = section.at("resources")
+    for entry in resources.each() if resources else ():
+        name = entry.at("name")
+        if name is None or not isinstance(name.value, str):
+            entry.wrong("a resource without a name", f"name it: {GPU_RESOURCE}")
+        elif name.value.startswith("nvidia.com/mig-"):
+            entry.left(
+                "gpupool does not share MIG instances further", "use a layout with more, smaller instances"
+            )
+        elif name.value not in (GPU_RESOURCE, "gpu"):
+            entry.wrong("not a resource that the plugin can share", f"write {GPU_RESOURCE}")
+        elif result is not None:
+            entry.wrong(f"{GPU_RESOURCE} is listed twice", "keep one of the two")
+        else:
+            name.used()
+            result = _count(entry)
+    if result is None and resources is None:
+        section.note(
+            "wrong", "the section lists no resources, which the plugin refuses", f"list {GPU_RESOURCE}"
+        )
+    return result if result is not None and result >= MIN_REPLICAS else None
+
+
+def _count(entry: Part) -> int | None:
+    replicas = entry.whole("replicas")
+    part = entry.at("replicas")
+    if part is None:
+        entry.note("wrong", "no replicas are given, which the plugin refuses", "write replicas: 2 or more")
+    elif replicas is not None and replicas < MIN_REPLICAS:
+        problem = too_few_replicas(replicas)[0]
+        part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.hint)
+    if not entry.says("all", "devices") and (devices := entry.at("devices")):
+        devices.wrong("the plugin shares every GPU of a node and ignores the selection", "remove it")
+    if rename := entry.at("rename"):
+        rename.wrong("the plugin ignores names of the user's own", "let pods ask for nvidia.com/gpu")
+    return replicas
+
+
+def _behaviour(section: Part) -> None:
+    if not section.says(False, "renameByDefault") and (renamed := section.at("renameByDefault")):
+        renamed.left(
+            "gpupool keeps the usual resource name",
+            "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",
+        )
+    strict = section.at("failRequestsGreaterThanOne")
+    if strict is not None and not section.says(True, "failRequestsGreaterThanOne"):
+        strict.left(
+            "gpupool refuses pods that ask for more than one slice, which buys them nothing",
+            "let each container ask for 1",
+        )
+    elif strict is None and section.loc[-1] == "timeSlicing":
+        section.note(
+            "assumed",
+            "by default a pod may ask for several slices; gpupool refuses it, since it buys nothing",
+            "let each container ask for 1",
+            "failRequestsGreaterThanOne",
+        )

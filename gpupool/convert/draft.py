@@ -1,0 +1,88 @@
+"""An environment before it is written: the fields of its file, and where they came from.
+
+Between the readers, one per kind of input, and `gpupool.convert.write`. Values only; nothing is derived or
+checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Values = dict[str, Any]
+
+
+@dataclass(slots=True)
+class DraftPool:
+    """One pool as the file will have it. Fields are those of `gpupool.spec.Pool` and `Nodes`."""
+
+    name: str
+    gpu: str
+    sharing: Values = field(default_factory=lambda: {"mode": "exclusive"})
+    instance_types: list[str] = field(default_factory=list)
+    max: int | None = None
+    warm: int = 0
+    spot_share: float = 0.0
+    image: Values | None = None
+    zones: list[str] = field(default_factory=list)
+    consolidate_after: str | None = None
+    expire_after: str | None = None
+    termination_grace_period: str | None = None
+    usd_per_hour: Values = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    selector: dict[str, str] = field(default_factory=dict)
+    gpus: int | None = None
+    jobs_only: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: list[dict[str, str]] | None = None
+    max_unavailable: int | None = None
+    window: str | None = None
+    origin: list[str] = field(default_factory=list)
+    """Lines of comment that tell where the pool came from."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A whole environment as the file will have it."""
+
+    name: str
+    platform: str = "eks"
+    cluster_name: str | None = None
+    region: str | None = None
+    kubernetes_version: str | None = None
+    kube_context: str | None = None
+    operator: Values = field(default_factory=dict)
+    """The section `gpuOperator` as it is written."""
+    karpenter: Values = field(default_factory=dict)
+    """The section `karpenter` as it is written."""
+    monitoring: Values = field(default_factory=dict)
+    pools: list[DraftPool] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """Lines of comment about pools that are not in the file, and why."""
+    priorities: list[Values] = field(default_factory=list)
+    tenants: list[Values] = field(default_factory=list)
+    policies: Values = field(default_factory=dict)
+    origin: list[str] = field(default_factory=list)
+    """Lines of comment for the head of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the caller says because no input does."""
+
+    name: str = "converted"
+    platform: str | None = None
+    """None: eks where there is Karpenter for AWS, local where there is its simulation, else static."""
+    region: str | None = None
+    cluster: str | None = None
+    kube_context: str | None = None
+    likely_cluster: str | None = None
+    """The cluster's name where no input tells a better one."""
+    kubernetes_version: str | None = None
+    sources: tuple[str, ...] = ()
+    """What the input is called, for the head of the file."""
+    max: int = 1
+    """Nodes of a pool that nothing bounds."""
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    """GPU model by name of a configuration or pool; under "" the model of all others."""

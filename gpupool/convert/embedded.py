@@ -1,0 +1,78 @@
+"""Configurations that are text inside other objects: ConfigMaps, and Helm values that make ConfigMaps.
+
+Finds them and makes documents of their own of them, so that each of their values is accounted for. What is
+in them is for `gpupool.convert.device_plugin` and `gpupool.convert.mig_parted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from gpupool.convert import plugin_values
+from gpupool.convert.documents import Document, parse_documents
+from gpupool.spec.yaml_source import Loc
+
+_IN_VALUES: tuple[Loc, ...] = (("devicePlugin", "config", "data"), ("migManager", "config", "data"))
+_PLUGIN_KEYS = {"flags", "sharing", "resources", "imex"}
+
+
+def is_device_plugin(data: Any) -> bool:
+    """Whether this is a configuration of the NVIDIA device plugin (k8s-device-plugin v0.20.0, api/config/v1):
+    `version` and one of its sections, or `version: v1` alone, which shares nothing."""
+    if not isinstance(data, dict) or {"kind", "apiVersion", "mig-configs"} & data.keys():
+        return False
+    return "version" in data and (bool(_PLUGIN_KEYS & data.keys()) or set(data) == {"version"})
+
+
+def is_mig_parted(data: Any) -> bool:
+    """Whether this is a configuration of mig-parted (v0.15.0)."""
+    return isinstance(data, dict) and "mig-configs" in data
+
+
+def is_operator_values(data: Any) -> bool:
+    """Whether this can be Helm values of the GPU Operator (chart gpu-operator v26.7.0)."""
+    if not isinstance(data, dict) or "kind" in data or is_mig_parted(data) or is_device_plugin(data):
+        return False
+    if plugin_values.place(data) is not None:
+        return isinstance(data.get("gpu-operator"), dict)
+    known = {"devicePlugin", "migManager", "dcgmExporter", "gfd", "toolkit", "mig", "gpu-operator"}
+    return bool(known & data.keys()) or {"driver", "operator"} <= data.keys()
+
+
+def embedded(document: Document) -> Iterator[tuple[Loc, Document]]:
+    """Where in `document` a configuration is text, and the configuration as a document of its own."""
+    if document.kind == "ConfigMap":
+        roots: tuple[Loc, ...] = (("data",),)
+    elif document.kind:
+        return
+    else:
+        outer = (
+            ("gpu-operator",) if isinstance(document.data, dict) and "gpu-operator" in document.data else ()
+        )
+        roots = tuple((*outer, *path) for path in _IN_VALUES)
+        chart = plugin_values.place(document.data)
+        roots += ((*chart, "config", "map"),) if chart is not None else ()
+    for root in roots:
+        held = _inner(document.data, root)
+        for key, text in held.items() if isinstance(held, dict) else ():
+            if isinstance(text, str):
+                yield from _configuration(document, (*root, key), text)
+
+
+def _configuration(document: Document, loc: Loc, text: str) -> Iterator[tuple[Loc, Document]]:
+    found, findings = parse_documents(document.file, text.encode(errors="replace"))
+    if len(found) != 1 or findings or not (is_device_plugin(found[0].data) or is_mig_parted(found[0].data)):
+        return
+    line, _ = document.place(loc)
+    # A text of several lines is a literal block, which starts below its key.
+    first = line + 1 if "\n" in text else line
+    source = found[0].source if document.source is not None else None
+    yield loc, replace(found[0], source=source, first_line=first, within=document, key=str(loc[-1]))
+
+
+def _inner(data: Any, loc: Loc) -> Any:
+    for part in loc:
+        data = data.get(part) if isinstance(data, dict) else None
+    return data

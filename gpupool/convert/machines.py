@@ -1,0 +1,189 @@
+"""Which machines a Karpenter pool may start: its requirements, held against the catalog.
+
+Karpenter's labels for instance types by karpenter-provider-aws v1.14.1, pkg/apis/v1/labels.go. Only types
+with an NVIDIA GPU are known here; what else a pool may start is said to be left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from gpupool.catalog.models import GpuModel, InstanceType
+from gpupool.catalog.project import catalog_here
+from gpupool.convert.account import Part
+from gpupool.convert.karpenter_fields import OLD_LABELS
+from gpupool.convert.values import as_text, as_whole
+
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+_AWS = "karpenter.k8s.aws/instance-"
+_FAMILY = re.compile(r"(?P<category>[a-z]+)(?P<generation>[0-9]+).*")
+_NUMERIC = ("Gt", "Lt", "Gte", "Lte")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One instance type and the GPU in it."""
+
+    gpu: GpuModel
+    type: InstanceType
+
+
+def _family(machine: Machine) -> str:
+    return machine.type.name.partition(".")[0]
+
+
+def _match(machine: Machine, group: str) -> str:
+    found = _FAMILY.fullmatch(_family(machine))
+    return found[group] if found else ""
+
+
+_ATTRIBUTES: dict[str, Callable[[Machine], str | int]] = {
+    INSTANCE_TYPE: lambda m: m.type.name,
+    f"{_AWS}family": _family,
+    f"{_AWS}size": lambda m: m.type.name.partition(".")[2],
+    f"{_AWS}category": lambda m: _match(m, "category"),
+    f"{_AWS}generation": lambda m: int(_match(m, "generation") or 0),
+    f"{_AWS}gpu-name": lambda m: m.gpu.karpenter_gpu_name or "",
+    f"{_AWS}gpu-manufacturer": lambda _: "nvidia",
+    f"{_AWS}gpu-count": lambda m: m.type.gpus,
+    f"{_AWS}gpu-memory": lambda m: m.type.gpu_memory_mib,
+    f"{_AWS}cpu": lambda m: m.type.vcpus,
+    f"{_AWS}memory": lambda m: int(m.type.memory_gib * 1024),
+    "kubernetes.io/arch": lambda m: m.type.arch,
+    "kubernetes.io/os": lambda _: "linux",
+}
+_NAMES_GPUS = (INSTANCE_TYPE, *(f"{_AWS}{name}" for name in ("family", "category")))
+"""Keys whose values say that a GPU is wanted, where one of them has one."""
+_NEEDS_GPUS = tuple(f"{_AWS}gpu-{name}" for name in ("name", "manufacturer", "count", "memory"))
+
+
+@dataclass(slots=True)
+class Selection:
+    """What requirements let through."""
+
+    machines: list[Machine]
+    asks_for_gpus: bool = False
+    """Whether a requirement names GPUs or machines that have them."""
+    refuses_gpus: bool = False
+    """Whether one of them excludes every machine with a GPU."""
+    enumerated: list[str] = field(default_factory=list)
+    """Requirements that instance types were worked out from, for the notes."""
+    unusable: list[str] = field(default_factory=list)
+    """GPU machines that are wanted and that no pool can have, each with why."""
+    other: dict[str, Part] = field(default_factory=dict)
+    """Requirements that are not about the machine, by key under its present name."""
+    parts: list[Part] = field(default_factory=list)
+    """The requirements that `machines` follows from."""
+
+
+def select(requirements: list[Part]) -> Selection:
+    """The machines that satisfy all of `requirements`; requirements about anything else are handed on."""
+    everything = [Machine(gpu, row) for gpu in catalog_here().models.values() for row in gpu.instance_types]
+    found = Selection([machine for machine in everything if machine.type.provider == "aws"])
+    named = list[str]()
+    for part in requirements:
+        key = part.at("key")
+        name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+        if name not in _ATTRIBUTES:
+            found.other[name] = part
+            continue
+        test = _test(part, name)
+        if test is None:
+            part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
+            continue
+        part.uses("key", "operator", "values")
+        found.parts.append(part)
+        _judge(found, part, name, everything, test)
+        found.machines = [machine for machine in found.machines if test(machine)]
+        if name == INSTANCE_TYPE and _operator(part) == "In":
+            # `_test` has seen that there are values.
+            named += [str(value.value) for value in part.at("values").each()]  # type: ignore[union-attr]
+        elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
+            found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
+    if named:
+        order = {name: number for number, name in reversed(list(enumerate(named)))}
+        found.machines.sort(key=lambda m: order[m.type.name])
+        found.enumerated = []
+    else:
+        found.machines = [m for m in found.machines if m.type.karpenter]
+    return found
+
+
+def holds(requirement: Part, machine: Machine) -> bool | None:
+    """Whether a machine satisfies a requirement; None where the requirement is not about the machine, or is
+    none that Karpenter takes."""
+    key = requirement.at("key")
+    name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+    test = _test(requirement, name) if name in _ATTRIBUTES else None
+    return None if test is None else test(machine)
+
+
+def _judge(
+    found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
+) -> None:
+    """Note whether the requirement is about GPUs, and values that are not."""
+    values = list(listed.each()) if _operator(part) == "In" and (listed := part.at("values")) else []
+    reasons = {str(value.value): catalog_here().against(str(value.value)) for value in values}
+    if name not in (*_NAMES_GPUS, f"{_AWS}gpu-name"):
+        reasons = {}
+    some = any(test(machine) for machine in everything) or any(reasons.values())
+    found.refuses_gpus |= not some
+    found.asks_for_gpus |= some and (name in _NEEDS_GPUS or (name in _NAMES_GPUS and _operator(part) == "In"))
+    for value in values if reasons and some else ():
+        known = [machine for machine in everything if _ATTRIBUTES[name](machine) == value.value]
+        reason = reasons[str(value.value)]
+        # Machines that are named one by one stay in the file, where `validate` says what speaks against them.
+        if reason and not (known and name == INSTANCE_TYPE):
+            found.unusable.append(f"{value.value}: {reason}")
+            value.left(reason)
+        elif not known and name in _NAMES_GPUS:
+            value.left(
+                f"{value.value} has no NVIDIA GPU that the catalog knows; it is in no GPU pool",
+                "keep another NodePool for machines without GPUs",
+            )
+
+
+def _operator(part: Part) -> str:
+    operator = part.at("operator")
+    return operator.value if operator and isinstance(operator.value, str) else ""
+
+
+def _values(part: Part) -> str:
+    values = part.at("values")
+    return ", ".join(str(item.value) for item in values.each()) if values else ""
+
+
+def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
+    """The requirement as a test of a machine; None where it is none that Karpenter would take."""
+    attribute, operator = _ATTRIBUTES[name], _operator(part)
+    if operator in ("Exists", "DoesNotExist"):
+        return lambda _: operator == "Exists"
+    listed = part.at("values")
+    values = [as_text(item.value) for item in listed.each()] if listed else []
+    if not values or None in values:
+        return None
+    if operator in ("In", "NotIn"):
+        return lambda machine: (str(attribute(machine)) in values) == (operator == "In")
+    bound = as_whole(values[0])
+    if operator not in _NUMERIC or len(values) != 1 or bound is None:
+        return None
+    return lambda machine: _compare(operator, attribute(machine), bound)
+
+
+def _compare(operator: str, value: str | int, bound: int) -> bool:
+    if not isinstance(value, int):
+        return False
+    results = {"Gt": value > bound, "Lt": value < bound, "Gte": value >= bound, "Lte": value <= bound}
+    return results[operator]
+
+
+def by_model(machines: list[Machine]) -> Iterator[tuple[GpuModel, list[InstanceType]]]:
+    """The machines of each GPU model, in the order in which models first appear."""
+    groups: dict[str, list[Machine]] = {}
+    for machine in machines:
+        groups.setdefault(machine.gpu.key, []).append(machine)
+    for group in groups.values():
+        types = list(dict.fromkeys(machine.type.name for machine in group))
+        yield group[0].gpu, [group[0].gpu.instance_type(name) for name in types]

@@ -1,0 +1,70 @@
+"""Images that Helm values of the GPU Operator name part by part, as a copy of all its values does.
+
+The release that gpupool installs brings images of its own, and parts of another release beside it were
+tested by nobody. So versions and names of images are listed and not carried over; repositories are where they
+are not NVIDIA's, which are mirrors. `driver.version` is a setting of its own: it is kept, and that is
+said. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
+"""
+
+from __future__ import annotations
+
+from gpupool.convert.account import Part
+from gpupool.convert.draft import Draft
+from gpupool.convert.leftovers import Leftover
+from gpupool.plan.operator_releases import OperatorRelease, load_operator_releases
+
+_FIELDS = ("version", "image", "repository")
+_FEATURES = ("node-feature-discovery", "image")
+_THEIRS = ("nvcr.io/nvidia", "ghcr.io/nvidia", "registry.k8s.io/nfd", "gcr.io/k8s-staging-nfd")
+"""Repositories that releases of the chart name themselves."""
+_NO_PARTS = ("extraObjects",)
+
+
+def drop(part: Part, draft: Draft) -> None:
+    """List the images that the values at `part` pin, and say which release was chosen where none is named."""
+    pins = [(path, leaf) for path, leaf in part.account.unmarked(part) if _is_pin(path, leaf)]
+    chosen = str(draft.operator.get("version") or load_operator_releases().tested)
+    for path, leaf in pins:
+        if not leaf.value or path[-1] == "repository":
+            leaf.derived()  # as the chart has it
+        else:
+            advice = f"write it to gpuOperator.values if {chosen} is to run with it"
+            leaf.left(f"GPU Operator {chosen} brings its own image of {path[0]}", advice)
+    if "version" in draft.operator or draft.operator.get("install") is False:
+        return
+    said = [path for path, leaf in pins if leaf.value]
+    older = _release(part)
+    like = f"; these are the images of {older.version}" if older and older.version != chosen else ""
+    why = f"no input names the operator's release: {chosen}, which gpupool is tested with, is installed{like}"
+    advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
+    place = (f"{draft.name}.yaml", 0, 0, "the written file", "gpuOperator.version", "")
+    part.account.note(Leftover("assumed", *place, why, advice))
+    driver = part.at("driver", "version")
+    if said and driver is not None and draft.operator.get("driver", {}).get("version"):
+        why = f"it is kept, unlike the images of other parts, and {chosen} would bring {_driver(chosen)}"
+        driver.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
+
+
+def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
+    if path[0] in _NO_PARTS or isinstance(leaf.value, (dict, list)):
+        return False
+    own = path[:2] == _FEATURES and path[2:] in (("tag",), ("repository",))
+    if not own and (len(path) < 2 or path[-1] not in _FIELDS or path[0] == _FEATURES[0]):
+        return False
+    repository = f"{leaf.value or _THEIRS[0]}/"
+    return path[-1] != "repository" or any(repository.startswith(f"{one}/") for one in _THEIRS)
+
+
+def _release(part: Part) -> OperatorRelease | None:
+    """The release whose device plugin and MIG manager the values pin, where it is known."""
+    pinned = [part.at(operand, "version") for operand in ("devicePlugin", "migManager")]
+    said = [one.value if one is not None else None for one in pinned]
+    for release in load_operator_releases().releases.values():
+        if said == [release.device_plugin, release.mig_manager]:
+            return release
+    return None
+
+
+def _driver(version: str) -> str:
+    release = load_operator_releases().releases.get(version)
+    return release.driver if release and release.driver else "its own"

@@ -1,0 +1,269 @@
+"""Settings of the GPU Operator -> `gpuOperator` and `monitoring`: Helm values, and ClusterPolicies.
+
+What gpupool derives is compared with what it will derive (`settle`, once the pools are known); everything
+else of Helm values goes to `gpuOperator.values` as it is. Chart gpu-operator v26.7.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpupool.catalog.project import catalog_here
+from gpupool.convert import operator_pins
+from gpupool.convert.account import Part
+from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.draft import Draft
+from gpupool.convert.implied import implied
+from gpupool.convert.karpenter_values import put
+from gpupool.convert.mig_parted import MigConfig
+from gpupool.convert.node_labels import toleration_of
+from gpupool.convert.sharing import Sharings
+from gpupool.convert.spec_words import fits
+from gpupool.convert.values import is_clear
+from gpupool.plan.model import POOL_LABEL
+from gpupool.plan.operator_releases import load_operator_releases
+
+_ALWAYS_ON: tuple[tuple[str, ...], ...] = (
+    ("devicePlugin", "enabled"),
+    ("nfd", "enabled"),
+    ("gfd", "enabled"),
+    ("clusterPolicy", "deployCR"),
+    ("migManager", "enabled"),
+)
+_EITHER_WAY: tuple[tuple[str, ...], ...] = (
+    ("devicePlugin", "config", "create"),
+    ("migManager", "config", "create"),
+)
+_TOLERATIONS: tuple[tuple[str, ...], ...] = (
+    ("daemonsets", "tolerations"),
+    ("node-feature-discovery", "worker", "tolerations"),
+)
+_CHART_TOLERATIONS = (
+    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+    {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+)
+Origin = Literal["values", "policy", "chart", "foreign"]
+"""values: Helm values. The others are ClusterPolicies: gpupool's own, made by the chart that gpupool
+installs, or of an operator that somebody else runs."""
+_OWN = "it stays with the operator, which gpupool only points at the pools' configurations"
+_SHIPPED_MAP = "default-mig-parted-config"
+"""The layouts that the operator brings, all of which it knows by name."""
+_CHART_LABEL = "helm.sh/chart"
+
+
+@dataclass(slots=True)
+class OperatorSettings:
+    """One set of Helm values, or one ClusterPolicy."""
+
+    part: Part
+    """Where the values are: the document, its gpu-operator section, or `spec`."""
+    origin: Origin
+    names: dict[str, str] = field(default_factory=dict)
+    """devicePlugin and migManager -> ConfigMap that each is pointed at."""
+    version: str = ""
+    """Release that the chart's label tells, empty where none does."""
+
+
+def read(part: Part, origin: Origin) -> OperatorSettings:
+    """The settings at `part`, a document."""
+    policy = origin != "values"
+    inner = part.at("spec") if policy else part.at("gpu-operator")
+    found = OperatorSettings(inner or part, origin)
+    for operand in ("devicePlugin", "migManager"):
+        name = found.part.at(operand, "config", "name")
+        if name is not None and isinstance(name.value, str):
+            found.names[operand] = name.value
+    if policy:
+        for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+            if meta := part.at(*path):
+                meta.used()
+    chart = part.at("metadata", "labels", _CHART_LABEL) if policy else None
+    if chart is not None and isinstance(chart.value, str):
+        found.version = chart.value.removeprefix("gpu-operator-")
+        chart.used()
+    return found
+
+
+def point(settings: OperatorSettings, sharings: Sharings) -> None:
+    """Which configurations the operator uses where nodes don't say."""
+    part = settings.part
+    sharings.plugin_map = settings.names.get("devicePlugin", "") or sharings.plugin_map
+    sharings.mig_map = settings.names.get("migManager", "") or sharings.mig_map
+    for operand, configs in (("devicePlugin", sharings.plugins), ("migManager", sharings.layouts)):
+        if name := part.at(operand, "config", "name"):
+            _pointed_at(name, part, configs)
+    default = part.at("devicePlugin", "config", "default")
+    if default is not None and isinstance(default.value, str):
+        known = any(config.name == default.value for config in sharings.plugins)
+        if known or not default.value:
+            default.used()
+            sharings.choose(default.value, f"the operator's chart ({part.document.file})")
+        else:
+            default.wrong(
+                "there is no such device-plugin configuration among the files", "convert its ConfigMap"
+            )
+    strategy = part.at("mig", "strategy")
+    if strategy is not None and isinstance(strategy.value, str):
+        sharings.strategy = strategy.value
+
+
+def _pointed_at(name: Part, values: Part, configs: Sequence[PluginConfig | MigConfig]) -> None:
+    """Mark the name of a ConfigMap as used where its configurations were read."""
+    read = any(
+        config.config_map == name.value
+        or (not config.config_map and config.part.document.within is values.document)
+        for config in configs
+    )
+    if read or name.value in ("", _SHIPPED_MAP):
+        name.used()
+    else:
+        name.left(
+            "there is no ConfigMap of that name with configurations among the files", "convert it as well"
+        )
+
+
+def settle(settings: OperatorSettings, draft: Draft) -> None:
+    """Put what the settings say on `draft`, whose pools are complete; mark what gpupool derives."""
+    part = settings.part
+    if settings.version and fits("version", settings.version):
+        draft.operator["version"] = settings.version
+    if settings.origin in ("chart", "foreign"):
+        if settings.origin == "foreign":
+            draft.operator["install"] = False
+        else:
+            _driver(part, draft, chart=True)
+            _monitoring(part, draft)
+        if part.document.source is None:
+            part.account.keep(part)
+        part.leave(_OWN)
+        return
+    _derived(part, draft)
+    if settings.origin == "policy":
+        for name, value in implied()["clusterPolicy"].items():
+            part.says(value, name)
+        part.says({}, "mig")
+    _driver(part, draft, chart=False)
+    _monitoring(part, draft)
+    if settings.origin == "values":
+        operator_pins.drop(part, draft)
+    values = _rest(part, draft, settings)
+    if values:
+        draft.operator["values"] = values
+    if part.document.source is None:
+        part.account.keep(part)  # defaults that the server has filled in
+
+
+def _derived(part: Part, draft: Draft) -> None:
+    """Values that gpupool works out by itself."""
+    for path in _ALWAYS_ON:
+        if not part.says(True, *path) and (inner := part.at(*path)) and path != ("migManager", "enabled"):
+            inner.left("gpupool needs it switched on", "remove it")
+    for path in _EITHER_WAY:
+        if not part.says(True, *path):
+            part.says(False, *path)
+    part.says(False, "gpuCluster", "deployCR")
+    part.says("all-disabled", "migManager", "config", "default")
+    part.says(implied()["clusterPolicy"]["toolkit"]["env"], "toolkit", "env")
+    _strategy(part, draft)
+    known = [*_CHART_TOLERATIONS, *(toleration_of(taint) for pool in draft.pools for taint in _taints(pool))]
+    for path in _TOLERATIONS:
+        listed = part.at(*path)
+        for item in listed.each() if listed else ():
+            if any(item.value == toleration for toleration in known):
+                item.derived()
+            else:
+                item.left("tolerations are made from the pools' taints", "give a pool that taint")
+    if any(pool.sharing["mode"] == "mig" for pool in draft.pools) and draft.platform == "eks":
+        ampere = any(
+            catalog_here()[pool.gpu].architecture == "ampere"
+            for pool in draft.pools
+            if pool.sharing["mode"] == "mig"
+        )
+        if ampere:
+            part.says([{"name": "WITH_REBOOT", "value": "true"}], "migManager", "env")
+
+
+def _taints(pool: Any) -> Sequence[dict[str, str]]:
+    if pool.taints is None:
+        return [{"key": POOL_LABEL, "value": pool.name, "effect": "NoSchedule"}]
+    taints: Sequence[dict[str, str]] = pool.taints
+    return taints
+
+
+def _strategy(part: Part, draft: Draft) -> None:
+    strategy = part.at("mig", "strategy")
+    if strategy is None:
+        return
+    partitioned = any(pool.sharing["mode"] == "mig" for pool in draft.pools)
+    if strategy.value in ("", "mixed") or (strategy.value == "none" and not partitioned):
+        strategy.derived()
+    elif strategy.value == "single" and not partitioned:
+        strategy.derived()  # the chart's default, and no node has MIG
+    else:
+        strategy.left(
+            "gpupool uses the mixed strategy on partitioned nodes",
+            "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
+        )
+
+
+def _driver(part: Part, draft: Draft, chart: bool) -> None:
+    """`chart`: the chart has written its own defaults beside what was asked for."""
+    driver: dict[str, Any] = {}
+    enabled = part.truth("driver", "enabled")
+    if enabled is not None and enabled is not True:
+        driver["enabled"] = enabled
+    version = part.at("driver", "version")
+    if version is not None and fits("version", version.value):
+        version.used()
+        if not chart or version.value != _brought(draft):
+            driver["version"] = version.value
+    if driver:
+        draft.operator["driver"] = driver
+
+
+def _brought(draft: Draft) -> str | None:
+    """The driver that the draft's release of the operator brings."""
+    known = load_operator_releases()
+    release = known.releases.get(str(draft.operator.get("version", known.tested)))
+    return release.driver if release else None
+
+
+def _monitoring(part: Part, draft: Draft) -> None:
+    wanted = part.truth("dcgmExporter", "serviceMonitor", "enabled")
+    if wanted:
+        draft.monitoring["prometheusOperator"] = True
+    interval = part.at("dcgmExporter", "serviceMonitor", "interval")
+    if interval is not None and fits("duration", interval.value):
+        interval.used()
+        if interval.value != "15s":
+            draft.monitoring["dcgmInterval"] = interval.value
+
+
+def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any]:
+    """Values that are nobody's but the user's, as they go to `gpuOperator.values`."""
+    values: dict[str, Any] = {}
+    for path, leaf in part.account.unmarked(part):
+        if path[0] in ("apiVersion", "kind", "metadata"):
+            continue
+        if not is_clear(leaf.value):
+            leaf.left(
+                "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
+            )
+            continue
+        if any(
+            path[: len(own)] == own
+            for own in (("devicePlugin", "config"), ("migManager", "config"), ("mig",))
+        ):
+            continue
+        if settings.origin == "policy" and path[0] not in ("driver", "toolkit", "dcgmExporter", "migManager"):
+            continue
+        if any(path[: len(own)] == own for own in _TOLERATIONS):
+            continue
+        if path == ("migManager", "enabled") and any(pool.sharing["mode"] == "mig" for pool in draft.pools):
+            leaf.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
+            continue
+        leaf.used()
+        put(values, path, leaf.value)
+    return values

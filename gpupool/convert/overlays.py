@@ -1,0 +1,166 @@
+"""NodeOverlays: what they say of a node's slices, held against what the pools will have.
+
+gpupool writes an overlay for every shared pool by itself, so one that agrees is nothing to carry over. One
+that says another number of slices than the pool's configuration leaves the pool out: which of the two is
+meant is not for a program to choose. An overlay is about the machines that satisfy all of its requirements
+(Karpenter v1.14.1, karpenter.sh/v1alpha1, pkg/controllers/nodeoverlay/controller.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpupool.catalog.project import catalog_here
+from gpupool.convert.account import Part
+from gpupool.convert.draft import Draft, DraftPool
+from gpupool.convert.karpenter_pools import Fleet
+from gpupool.convert.machines import INSTANCE_TYPE, Machine, holds
+from gpupool.convert.pools import Made
+from gpupool.convert.quantities import quantity
+from gpupool.convert.sharing import slices
+from gpupool.sharing import GPU_RESOURCE
+
+_NODE_POOL = "karpenter.sh/nodepool"
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
+_ZONE = "topology.kubernetes.io/zone"
+_PROVIDER = ("karpenter.k8s.aws/", "topology.", "node.kubernetes.io/")
+"""Labels that machines have beside those that the catalog knows: whether they fit can't be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Machines of one pool that an overlay is about."""
+
+    made: Made
+    sizes: tuple[int, ...]
+    """GPUs of one node, of each kind of machine."""
+    types: frozenset[str]
+
+
+def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
+    """Mark the overlay at `part` as derived where a pool makes Karpenter count the same; take the pool out of
+    `draft` where it does not."""
+    for key in ("apiVersion", "kind"):
+        if inner := part.at(key):
+            inner.derived()
+    requirements = part.at("spec", "requirements")
+    wanted = list(requirements.each()) if requirements else []
+    if unknown := [item for item in wanted if _unknown(item)]:
+        for item in unknown:
+            item.left("the catalog does not know this label of the machines", "name instance types instead")
+        return
+    chosen = [found for one in made if (found := _chosen(wanted, one)).types]
+    if not chosen:
+        part.left("it is for no machine of a pool that was carried over; gpupool writes overlays by itself")
+        return
+    for item in wanted:
+        item.derives("key", "operator", "values")
+        _strangers(item, chosen)
+    if name := part.at("metadata", "name"):
+        name.derived()
+    part.says(100, "spec", "weight")  # generators.node_overlays
+    if capacity := part.at("spec", "capacity"):
+        for found in chosen:
+            _capacity(capacity, found, draft)
+
+
+def _chosen(wanted: Sequence[Part], made: Made) -> _Chosen:
+    gpu = catalog_here()[made.pool.gpu]
+    rows = [gpu.instance_type(name) for name in made.pool.instance_types]
+    fitting = [
+        row
+        for row in rows
+        if any(all(_allows(item, Machine(gpu, row), fleet) for item in wanted) for fleet in made.fleets)
+    ]
+    return _Chosen(made, tuple(sorted({row.gpus for row in fitting})), frozenset(row.name for row in fitting))
+
+
+def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
+    """Whether a requirement lets a machine of a NodePool through."""
+    about_machine = holds(item, machine)
+    if about_machine is not None:
+        return about_machine
+    key, operator, values = _key(item), item.at("operator"), item.at("values")
+    listed = [str(value.value) for value in values.each()] if values else []
+    labels = {**fleet.labels, **{name: str(part.value) for name, part in fleet.steering.items()}}
+    has: Sequence[str] | None = {
+        _NODE_POOL: (fleet.name,),
+        _CAPACITY_TYPE: fleet.capacity_types,
+        _ZONE: fleet.zones or listed,
+    }.get(key, (labels[key],) if key in labels else None)
+    match operator.value if operator else "":
+        case "In":
+            return any(value in listed for value in has or ())
+        case "NotIn":
+            return has is None or any(value not in listed for value in has) or key == _ZONE
+        case "Exists":
+            return has is not None
+        case "DoesNotExist":
+            return has is None
+    return False
+
+
+def _key(item: Part) -> str:
+    key = item.at("key")
+    return str(key.value) if key else ""
+
+
+def _unknown(item: Part) -> bool:
+    """Whether a requirement is about the machine in a way that can't be told from the catalog."""
+    key = _key(item)
+    known = key in (_ZONE, _CAPACITY_TYPE) or not key.startswith(_PROVIDER)
+    return not known and holds(item, _any_machine()) is None
+
+
+def _any_machine() -> Machine:
+    gpu = next(one for one in catalog_here().models.values() if one.instance_types)
+    return Machine(gpu, gpu.instance_types[0])
+
+
+def _strangers(item: Part, chosen: Sequence[_Chosen]) -> None:
+    """List instance types by name that no pool has."""
+    values = item.at("values")
+    names = ", ".join(found.made.pool.name for found in chosen)
+    for value in values.each() if values and _key(item) == INSTANCE_TYPE else ():
+        if not any(value.value in found.made.pool.instance_types for found in chosen):
+            value.left(f"no machine of {names}")
+
+
+def _capacity(capacity: Part, found: _Chosen, draft: Draft) -> None:
+    pool = found.made.pool
+    gpu = catalog_here()[pool.gpu]
+    for size in found.sizes:
+        expected = slices(pool.sharing, gpu, size)
+        for resource, part in capacity.items():
+            want = expected.get(resource, 0 if resource == GPU_RESOURCE else None)
+            if want is not None and quantity(part.value) == want:
+                part.derived()
+            elif resource.startswith("nvidia.com/"):
+                _disagrees(part, resource, want or 0, found.made, draft)
+            else:
+                part.left("gpupool tells Karpenter of slices only", "keep a NodeOverlay of your own for it")
+
+
+def _disagrees(part: Part, resource: str, want: int, made: Made, draft: Draft) -> None:
+    pool = made.pool
+    overlay = part.document.name
+    why = (
+        f"a node has {part.value} {resource} by NodeOverlay {overlay}, and {want} by its configuration "
+        f"({_said(pool)})"
+    )
+    part.left(f"{why}; pool {pool.name} is left out", "correct one of the two and convert again", "todo")
+    if pool not in draft.pools:
+        return
+    draft.pools.remove(pool)
+    draft.left_out.append(f"{pool.name}: {why}")
+    for fleet in made.fleets:
+        fleet.part.note("todo", f"pool {pool.name} is left out: {why}", "correct one of the two")
+
+
+def _said(pool: DraftPool) -> str:
+    if pool.sharing["mode"] == "exclusive":
+        return "whole GPUs, as no configuration among the files says otherwise"
+    if pool.sharing["mode"] == "mig":
+        return "MIG " + ", ".join(f"{name}: {count}" for name, count in pool.sharing["layout"].items())
+    return f"{pool.sharing['mode']} with {pool.sharing['replicas']} replicas"

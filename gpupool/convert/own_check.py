@@ -1,0 +1,37 @@
+"""The CronJob that holds a cluster to its file -> `monitoring.assertion`. Only gpupool's own is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpupool.convert.cluster_objects import ClusterObjects, ours
+from gpupool.convert.draft import Draft
+
+_NAME = "gpupool-assert"
+_SCHEDULE = "*/10 * * * *"
+"""The default of `monitoring.assertion.schedule` (gpupool.spec.services)."""
+_PUSH = "--push"
+
+
+def make(cluster: ClusterObjects, draft: Draft) -> None:
+    """Put the cluster's own check on `draft`, where it has one."""
+    for part in cluster.all("CronJob"):
+        container = part.at("spec", "jobTemplate", "spec", "template", "spec", "containers", 0)
+        image = container.at("image") if container else None
+        if (
+            not ours(part)
+            or part.document.name != _NAME
+            or container is None
+            or not isinstance(image and image.value, str)
+        ):
+            part.of_cluster() if part.document.source is None else part.left("a workload, not a pool")
+            continue
+        wanted: dict[str, Any] = {"image": image.value if image else ""}
+        schedule = part.at("spec", "schedule")
+        if schedule is not None and isinstance(schedule.value, str) and schedule.value != _SCHEDULE:
+            wanted["schedule"] = schedule.value
+        words = [str(word.value) for word in command.each()] if (command := container.at("command")) else []
+        if _PUSH in words[:-1]:
+            wanted["pushgateway"] = words[words.index(_PUSH) + 1]
+        draft.monitoring["assertion"] = wanted
+        part.derived()

@@ -1,0 +1,250 @@
+"""Fleets of Karpenter -> pools: one per GPU model, on-demand and spot together, bounded and shared.
+
+What a pool can't be is decided here: a layout that can't be placed, machines with too many kinds of GPU.
+Such a pool is left out, since the old one keeps working as it is until somebody takes it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpupool.catalog.models import GpuModel, InstanceType
+from gpupool.convert import bounds, budgets, node_labels
+from gpupool.convert.account import Part
+from gpupool.convert.draft import Choices, Draft, DraftPool
+from gpupool.convert.karpenter_pools import Fleet
+from gpupool.convert.leftovers import Kind
+from gpupool.convert.machines import by_model
+from gpupool.convert.mig_parted import PER_GPU
+from gpupool.convert.sharing import Sharings, leave_out, slices
+from gpupool.plan.capacity import capacities
+
+_MANY = 6
+"""GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
+_SPOT = "-spot"
+
+
+@dataclass(slots=True)
+class Made:
+    """A pool of the draft and the fleets that it was made of."""
+
+    pool: DraftPool
+    fleets: list[Fleet]
+
+
+def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: Draft) -> list[Made]:
+    """Add a pool to `draft` for each GPU model of each fleet; the pools with their fleets."""
+    made: list[Made] = []
+    for group in _paired(fleets):
+        found = list(by_model(group[0].selection.machines))
+        problem = _unusable([gpu for gpu, _ in found], group[0].selection.unusable)
+        if problem:
+            for fleet in group:
+                fleet.part.left(
+                    problem, "narrow its requirements to the GPUs that are meant, and convert again", "todo"
+                )
+            draft.left_out.append(f"{group[0].name}: {problem}")
+            continue
+        for gpu, types in found:
+            pool = _pool(group, gpu, types, len(found) > 1, sharings, choices, draft)
+            if pool is not None:
+                draft.pools.append(pool)
+                made.append(Made(pool, group))
+        _weights(group, [one.pool for one in made if one.fleets is group])
+    _unique(draft.pools)
+    return made
+
+
+def _unusable(models: Sequence[GpuModel], unusable: Sequence[str]) -> str:
+    if not models:
+        return "; ".join(unusable) or "no instance type of the catalog satisfies its requirements"
+    if len(models) > _MANY:
+        return f"it may start {len(models)} GPU models, and a pool has one"
+    return ""
+
+
+def _paired(fleets: Sequence[Fleet]) -> list[list[Fleet]]:
+    """Fleets that are one pool's on-demand and spot side: X and X-spot, alike but for that."""
+    by_name = {fleet.name: fleet for fleet in fleets if fleet.name}
+    sides = {fleet.name: fleet for fleet in fleets if _is_spot_side(fleet, by_name)}
+    bases = [fleet for fleet in fleets if fleet.name not in sides]
+    return [
+        [base, *(side for name, side in sides.items() if name == f"{base.name}{_SPOT}")] for base in bases
+    ]
+
+
+def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
+    base = by_name.get(fleet.name.removesuffix(_SPOT))
+    if base is None or base is fleet or not fleet.name.endswith(_SPOT):
+        return False
+    if fleet.capacity_types != ("spot",) or base.capacity_types != ("on-demand",):
+        return False
+    budgets_of = [[budget.value for budget in one.budgets] for one in (fleet, base)]
+    # Where one side alone has budgets they are the pool's: it has one `maintenance` for both.
+    return _signature(fleet) == _signature(base) and (budgets_of[0] == budgets_of[1] or [] in budgets_of)
+
+
+def _signature(fleet: Fleet) -> tuple[object, ...]:
+    types = [machine.type.name for machine in fleet.selection.machines]
+    steering = {key: part.value for key, part in fleet.steering.items()}
+    return (
+        *(
+            types,
+            steering,
+            fleet.labels,
+            fleet.taints,
+            fleet.zones,
+            fleet.consolidate_after,
+            fleet.expire_after,
+            fleet.termination_grace_period,
+        ),
+        fleet.class_name,
+    )
+
+
+def _pool(
+    group: list[Fleet],
+    gpu: GpuModel,
+    types: list[InstanceType],
+    split: bool,
+    sharings: Sharings,
+    choices: Choices,
+    draft: Draft,
+) -> DraftPool | None:
+    fleet = group[0]
+    name = fleet.pool or node_labels.pool_name(fleet.name)
+    name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
+    sharing, origin, problem = sharings.of(
+        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name or ""
+    )
+    _twins(
+        group,
+        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name or ""),
+    )
+    if problem:
+        draft.left_out.append(f"{name}: {problem}")
+        if split:
+            kind: Kind = "left" if problem == PER_GPU else "wrong"
+            fleet.part.note(kind, f"pool {name} is left out: {problem}")
+        for other in () if split else group:
+            leave_out(other.part, problem)
+        return None
+    pool = DraftPool(name, gpu.key, sharing, [row.name for row in types])
+    _sizes(pool, group, types, slices(sharing, gpu, max(row.gpus for row in types)), choices)
+    pool.zones = fleet.zones
+    pool.consolidate_after, pool.expire_after = fleet.consolidate_after, fleet.expire_after
+    pool.termination_grace_period = fleet.termination_grace_period
+    pool.labels, pool.taints = dict(fleet.labels), fleet.taints
+    _maintenance(pool, group)
+    pool.origin = [*(_origin(other) for other in group), *origin]
+    if split:
+        why = f"its machines have several GPUs; {name} is the part with the {gpu.title}, bounded as it was"
+        fleet.part.note("assumed", why, "lower nodes.max of the parts")
+    if fleet.selection.enumerated:
+        listed = ", ".join(pool.instance_types)
+        why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"
+        fleet.part.note("assumed", why, "leave out what is not meant")
+    _renamed(fleet, name, split)
+    return pool
+
+
+def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
+    """What the fleets' budgets say, which is the same or said by one of them alone."""
+    for fleet in reversed(group):
+        said = budgets.read(fleet.budgets, pool.max or 1)
+        if fleet.budgets:
+            pool.max_unavailable, pool.window = said
+    for fleet in group:
+        if not fleet.budgets and any(other.budgets for other in group):
+            why = (
+                f"it has no disruption budgets, and those of the other half hold for all of pool {pool.name}"
+            )
+            fleet.part.note("assumed", why, "correct pools[].maintenance")
+
+
+def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:
+    for other in group[1:]:
+        read(other)
+    for fleet in group:
+        if label := fleet.steering.get("gpupool.dev/pool"):
+            label.used()
+
+
+def _renamed(fleet: Fleet, name: str, split: bool) -> None:
+    if not split and not fleet.pool and name != fleet.name:
+        why = f"{fleet.name} is no name for a pool: it is called {name}"
+        fleet.part.note("assumed", why, "", "metadata", "name")
+
+
+def _origin(fleet: Fleet) -> str:
+    document = fleet.part.document
+    line = document.place(())[0]
+    return f"{document.kind} {fleet.name} ({document.file}{f':{line}' if line else ''})"
+
+
+def _sizes(
+    pool: DraftPool, group: list[Fleet], types: list[InstanceType], slices: dict[str, int], choices: Choices
+) -> None:
+    """Most nodes, those kept warm, and the share of spot."""
+    counts = []
+    for fleet in group:
+        if fleet.warm:
+            counts.append(fleet.warm)
+            for _, limit in fleet.limits:
+                limit.left(f"spec.replicas says how many nodes there are: {fleet.warm}")
+            pool.warm += fleet.warm
+        else:
+            counts.append(bounds.nodes_max(fleet.part, fleet.limits, types, slices, choices.max))
+    pool.max = sum(counts)
+    if len(group) == 2:
+        pool.spot_share = _share(counts[1], pool.max)
+    elif group[0].capacity_types == ("spot",):
+        pool.spot_share = 1.0
+    elif len(group[0].capacity_types) == 2:
+        _both(pool, group[0].part)
+
+
+def _both(pool: DraftPool, part: Part) -> None:
+    """Either capacity type: Karpenter takes spot while there is any; gpupool keeps a share."""
+    pool.spot_share = 0.5 if (pool.max or 0) > 1 else 0.0
+    part.note(
+        "assumed",
+        "it takes spot nodes while there are any, then on-demand ones; gpupool keeps a share: "
+        f"spotShare {pool.spot_share:g} was written for {pool.name}",
+        "correct nodes.spotShare",
+    )
+
+
+def _share(spot: int, total: int) -> float:
+    """The shortest share that gives so many spot nodes of `total` (`gpupool.plan.capacity.capacities`)."""
+    for digits in (1, 2, 3, 4, 5, 6):
+        share = round(spot / total, digits)
+        sides = {side.type: side.max_nodes for side in capacities("x", total, min(max(share, 0.0), 1.0))}
+        if 0 < share < 1 and sides.get("spot", 0) == spot:
+            return share
+    return spot / total
+
+
+def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
+    """The weights, held against those of the NodePools that each fleet becomes. One that becomes two, of
+    on-demand and spot nodes, has no weight of its own any more."""
+    sides = [side for pool in pools for side in capacities(pool.name, pool.max or 1, pool.spot_share)]
+    for fleet in group if pools else ():
+        ours = {side.type: side.weight for side in sides if side.type in fleet.capacity_types}
+        weight = fleet.part.at("spec", "weight")
+        if weight is not None and not (len(ours) == 1 and fleet.part.says(*ours.values(), "spec", "weight")):
+            written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
+            weight.left(
+                f"gpupool gives {written}, and has no other order between pools",
+                "let pods choose their pool by its labels and taints",
+            )
+
+
+def _unique(pools: list[DraftPool]) -> None:
+    """Give a number to the names that stand twice."""
+    seen: dict[str, int] = {}
+    for pool in pools:
+        seen[pool.name] = seen.get(pool.name, 0) + 1
+        if seen[pool.name] > 1:
+            pool.name = f"{pool.name[:49]}-{seen[pool.name]}"

@@ -1,0 +1,158 @@
+"""How the GPUs of a pool are shared: the configurations that its nodes' labels choose.
+
+Follows the device plugin's and the MIG manager's own order: the node's label, then the operator's default,
+then nothing. Which configurations there are was read before; which of them no pool uses is listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpupool.catalog.models import GpuModel
+from gpupool.convert import mig_parted
+from gpupool.convert.account import Part
+from gpupool.convert.bottlerocket import UserDataSharing
+from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.mig_parted import MigConfig
+from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
+from gpupool.sharing import GPU_RESOURCE, Exclusive, MigSharing, Mps, TimeSlicing
+from gpupool.sharing.mode import Problem
+
+
+@dataclass(slots=True)
+class Sharings:
+    """Every configuration that was found, and those that the operator is pointed at."""
+
+    plugins: Sequence[PluginConfig]
+    layouts: Sequence[MigConfig]
+    plugin_map: str = ""
+    """ConfigMap that the operator reads device-plugin configurations from; empty: any."""
+    mig_map: str = ""
+    plugin_default: str = ""
+    """Configuration of nodes without the label; empty for none."""
+    default: PluginConfig | None = None
+    """The configuration that `plugin_default` is."""
+    conflict: str = ""
+    """Why it can't be told which configuration nodes without the label have; empty where it can."""
+    by_class: dict[str, UserDataSharing] = field(default_factory=dict)
+    """What node classes say by themselves, by their name."""
+    strategy: str = ""
+    used: set[int] = field(default_factory=set)
+    """`id` of every configuration that a pool uses."""
+
+    def choose(self, name: str, where: str) -> None:
+        """Make the configuration called `name` that of nodes without the label; `where` is who says so."""
+        found = _named(self.plugins, name, self.plugin_map)
+        if found is not None and self.default is not None and found.sharing != self.default.sharing:
+            self.conflict = (
+                f"{where} chooses {_spelled(found.sharing)} for all nodes, and another file "
+                f"{_spelled(self.default.sharing)}"
+            )
+        self.plugin_default, self.default = name, found
+
+    def of(
+        self, labels: Mapping[str, Part], gpu: GpuModel, gpus: Sequence[int], node_class: str = ""
+    ) -> tuple[dict[str, Any], list[str], str]:
+        """`sharing` of a pool whose nodes have `labels`, `gpu` and so many GPUs; where it comes from; and why
+        there can be none (then the first is not to be used). Two sources that disagree are such a reason."""
+        sharing, origin, problem = self._plugin(labels, gpu)
+        own = self.by_class.get(node_class)
+        if own is not None and not problem:
+            if origin and sharing != own.sharing:
+                both = f"{own.origin} says {_spelled(own.sharing)}, and {origin[0]} {_spelled(sharing)}"
+                return {}, [], f"{both}; correct one of the two"
+            sharing, origin = own.sharing, [*origin, own.origin]
+            problems = problems_of(sharing, gpu)
+            problem = f"{problems[0].message}; {problems[0].hint}" if problems else ""
+        if MIG_LABEL in labels:
+            partitioned, where, wrong = self._mig(labels[MIG_LABEL], gpu, gpus)
+            if wrong:
+                return {}, [], wrong
+            if partitioned["mode"] == "mig":
+                return partitioned, [*where, *origin], ""
+        return sharing, origin, problem
+
+    def _plugin(self, labels: Mapping[str, Part], gpu: GpuModel) -> tuple[dict[str, Any], list[str], str]:
+        label = labels.get(PLUGIN_LABEL)
+        wanted = label.value if label else self.plugin_default
+        whole: dict[str, Any] = {"mode": "exclusive"}
+        if label is None and self.conflict:
+            return {}, [], f"{self.conflict}; correct one of the two"
+        if not wanted:
+            return whole, [], ""
+        config = _named(self.plugins, wanted, self.plugin_map)
+        if config is None:
+            if label is not None:
+                label.wrong(
+                    f"no device-plugin configuration {wanted!r} is among the files; whole GPUs were written",
+                    "convert the ConfigMap with it",
+                )
+            return whole, [], ""
+        if label is not None:
+            label.used()
+        self.used.add(id(config))
+        where = f" of ConfigMap {config.config_map}" if config.config_map else ""
+        origin = [f"device-plugin configuration {config.name}{where}"]
+        problems = problems_of(config.sharing, gpu)
+        return config.sharing, origin, f"{problems[0].message}; {problems[0].hint}" if problems else ""
+
+    def _mig(self, label: Part, gpu: GpuModel, gpus: Sequence[int]) -> tuple[dict[str, Any], list[str], str]:
+        name = str(label.value)
+        config = _named(self.layouts, name, self.mig_map)
+        if config is not None:
+            label.used()
+            self.used.add(id(config))
+            sharing, problem = mig_parted.layout(config, gpu, gpus)
+            return sharing, [f"mig-parted configuration {mig_parted.described(config)}"], problem
+        known = mig_parted.known_layout(name, gpu)
+        if known is None:
+            label.wrong("there is no such layout among the files", "convert the ConfigMap with it")
+            return (
+                {},
+                [],
+                f"there is no MIG layout {name!r} for the {gpu.title}; convert the ConfigMap with it",
+            )
+        label.used()
+        return known, [f"{name}, a layout that the GPU Operator has of its own"], ""
+
+
+def _named(configs: Sequence[Any], name: str, config_map: str) -> Any:
+    """The configuration called `name`: in the ConfigMap that is named, else in any."""
+    found = [config for config in configs if config.name == name]
+    named = [config for config in found if config_map and config.config_map == config_map]
+    return (named or found or [None])[0]
+
+
+def _spelled(sharing: Mapping[str, Any]) -> str:
+    return f"{sharing['mode']} with {sharing['replicas']} replicas" if "replicas" in sharing else "whole GPUs"
+
+
+def leave_out(part: Part, problem: str) -> None:
+    """List what no pool can be made of: as wrong, or as left where the file has no place for it."""
+    why = f"its pool is left out: {problem}"
+    if problem == mig_parted.PER_GPU:
+        part.left(why, mig_parted.KEEP)
+    else:
+        part.wrong(why, "correct it and convert again")
+
+
+def problems_of(sharing: Mapping[str, Any], gpu: GpuModel) -> list[Problem]:
+    """Why `gpu` can't be shared like that."""
+    return mode_of(sharing).problems(gpu)
+
+
+def mode_of(sharing: Mapping[str, Any]) -> Exclusive | TimeSlicing | Mps | MigSharing:
+    """`sharing` of a pool as the value that does the arithmetic."""
+    if sharing["mode"] == "mig":
+        return MigSharing(sharing["layout"])
+    if sharing["mode"] == "exclusive":
+        return Exclusive()
+    return (Mps if sharing["mode"] == "mps" else TimeSlicing)(sharing["replicas"])
+
+
+def slices(sharing: Mapping[str, Any], gpu: GpuModel, gpus: int) -> dict[str, int]:
+    """Extended resource -> count on a node with so many GPUs; whole GPUs as 1 each."""
+    per_gpu = mode_of(sharing).slices_per_gpu(gpu)
+    return {name: count * gpus for name, count in per_gpu.items()} or {GPU_RESOURCE: gpus}

@@ -1,0 +1,29 @@
+"""Whether a text is one that a field of the environment file takes: asked of the file's own types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from gpupool.spec.field_types import AmiAlias, Duration, LabelKey, LabelValue, Name, NodeName, Version
+
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {
+    "name": TypeAdapter(Name),
+    "node name": TypeAdapter(NodeName),
+    "label key": TypeAdapter(LabelKey),
+    "label value": TypeAdapter(LabelValue),
+    "duration": TypeAdapter(Duration),
+    "AMI alias": TypeAdapter(AmiAlias),
+    "version": TypeAdapter(Version),
+}
+
+
+def fits(what: str, value: Any) -> bool:
+    """Whether `value` is a name, node name, label key, label value, duration, AMI alias or version as the
+    environment file has them."""
+    try:
+        _ADAPTERS[what].validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True

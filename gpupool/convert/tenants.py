@@ -1,0 +1,304 @@
+"""Namespaces with quotas -> tenants, and PriorityClasses -> priorities.
+
+A quota counts a resource over all pools that offer it, so the split among pools can't be seen; gpupool's own
+objects tell which pools a tenant may use, and the sum is spread over those. Weights, limits in the queue and
+budgets are in no object; the list says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpupool.catalog.project import catalog_here
+from gpupool.convert import sharing as sharings
+from gpupool.convert.account import Part
+from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, ours
+from gpupool.convert.draft import Draft, DraftPool
+from gpupool.convert.quantities import quantity
+from gpupool.convert.spec_words import fits
+from gpupool.convert.values import as_whole
+from gpupool.plan.checks.names import RESERVED
+from gpupool.plan.checks.priorities import LEVELS
+from gpupool.sharing import GPU_RESOURCE
+
+_TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
+_QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"
+_GRANTS, _EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
+_UNSEEN = "weight, projects, limits, budget and the split of quotas among pools are in no object of a cluster"
+
+
+def make(cluster: ClusterObjects, draft: Draft) -> None:
+    """Add the cluster's priorities and tenants to `draft`, whose pools are complete."""
+    draft.priorities = _priorities(cluster)
+    first: Part | None = None
+    for namespace in cluster.all("Namespace"):
+        tenant = _tenant(namespace, cluster, draft)
+        if tenant is not None:
+            draft.tenants.append(tenant)
+            first = first or namespace
+            for path in (("apiVersion",), ("kind",), ("metadata", "name")):
+                if inner := namespace.at(*path):
+                    inner.used()
+            if namespace.document.source is None or ours(namespace):
+                namespace.account.keep(namespace)
+        elif namespace.document.source is None or ours(namespace):
+            namespace.of_cluster()
+        else:
+            namespace.left("it has no quota of GPUs, so it is no tenant")
+    if first is not None:
+        first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
+
+
+def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
+    found: list[tuple[int, Part]] = []
+    for part in cluster.all("PriorityClass"):
+        value = part.at("value")
+        number = value.value if value and isinstance(value.value, int) else None
+        name = part.document.name
+        if name.startswith("system-") or name == "gpupool-warm":
+            part.of_cluster()
+        elif number is None or abs(number) > 10**9 or not fits("name", name):
+            part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
+        else:
+            found.append((number, part))
+    found.sort(key=lambda pair: -pair[0])
+    rows: list[dict[str, Any]] = []
+    for rank, (number, part) in enumerate(found):
+        if rows and rows[-1]["value"] == number:
+            part.left(f"its value is that of {rows[-1]['name']}, and gpupool wants each its own")
+            continue
+        rows.append(_priority(part, number, rank, len(found), rows))
+    return rows
+
+
+def _priority(
+    part: Part, value: int, rank: int, total: int, above: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("value",)):
+        if inner := part.at(*path):
+            inner.used()
+    text = part.text("description") or ""
+    level = next((level for level in LEVELS if text == f"{level} GPU jobs"), None)
+    if level is None:
+        level = LEVELS[min(rank * len(LEVELS) // total, 3)]
+        part.note("assumed", f"its level is in no object: {level} was written, by its rank", "correct it")
+    if above:  # levels fall with values
+        level = LEVELS[max(LEVELS.index(level), LEVELS.index(above[-1]["level"]))]
+    row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
+    preempts = (part.at("preemptionPolicy") or part).value
+    if preempts != "Never":
+        row["preempts"] = True
+    if policy := part.at("preemptionPolicy"):
+        policy.used()
+    if text and text != f"{level} GPU jobs":
+        row["description"] = text
+    part.says(False, "globalDefault")
+    return row
+
+
+def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str, Any] | None:
+    name = namespace.document.name
+    quotas = list(cluster.in_namespace("ResourceQuota", name))
+    counts: dict[str, int] = {}
+    for quota in quotas:
+        _quota(quota, counts)
+    notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
+    label = namespace.at("metadata", "labels", TENANT_LABEL)
+    if (label is None and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
+        return None
+    known = cluster.parameter(_TENANTS, f"pools.{name}").split() or None
+    tenant: dict[str, Any] = {"name": str(label.value) if label else name, "namespace": name}
+    highest = _highest(cluster, name, draft)
+    if highest:
+        tenant["maxPriority"] = highest
+    pools = [pool for pool in draft.pools if known is None or pool.name in known]
+    grants = _noted_grants(pools, counts, notes.get(_GRANTS, ""))
+    grants = grants or _grants(pools, counts, named=known is not None)
+    if grants:
+        tenant["pools"] = grants
+    if extra := _extra(notes.get(_EXTRA, "")):
+        tenant["extra"] = extra
+    for resource, count in counts.items():
+        if count:
+            why = f"its quota of {resource} is {count} more than the pools can have together"
+            namespace.note("wrong", why, "raise nodes.max")
+    return tenant | _access(cluster, name)
+
+
+def _quota(quota: Part, counts: dict[str, int]) -> None:
+    """Add a quota's GPUs to `counts`."""
+    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
+        if inner := quota.at(*path):
+            inner.used()
+    if quota.document.name == _PRIORITIES and ours(quota):
+        quota.derived()
+        return
+    hard = quota.at("spec", "hard")
+    for key, part in hard.items() if hard else ():
+        resource = key.removeprefix("requests.")
+        amount = quantity(part.value)
+        if resource in ("cpu", "memory") and ours(quota):
+            part.derived()  # they follow from the grants
+        elif not resource.startswith("nvidia.com/"):
+            part.left("gpupool's quotas count GPUs only", "keep a quota apart for it")
+        elif resource == key:
+            part.wrong(
+                "a quota on an extended resource without requests. is never enforced", f"write requests.{key}"
+            )
+        elif amount is None or amount.denominator != 1:
+            part.wrong("not a whole number of GPUs", "correct it")
+        else:
+            part.used()
+            counts[resource] = counts.get(resource, 0) + int(amount)
+
+
+def _notes(quota: Part) -> dict[str, str]:
+    """What gpupool's own quota says of its parts."""
+    annotations = quota.at("metadata", "annotations")
+    found = {}
+    for key, part in annotations.items() if annotations else ():
+        if key in (_GRANTS, _EXTRA) and isinstance(part.value, str):
+            part.used()
+            found[key] = part.value
+    return found
+
+
+def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str) -> dict[str, Any]:
+    """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
+    is not the sum of it any more."""
+    known = {pool.name: pool for pool in pools}
+    given: dict[str, dict[str, int]] = {}
+    for word in noted.split():
+        place, _, count = word.rpartition("=")
+        pool, _, resource = place.partition("/")
+        if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
+            return {}
+        given.setdefault(pool, {})[resource] = int(count)
+    total: dict[str, int] = {}
+    for grant in given.values():
+        for resource, number in grant.items():
+            total[resource] = total.get(resource, 0) + number
+    if total != {resource: number for resource, number in counts.items() if number}:
+        return {}
+    counts.update(dict.fromkeys(counts, 0))
+    return {pool: _grant(known[pool], grant) for pool, grant in given.items()}
+
+
+def _extra(noted: str) -> dict[str, Any]:
+    amounts = dict(word.partition("=")[::2] for word in noted.split())
+    cpus, memory = amounts.get("cpu", ""), amounts.get("memory", "")
+    return {"cpus": int(cpus), "memory": memory} if cpus.isdecimal() and memory else {}
+
+
+def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> dict[str, Any]:
+    """Pool -> grant. `counts` is left with what the pools can't take. With `named`, each pool gets something:
+    the sum is spread so that nobody is left with nothing."""
+    offers = {pool.name: _offer(pool) for pool in pools}
+    given: dict[str, dict[str, int]] = {pool.name: {} for pool in pools}
+    for resource, total in counts.items():
+        takers = {pool.name: offers[pool.name][resource] for pool in pools if resource in offers[pool.name]}
+        for name, share in _spread(total, takers, 1 if named else 0).items():
+            if share:
+                given[name][resource] = share
+        counts[resource] = max(total - sum(takers.values()), 0)
+    return {pool.name: _grant(pool, given[pool.name]) for pool in pools if given[pool.name]}
+
+
+def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]:
+    """`total` among `takers`, each of which takes at most so many: in proportion to that, and to each at
+    least `least` where there is enough."""
+    shares: dict[str, int] = {}
+    rest, room = total, sum(takers.values())
+    for number, (name, most) in enumerate(takers.items(), start=1):
+        others = room - most
+        wanted = rest * most // room if room else 0
+        kept = least * (len(takers) - number)
+        share = max(min(max(wanted, least, rest - others), most, rest - kept), 0)
+        shares[name] = share
+        rest, room = rest - share, others
+    return shares
+
+
+def _offer(pool: DraftPool) -> dict[str, int]:
+    """Extended resource -> what all nodes of the pool have together."""
+    gpu = catalog_here()[pool.gpu]
+    sizes = [gpu.instance_type(name).gpus for name in pool.instance_types] or [pool.gpus or 1]
+    nodes = pool.max or len(pool.names)
+    return {name: count * nodes for name, count in sharings.slices(pool.sharing, gpu, max(sizes)).items()}
+
+
+def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
+    if pool.sharing["mode"] == "mig":
+        spelled = {f"nvidia.com/mig-{name.replace('+', '.')}": name for name in pool.sharing["layout"]}
+        return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
+    unit = "gpus" if pool.sharing["mode"] == "exclusive" else "slices"
+    return {unit: counts[GPU_RESOURCE]}
+
+
+def _highest(cluster: ClusterObjects, namespace: str, draft: Draft) -> str | None:
+    """The highest priority that the tenant may use; None for the lowest, which is the default."""
+    words = cluster.parameter(_TENANTS, f"priorities.{namespace}").split()
+    name = words[0].partition("=")[0] if words else None
+    names = [row["name"] for row in draft.priorities]
+    return name if name in names and name != names[-1] else None
+
+
+def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
+    access: dict[str, list[str]] = {}
+    for binding in cluster.in_namespace("RoleBinding", namespace):
+        if ours(binding):
+            subjects = binding.at("subjects")
+            rows = list(subjects.each()) if subjects else []
+            if binding.document.name == "gpupool-tenant":
+                access["oidcGroups"] = [_word(row, "name") for row in rows if _word(row, "kind") == "Group"]
+                access["serviceAccounts"] = [
+                    f"{_word(row, 'namespace')}/{_word(row, 'name')}"
+                    for row in rows
+                    if _word(row, "kind") == "ServiceAccount"
+                ]
+            binding.derived()
+    for policy in cluster.in_namespace("NetworkPolicy", namespace):
+        if ours(policy):
+            sources = policy.at("spec", "ingress", 0, "from")
+            names = (
+                [
+                    row.at("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+                    for row in sources.each()
+                ]
+                if sources
+                else []
+            )
+            access["ingressFrom"] = [
+                str(name.value) for name in names if name and name.value != "gpupool-system"
+            ]
+            policy.derived()
+    access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
+    said = {key: value for key, value in access.items() if value}
+    return {"access": said} if said else {}
+
+
+def _word(row: Part, field: str) -> str:
+    found = row.at(field)
+    return found.value if found and isinstance(found.value, str) else ""
+
+
+def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
+    """Pools for Jobs only, by what policies judge by."""
+    for pool in draft.pools:
+        pool.jobs_only = cluster.parameter(_POOLS, f"jobs-only.{pool.name}") == "true"
+
+
+def warm(cluster: ClusterObjects, draft: Draft) -> None:
+    """Nodes kept warm, by the Deployments that keep them."""
+    for part in cluster.all("Deployment"):
+        label = part.at("metadata", "labels", "gpupool.dev/pool")
+        replicas = as_whole(found.value) if (found := part.at("spec", "replicas")) else None
+        pool = next((pool for pool in draft.pools if label and pool.name == label.value), None)
+        if pool is not None and ours(part) and replicas is not None:
+            pool.warm = replicas
+            part.derived()
+        elif part.document.source is None:
+            part.of_cluster()
+        else:
+            part.left("a workload, not a pool")

@@ -1,0 +1,200 @@
+"""A draft as the text of an environment file: readable, commented, in the style of environments/*.yaml.
+
+Short things stand on one line, long ones in blocks; what stands there is what the draft says, and no more:
+defaults are left out. Strings are quoted wherever a reader of YAML could take them for anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from gpupool.convert.draft import Draft, DraftPool
+from gpupool.spec.yaml_scalars import plain_value
+
+_WIDTH = 110
+_PLAIN = re.compile(
+    r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
+)
+_DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
+Values = Mapping[str, Any]
+
+
+def text(draft: Draft, schema: str = "../gpupool/schema/environment.schema.json") -> str:
+    """The file. `schema` is where the schema is, seen from the file."""
+    lines = [f"# yaml-language-server: $schema={schema}", *_comment(draft.origin, "")]
+    lines += ["apiVersion: gpupool.dev/v1alpha1", "kind: Environment"]
+    lines.append(f"metadata: {flow({'name': draft.name})}")
+    lines += _field("cluster", _cluster(draft), "")
+    for section, value in (("gpuOperator", draft.operator), ("karpenter", draft.karpenter)):
+        if value and (section == "gpuOperator" or draft.platform != "static"):
+            lines += _field(section, value, "")
+    lines += ["", *([] if draft.pools or draft.left_out else ["pools: []"])]
+    if draft.pools:
+        lines.append("pools:")
+        for pool in draft.pools:
+            lines += _pool(pool)
+    elif draft.left_out:
+        lines.append("pools: []")
+    lines += _comment([f"left out: {line}" for line in draft.left_out], "  " if draft.pools else "")
+    for name, items in (("priorities", draft.priorities), ("tenants", draft.tenants)):
+        if items:
+            lines += ["", f"{name}:"]
+            for item in items:
+                lines += _item(item, "  ")
+    for section, value in (("policies", draft.policies), ("monitoring", draft.monitoring)):
+        if value:
+            lines += ["", *_field(section, value, "")]
+    return "\n".join(lines) + "\n"
+
+
+def _cluster(draft: Draft) -> dict[str, Any]:
+    fields = {
+        "platform": draft.platform,
+        "name": draft.cluster_name,
+        "region": draft.region,
+        "kubernetesVersion": draft.kubernetes_version,
+        "kubeContext": draft.kube_context,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _pool(pool: DraftPool) -> list[str]:
+    lines = _comment(pool.origin, "  ")
+    fields: dict[str, Any] = {"gpu": pool.gpu}
+    if pool.sharing != {"mode": "exclusive"}:
+        fields["sharing"] = pool.sharing
+    fields["nodes"] = _nodes(pool)
+    if pool.jobs_only:
+        fields["jobsOnly"] = True
+    if pool.labels:
+        fields["labels"] = pool.labels
+    if pool.taints is not None:
+        fields["taints"] = pool.taints
+    maintenance = {"maxUnavailable": pool.max_unavailable, "window": pool.window}
+    said = {key: value for key, value in maintenance.items() if value is not None and value != 1}
+    if said:
+        fields["maintenance"] = said
+    lines.append(f"  - name: {scalar(pool.name)}")
+    for key, value in fields.items():
+        lines += _field(key, value, "    ")
+    return lines
+
+
+def _nodes(pool: DraftPool) -> dict[str, Any]:
+    """`nodes` with what is not the default."""
+    fields: dict[str, Any] = {}
+    if pool.names or pool.selector:
+        fields = {"names": pool.names} if pool.names else {"selector": pool.selector, "max": pool.max}
+        if (pool.gpus or 1) > 1:
+            fields["gpus"] = pool.gpus
+        return fields
+    fields = {"instanceTypes": pool.instance_types, "max": pool.max}
+    for key, value in (("warm", pool.warm), ("spotShare", pool.spot_share), ("zones", pool.zones)):
+        if value:
+            fields[key] = value
+    if pool.image:
+        fields["image"] = pool.image
+    for name, default in _DEFAULTS.items():
+        value = getattr(pool, name)
+        if value is not None and value != default:
+            fields[to_camel(name)] = value
+    return fields
+
+
+def _comment(lines: Iterable[str], indent: str) -> list[str]:
+    """Lines of comment. Nothing in them can end the comment: line breaks are written as escapes."""
+    result = []
+    for line in lines:
+        safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        result += [f"{indent}# {part}" for part in _wrapped(safe, _WIDTH - len(indent) - 2)]
+    return result
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    lines = [""]
+    for word in line.split(" "):
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
+    return lines
+
+
+def _field(key: str, value: Any, indent: str) -> list[str]:
+    """`key: value`, on one line where it is short enough and in a block where it is not."""
+    head = f"{indent}{scalar(key)}:"
+    line = f"{head} {flow(value)}"
+    if isinstance(value, str) and "\n" in value and _is_block(value):
+        return [f"{head} |", *(f"{indent}  {part}" if part else "" for part in value[:-1].split("\n"))]
+    if len(line) <= _WIDTH and not _has_block(value):
+        return [line]
+    if isinstance(value, Mapping) and value:
+        return [head, *(part for name, inner in value.items() for part in _field(name, inner, f"{indent}  "))]
+    if isinstance(value, Sequence) and not isinstance(value, str) and value:
+        return [head, *(part for item in value for part in _item(item, f"{indent}  "))]
+    return [line]
+
+
+def _item(value: Any, indent: str) -> list[str]:
+    line = f"{indent}- {flow(value)}"
+    if not isinstance(value, Mapping) or not value or (len(line) <= _WIDTH and not _has_block(value)):
+        return [line]
+    lines = [part for name, inner in value.items() for part in _field(name, inner, f"{indent}  ")]
+    return [f"{indent}- {lines[0].removeprefix(f'{indent}  ')}", *lines[1:]]
+
+
+def _has_block(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_block, value.values()))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return any(map(_has_block, value))
+    return isinstance(value, str) and "\n" in value and _is_block(value)
+
+
+def _is_block(value: str) -> bool:
+    """Whether a literal block keeps the text as it is: printable lines, the first not indented, one line feed
+    at the end."""
+    return re.fullmatch(r"[!-~][ -~]*\n([ -~]*\n)*[ -~]*[!-~][ -~]*\n|[!-~][ -~]*\n", value) is not None
+
+
+def flow(value: Any) -> str:
+    """`value` on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{scalar(key)}: {flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return scalar(value)
+
+
+def scalar(value: Any) -> str:
+    """A scalar that every reader of YAML reads alike."""
+    if isinstance(value, str):
+        if _PLAIN.fullmatch(value) and isinstance(plain_value(value), str):
+            return value
+        quoted = json.dumps(value, ensure_ascii=True)
+        return _joined(quoted)
+    if isinstance(value, float):
+        digits = format(Decimal(repr(value)), "f")
+        return (
+            f"{value:.0f}"
+            if value == int(value) and abs(value) < 1e15
+            else f"{digits}{'' if '.' in digits else '.0'}"
+        )
+    return json.dumps(value)
+
+
+def _joined(quoted: str) -> str:
+    r"""Characters beyond U+FFFF as YAML escapes them: JSON's two halves (\ud83d\ude00) are none to it."""
+    pair = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
+
+    def one(match: re.Match[str]) -> str:
+        high, low = int(match[2], 16), int(match[3], 16)
+        return f"{match[1]}\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
+
+    return pair.sub(one, quoted)

@@ -1,0 +1,48 @@
+"""What of a cluster is not as its environment's file says, layer by layer, with reason and repair.
+
+CHECKS is the only place where a check is registered. Each is pure: it gets a Sight (plan, manifests, what the
+server holds, the time) and yields differences; none asks the server, none knows another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from generators.manifest import Bundle
+from gpupool.cluster.snapshot import Snapshot
+from gpupool.drift import karpenter, nodes, objects, others, owner, releases, repartitions, slices, tenants
+from gpupool.drift.drift import LAYERS, Drift, Level
+from gpupool.drift.sight import Sight
+from gpupool.plan.model import Plan
+
+CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (
+    objects.check,
+    releases.check,
+    nodes.check,
+    slices.check,
+    karpenter.check,
+    tenants.check,
+    others.check,
+    repartitions.check,
+)
+
+
+def examine(
+    plan: Plan, bundle: Bundle, snapshot: Snapshot, now: datetime, env: str = ""
+) -> tuple[Drift, ...]:
+    """Every difference, layer by layer, what is wrong before what settles.
+
+    `env` is how commands name the environment; by its name unless told.
+    """
+    sight = Sight(plan, bundle, snapshot, now, env or plan.environment)
+    elsewhere = owner.of_another(sight)
+    if elsewhere is not None:
+        return (elsewhere,)
+    found = list(repartitions.softened(sight, (drift for check in CHECKS for drift in check(sight))))
+    order = {layer: number for number, layer in enumerate(LAYERS)}
+    levels = {level: number for number, level in enumerate(Level)}
+    return tuple(sorted(found, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
+
+
+__all__ = ["CHECKS", "LAYERS", "Drift", "Level", "Sight", "examine"]

@@ -1,0 +1,75 @@
+"""Hold a cluster against its environment: one look at the server, one verdict."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from generators import generate
+from generators.manifest import Bundle
+from gpupool.cluster import snapshot
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.drift import examine
+from gpupool.drift.drift import Drift, Level
+from gpupool.plan.model import Plan
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one look found."""
+
+    environment: str
+    drifts: tuple[Drift, ...]
+    taken: datetime
+    """When the cluster was asked, in UTC."""
+    seconds: float
+    """How long asking and judging took."""
+    requests: int
+    """List requests that it took."""
+    objects: int
+    """Objects that were looked at."""
+
+    def of(self, level: Level) -> tuple[Drift, ...]:
+        """The differences of one level."""
+        return tuple(drift for drift in self.drifts if drift.level is level)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the cluster is what the file says, as far as nobody is at work on it."""
+        return not self.of(Level.drift)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is clean and nobody is at work."""
+        return self.clean and not self.of(Level.settling)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Stable keys for `--format json`."""
+        return {
+            "environment": self.environment,
+            "clean": self.clean,
+            "settled": self.settled,
+            "taken": self.taken.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "seconds": round(self.seconds, 3),
+            "objects": self.objects,
+            "listRequests": self.requests,
+            "drifts": [drift.as_dict() for drift in self.drifts],
+        }
+
+
+def assert_environment(
+    plan: Plan, api: KubeApi, bundle: Bundle | None = None, now: datetime | None = None, env: str = ""
+) -> Outcome:
+    """Look at the cluster once. Raises ApiError and UnreachableError where it can't be asked.
+
+    `now` stands for the time of the look, for those who must not wait for a time limit to pass;
+    `env` is how the user names the environment.
+    """
+    started = time.monotonic()
+    wanted = bundle or generate(plan)
+    seen = snapshot.take(api, snapshot.queries(wanted), now)
+    drifts = examine(plan, wanted, seen, now or datetime.now(UTC), env)
+    counted = sum(len(held) for held in seen.objects.values())
+    return Outcome(plan.environment, drifts, seen.taken, time.monotonic() - started, seen.requests, counted)

@@ -1,0 +1,223 @@
+"""Karpenter takes the pools as they are, has room in them, and gets its node claims done.
+
+Conditions and limits: Karpenter 1.14.1, karpenter.sh/v1 and v1alpha1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
+from gpupool.drift import limits, repair
+from gpupool.drift.drift import Drift, Level
+from gpupool.drift.sight import Sight, condition, duration, going
+from gpupool.plan.model import POOL_LABEL, Pool
+from vapcheck.server.canonical_text import quantity
+
+_ACCEPTED: Mapping[str, tuple[str, str]] = {
+    "NodePool": ("karpenter.sh/v1", "Ready"),
+    "NodeOverlay": ("karpenter.sh/v1alpha1", "ValidationSucceeded"),
+    "EC2NodeClass": ("karpenter.k8s.aws/v1", "Ready"),
+}
+"""Kind -> its apiVersion and the condition that says that Karpenter takes it."""
+_STEPS = (
+    ("Launched", limits.LAUNCH, "no machine has been started"),
+    ("Registered", limits.REGISTRATION, "its machine has not joined the cluster"),
+    ("Initialized", limits.INITIALISATION, "its node has not become complete"),
+)
+_OVERLAY_WEIGHT = 100
+"""The weight of ours (generators.node_overlays)."""
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """Conditions of pools, overlays and classes, full pools, node claims that do not get on."""
+    if sight.plan.karpenter is None:
+        return
+    yield from _accepted(sight)
+    yield from _foreign(sight)
+    for pool in sight.plan.pools:
+        yield from _full(sight, pool)
+    for claim in sight.snapshot.of("karpenter.sh/v1", "NodeClaim"):
+        yield from _claim(sight, claim)
+
+
+def _accepted(sight: Sight) -> Iterator[Drift]:
+    for manifest in sight.bundle:
+        if manifest.kind not in _ACCEPTED:
+            continue
+        version, kind = _ACCEPTED[manifest.kind]
+        live = sight.snapshot.find(version, manifest.kind, manifest.name)
+        if live is None or going(live):
+            continue
+        found = condition(live, kind)
+        if found.get("status") == "True":
+            continue
+        told = found.get("message") or found.get("reason") or "Karpenter has not looked at it yet"
+        since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
+        late = sight.since(since) >= limits.CONTROLLER or (
+            manifest.kind == "NodeOverlay" and found.get("status") == "False"
+        )
+        yield Drift(
+            layer="karpenter",
+            kind="not-accepted",
+            object=str(manifest),
+            path=f"status.conditions[{kind}]",
+            wanted="True",
+            found=found.get("status"),
+            reason=f"Karpenter does not take it ({kind} is {found.get('status', 'not known')}): {told}",
+            repair=_accept(sight, manifest.kind, manifest.name),
+            level=Level.drift if late else Level.settling,
+        )
+
+
+def _accept(sight: Sight, kind: str, name: str) -> str:
+    rivals = _strange_overlays(sight) if kind == "NodeOverlay" else []
+    if rivals:
+        return repair.all_of(*(repair.delete("nodeoverlay", row["metadata"]["name"]) for row in rivals))
+    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {sight.mend()}"
+
+
+def _strange_overlays(sight: Sight) -> list[Object]:
+    """Overlays that are not the file's and say something about GPUs of our pools."""
+    ours = {m.name for m in sight.bundle if m.kind == "NodeOverlay"}
+    pools = {capacity.name for pool in sight.plan.pools for capacity in pool.capacities}
+    return [
+        row
+        for row in sight.snapshot.of("karpenter.sh/v1alpha1", "NodeOverlay")
+        if row["metadata"]["name"] not in ours and not going(row) and _concerns(row, pools)
+    ]
+
+
+def _concerns(overlay: Object, pools: set[str]) -> bool:
+    spec = overlay.get("spec") or {}
+    if not any(name.startswith("nvidia.com/") for name in spec.get("capacity") or ()):
+        return False
+    named = [row for row in spec.get("requirements") or () if row.get("key") == NODEPOOL_LABEL]
+    return all(pools.intersection(row.get("values") or ()) for row in named if row.get("operator") == "In")
+
+
+def _foreign(sight: Sight) -> Iterator[Drift]:
+    """Overlays and pools of others that reach into ours."""
+    for row in _strange_overlays(sight):
+        if (row["spec"].get("weight") or 0) > _OVERLAY_WEIGHT:
+            name = row["metadata"]["name"]
+            yield Drift(
+                layer="karpenter",
+                kind="overlay-over",
+                object=f"NodeOverlay {name}",
+                reason=f"it is not the file's, outweighs ours ({row['spec']['weight']}, ours "
+                f"{_OVERLAY_WEIGHT}) and says how many slices nodes of our pools have",
+                repair=repair.delete("nodeoverlay", name),
+            )
+    ours = {capacity.name for pool in sight.plan.pools for capacity in pool.capacities}
+    known = {pool.name for pool in sight.plan.pools}
+    for row in sight.snapshot.of("karpenter.sh/v1", "NodePool"):
+        template = ((row.get("spec") or {}).get("template") or {}).get("metadata") or {}
+        label = (template.get("labels") or {}).get(POOL_LABEL)
+        name = row["metadata"]["name"]
+        if name not in ours and label in known and not going(row) and POOL_LABEL not in labels(row):
+            yield Drift(
+                layer="karpenter",
+                kind="node-pool-beside",
+                object=f"NodePool {name}",
+                reason=f"it is not the file's and starts nodes with the label of pool {label}: "
+                "the pool's limits do not hold for them",
+                repair=repair.delete("nodepool", name),
+            )
+
+
+def _full(sight: Sight, pool: Pool) -> Iterator[Drift]:
+    """Pods that wait for a pool none of whose NodePools may grow."""
+    live = [sight.snapshot.find("karpenter.sh/v1", "NodePool", c.name) for c in pool.capacities]
+    full = [reached for row in live if row is not None and (reached := _reached(row))]
+    waiting = [pod for pod in sight.snapshot.of("v1", "Pod") if _waits_for(pod, pool.name)]
+    if not live or len(full) < len(live) or not waiting:
+        return
+    longest = max(sight.age(pod) for pod in waiting)
+    names = ", ".join(f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in waiting[:3])
+    more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+    yield Drift(
+        layer="karpenter",
+        kind="at-limit",
+        object=f"pool {pool.name}",
+        reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
+        f"{duration(longest)}: {names}{more}",
+        repair=f"raise pools[{pool.name}].nodes.max in the file, then {sight.apply()}; or end jobs",
+        level=Level.drift if longest >= limits.PENDING else Level.settling,
+    )
+
+
+def _reached(node_pool: Object) -> str:
+    """The limit that a NodePool has reached, as words; empty where it may grow."""
+    used = (node_pool.get("status") or {}).get("resources") or {}
+    for name, most in ((node_pool.get("spec") or {}).get("limits") or {}).items():
+        if _number(used.get(name, "0")) >= _number(most) > 0:
+            return (
+                f"{node_pool['metadata']['name']}: {used[name]} of {most} {name.removeprefix('nvidia.com/')}"
+            )
+    return ""
+
+
+def _number(value: Any) -> int:
+    text = str(quantity(str(value)))
+    return int(text) if text.isdigit() else 0
+
+
+def _waits_for(pod: Object, pool: str) -> bool:
+    spec = pod["spec"]
+    if spec.get("nodeName") or going(pod) or condition(pod, "PodScheduled").get("status") != "False":
+        return False
+    if (spec.get("nodeSelector") or {}).get(POOL_LABEL) == pool:
+        return True
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    return any(
+        row.get("key") == POOL_LABEL and row.get("operator") == "In" and row.get("values") == [pool]
+        for term in affinity.get("nodeSelectorTerms") or ()
+        for row in term.get("matchExpressions") or ()
+    )
+
+
+def _claim(sight: Sight, claim: Object) -> Iterator[Drift]:
+    """A node claim that does not get on, with what Karpenter says about it."""
+    name = claim["metadata"]["name"]
+    node_pool = labels(claim).get(NODEPOOL_LABEL, "")
+    pool = next((p for p in sight.plan.pools for c in p.capacities if c.name == node_pool), None)
+    if pool is None:
+        return
+    if going(claim):
+        lasting = sight.since(claim["metadata"]["deletionTimestamp"])
+        if lasting >= limits.DRAIN:
+            held = condition(claim, "Drained").get("message") or "its pods are waited for"
+            told = f"it has been on its way out for {duration(lasting)}: {held}"
+            look = f"kubectl describe nodeclaim {name}"
+            yield _stuck(name, pool, "claim-leaving", told, look, Level.warning)
+        return
+    for kind, allowed, meaning in _STEPS:
+        found = condition(claim, kind)
+        if found.get("status") == "True":
+            continue
+        lasting = sight.age(claim)
+        told = found.get("message") or found.get("reason") or "Karpenter says nothing"
+        late = lasting >= allowed
+        reason = f"{meaning} for {duration(lasting)} ({kind}: {told})"
+        if late:
+            yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Level.drift)
+        elif kind != "Initialized":
+            # From then on the node is there, and its layer tells that it starts.
+            look = f"kubectl describe nodeclaim {name}"
+            yield _stuck(name, pool, "claim-starting", reason, look, Level.settling)
+        return
+
+
+def _stuck(name: str, pool: Pool, kind: str, reason: str, command: str, level: Level) -> Drift:
+    return Drift(
+        layer="karpenter",
+        kind=kind,
+        object=f"NodeClaim {name}",
+        reason=f"{reason} (pool {pool.name})",
+        repair=command,
+        level=level,
+    )

@@ -1,0 +1,88 @@
+"""What a difference in an object of some kind means for users, and which layer it is told in.
+
+Words only, by kind of object; whether there is a difference is found elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import TENANT_LABEL
+from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
+from gpupool.pulumi_plugins.diff import MISSING, Step
+
+_KARPENTER = frozenset({"NodePool", "NodeOverlay", "EC2NodeClass", "KWOKNodeClass"})
+_POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+_PARAMETERS = frozenset({POOLS, TENANTS, OWNERS, LIMITS})
+
+_CONSEQUENCES = {
+    (
+        "NodeOverlay",
+        "missing",
+    ): "Karpenter counts physical GPUs and starts a node for each slice that is asked for",
+    ("NodePool", "missing"): "Karpenter starts no nodes for this pool",
+    ("ResourceQuota", "missing"): "nothing holds the tenant to what it was given",
+    ("NetworkPolicy", "missing"): "pods of other namespaces reach the tenant's",
+    ("PriorityClass", "missing"): "pods that name it are refused",
+    ("ValidatingAdmissionPolicy", "missing"): "what it forbids is let in",
+    ("ValidatingAdmissionPolicyBinding", "missing"): "the policy is there and nothing enforces it",
+    ("ValidatingAdmissionPolicy", "added"): "it may let in what the file's policy refuses",
+    ("ValidatingAdmissionPolicyBinding", "added"): "it may let in what the file's policy refuses",
+    ("ClusterPolicy", "missing"): "the operator takes its operands off every node, and their GPUs with them",
+    ("ClusterPolicy", "extra"): "the operator follows the oldest ClusterPolicy and ignores the others",
+    ("NodePool", "extra"): "Karpenter may start nodes that no pool of the file counts or pays for",
+    ("Namespace", "extra"): "quotas and policies of the file do not hold there",
+    ("NodePool", "changed"): "Karpenter starts, keeps or replaces nodes by it",
+    ("NodeOverlay", "changed"): "Karpenter counts other slices than nodes will have",
+}
+"""(kind of object, kind of difference) -> why it matters."""
+_STRICTNESS = ("Audit", "Warn", "Deny")
+
+
+def layer_of(manifest: Manifest) -> str:
+    """The layer in which differences of this object are told."""
+    if manifest.kind in _KARPENTER:
+        return "karpenter"
+    if manifest.kind in _POLICIES or (manifest.kind == "ConfigMap" and manifest.name in _PARAMETERS):
+        return "policies"
+    if TENANT_LABEL in manifest.labels:
+        return "tenants"
+    return "objects"
+
+
+def consequence(
+    manifest: Manifest, kind: str, path: tuple[Step, ...] = (), wanted: Any = None, found: Any = None
+) -> str:
+    """Why the difference matters, in a few words; empty where the fields speak for themselves."""
+    if kind == "changed" and manifest.kind == "ValidatingAdmissionPolicyBinding":
+        return _binding(path, wanted, found)
+    if kind == "changed" and manifest.kind == "ConfigMap":
+        return _config_map(manifest)
+    if kind == "changed" and manifest.kind == "ResourceQuota" and "hard" in path:
+        return "the tenant may use more or less than the file gives"
+    return _CONSEQUENCES.get((manifest.kind, kind), "")
+
+
+def _config_map(manifest: Manifest) -> str:
+    if manifest.name in _PARAMETERS:
+        return "policies judge by it"
+    if manifest.name.startswith("gpupool-device-plugin-"):
+        return "nodes that start their device plugin now read it"
+    if manifest.name.startswith("gpupool-mig-"):
+        return "nodes that are partitioned from now on read it"
+    return ""
+
+
+def _binding(path: tuple[Step, ...], wanted: Any, found: Any) -> str:
+    if path[-1:] == ("validationActions",):
+        strictest = [_strictest(value) for value in (wanted, found)]
+        if strictest[1] < strictest[0]:
+            return "weakened: violations are no longer " + ("refused" if strictest[0] == 2 else "told")
+        return "it now does something else on a violation"
+    return "the policy applies to something else, or judges by something else"
+
+
+def _strictest(actions: Any) -> int:
+    known = actions if isinstance(actions, list) and actions is not MISSING else []
+    return max((_STRICTNESS.index(action) for action in known if action in _STRICTNESS), default=-1)

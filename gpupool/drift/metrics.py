@@ -1,0 +1,91 @@
+"""The verdict as Prometheus reads it: text exposition, a file for the textfile collector, a Pushgateway.
+
+Names and labels are a contract with alert rules and dashboards (docs/assert.md). Every layer has a value,
+zero included, so that an alert that ends is seen to end. Nothing here judges.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest, pushadd_to_gateway
+
+from gpupool.drift.check import Outcome
+from gpupool.drift.drift import LAYERS, Level
+from gpupool.findings import GpupoolError, UsageError
+
+JOB = "gpupool_assert"
+_PUSH_SECONDS = 10.0
+
+
+def registry(outcome: Outcome) -> CollectorRegistry:
+    """The figures of one look."""
+    made = CollectorRegistry()
+    known = ("environment", "layer", "kind")
+    titles = {
+        Level.drift: "Differences between the cluster and the environment file that nobody is mending.",
+        Level.settling: "Differences that somebody is at work on.",
+        Level.warning: "What is as the file says and worth a look.",
+    }
+    for level, title in titles.items():
+        gauge = Gauge(f"gpupool_assert_{level}", title, known, registry=made)
+        found = Counter((drift.layer, drift.kind) for drift in outcome.of(level))
+        silent = {layer: "" for layer in LAYERS if not any(layer == row[0] for row in found)}
+        for (layer, kind), count in [*found.items(), *((row, 0) for row in silent.items())]:
+            gauge.labels(outcome.environment, layer, kind).set(count)
+    for name, title, value in (
+        ("clean", "1 where the cluster is what the environment file says.", float(outcome.clean)),
+        (
+            "last_run_timestamp_seconds",
+            "When the cluster was looked at, Unix time.",
+            outcome.taken.timestamp(),
+        ),
+        ("duration_seconds", "How long the look took.", outcome.seconds),
+        ("objects", "Objects that were looked at.", float(outcome.objects)),
+    ):
+        Gauge(f"gpupool_assert_{name}", title, ("environment",), registry=made).labels(
+            outcome.environment
+        ).set(value)
+    return made
+
+
+def text(outcome: Outcome) -> str:
+    """The figures in Prometheus' text format (version 0.0.4)."""
+    return generate_latest(registry(outcome)).decode()
+
+
+def write(content: str, path: Path) -> None:
+    """Write `content` in one step, as the textfile collector wants it. Raises GpupoolError."""
+    try:
+        folder = path.absolute().parent
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(content)
+            os.chmod(aside, 0o644)  # the collector runs as somebody else
+            os.replace(aside, path)
+        except BaseException:
+            os.unlink(aside)
+            raise
+    except OSError as error:
+        raise GpupoolError(f"{path}: {error.strerror}; choose a file that can be written") from error
+
+
+def push(outcome: Outcome, url: str) -> None:
+    """Give the figures to a Pushgateway, in the place of those of the environment's last look.
+
+    Raises UsageError for what is no URL, GpupoolError when the gateway does not take them.
+    """
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise UsageError(f"{url}: not the address of a Pushgateway; write it as http://host:9091")
+    key = {"environment": outcome.environment}
+    try:
+        pushadd_to_gateway(url, JOB, registry(outcome), grouping_key=key, timeout=_PUSH_SECONDS)
+    except (URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise GpupoolError(f"the Pushgateway at {url} does not take the figures: {reason}") from error

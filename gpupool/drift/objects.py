@@ -1,0 +1,254 @@
+"""Every object of the file is in the cluster as the file has it, and none of ours beside them.
+
+Ours are objects that carry our labels for this environment, or that were applied under our name. What belongs
+to whom is told by kind: quotas to the tenants' layer, overlays to Karpenter's, and so on. Nodes that existed
+before are `nodes`' concern, charts `operator`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generators.manifest import Manifest
+from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.cluster.snapshot import Object, labels
+from gpupool.drift import repair
+from gpupool.drift.comparison import SETS, Difference, Ownership, differences
+from gpupool.drift.drift import Drift, Level
+from gpupool.drift.meaning import consequence, layer_of
+from gpupool.drift.sight import Sight, going
+from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
+from gpupool.pulumi_plugins.diff import MISSING, format_path
+from infra.apply import FIELD_MANAGER
+from infra.field_changes import FieldChange
+
+_NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
+"""Kinds that carry our labels without being made by us."""
+_OWN_PARTS = f"{FIELD_MANAGER}-"
+"""Field managers of what gpupool itself keeps in the cluster, as the last good states: not of the file."""
+_OPERANDS = ("devicePlugin", "migManager")
+"""Operands that a ClusterPolicy points at a ConfigMap."""
+_ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+"""Kinds that a field more can switch off."""
+_CREATED_SECONDS = 60.0
+"""An object that somebody deletes and makes again is away for moments; a namespace takes seconds to go
+(namespace controller, Kubernetes 1.36). After a minute a deletion is told as one."""
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """Objects that are missing, changed, added to, or too many."""
+    wanted = [m for m in sight.bundle if not (m.patch and m.kind == "Node")]
+    lost_namespaces = {
+        m.name for m in wanted if m.kind == "Namespace" and not sight.snapshot.find("v1", "Namespace", m.name)
+    }
+    if not any(sight.snapshot.find(m.api_version, m.kind, m.name, m.namespace) for m in wanted):
+        yield _nothing(sight, wanted)
+        return
+    lost_kinds: dict[tuple[str, str], list[Manifest]] = {}
+    for manifest in wanted:
+        kind = (manifest.api_version, manifest.kind)
+        live = sight.snapshot.find(*kind, manifest.name, manifest.namespace)
+        if kind in sight.snapshot.unknown:
+            lost_kinds.setdefault(kind, []).append(manifest)
+        elif live is None:
+            if manifest.namespace not in lost_namespaces:
+                yield _missing(sight, manifest, wanted)
+        elif going(live):
+            yield _going(sight, manifest, live)
+        else:
+            yield from _changed(sight, manifest, live)
+    for kind, manifests in lost_kinds.items():
+        yield _unknown_kind(sight, kind, manifests)
+    yield from _extra(sight, wanted)
+
+
+def _nothing(sight: Sight, wanted: list[Manifest]) -> Drift:
+    return Drift(
+        layer="objects",
+        kind="missing",
+        object=f"environment {sight.plan.environment}",
+        reason=f"none of its {len(wanted)} objects is there: it was never applied, or all was deleted",
+        repair=sight.apply(parts=wanted),
+    )
+
+
+def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
+    inside = sum(1 for other in wanted if manifest.kind == "Namespace" and other.namespace == manifest.name)
+    reason = "it is not in the cluster" + (f", nor are the {inside} objects in it" if inside else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="missing",
+        object=str(manifest),
+        reason=_because(reason, consequence(manifest, "missing")),
+        repair=sight.mend(manifest),
+    )
+
+
+def _unknown_kind(sight: Sight, kind: tuple[str, str], manifests: list[Manifest]) -> Drift:
+    names = ", ".join(manifest.name for manifest in manifests[:3]) + (", ..." if len(manifests) > 3 else "")
+    return Drift(
+        layer=layer_of(manifests[0]),
+        kind="kind-unknown",
+        object=f"{kind[1]} {names}",
+        reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
+        repair=repair.define(sight.plan, sight.env, sight.bundle, kind[0]),
+    )
+
+
+def _going(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+    """Deleted, and not gone yet: finalizers, or what is still in a namespace."""
+    lasting = sight.since(live["metadata"]["deletionTimestamp"])
+    held = ", ".join(live["metadata"].get("finalizers") or live.get("spec", {}).get("finalizers") or ())
+    stuck = [
+        row.get("message", "")
+        for row in (live.get("status") or {}).get("conditions") or ()
+        if row.get("type", "").startswith("Namespace") and row.get("status") == "True"
+    ]
+    told = "; ".join(filter(None, stuck)) or (f"held by {held}" if held else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="going",
+        object=str(manifest),
+        reason=_because("somebody has deleted it and it is on its way out", told)
+        + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
+        repair=repair.all_of(
+            _wait_gone(manifest),
+            sight.mend(manifest),
+        ),
+    )
+
+
+def _wait_gone(manifest: Manifest) -> str:
+    where = f"-n {manifest.namespace} " if manifest.namespace else ""
+    return f"kubectl {where}wait --for=delete {manifest.kind.lower()}/{manifest.name} --timeout=5m"
+
+
+def _changed(sight: Sight, manifest: Manifest, live: Object) -> Iterator[Drift]:
+    owners = Ownership(live)
+    for difference in differences(manifest.body, live):
+        yield _difference(sight, manifest, owners, difference)
+    if manifest.patch:
+        return
+    enforcing = manifest.kind in _ENFORCING
+    for path, manager in owners.added(manifest.body, sight.deliverers):
+        text = format_path(path)
+        reason = f"{text} was added by {manager}, the file does not have it"
+        yield Drift(
+            layer=layer_of(manifest),
+            kind="added",
+            object=str(manifest),
+            path=text,
+            by=manager,
+            reason=_because(reason, consequence(manifest, "added") if enforcing else ""),
+            repair=repair.remove_field(manifest.kind, manifest.name, manifest.namespace, path),
+            level=Level.drift if enforcing else Level.warning,
+        )
+
+
+def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
+    path = difference.path
+    wanted, found = (None if value is MISSING else value for value in (difference.wanted, difference.found))
+    text = format_path(path)
+    by, _ = owners.of(path, FIELD_MANAGER)
+    by = "" if by in sight.deliverers else by
+    change = FieldChange(text, _shown(wanted), _shown(found))
+    shared = isinstance(found, list) and path[-1] in SETS
+    where = (manifest.kind, manifest.name, manifest.namespace)
+    reason = f"{change} in the cluster" + (f", set by {by}" if by else "")
+    return Drift(
+        layer=layer_of(manifest),
+        kind="changed",
+        object=str(manifest),
+        path=text,
+        wanted=wanted,
+        found=found,
+        by=by,
+        reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
+        repair=repair.set_field(*where, path, wanted) if shared else sight.mend(manifest),
+    )
+
+
+def _shown(value: Any) -> Any:
+    """A list of named items by their names, which tell more than the first fields of the first of them."""
+    named = isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value)
+    if not named:
+        return None if value == [] else value
+    return (
+        ", ".join(f"{item['kind']} {item['name']}" if "kind" in item else item["name"] for item in value)
+        or None
+    )
+
+
+def _extra(sight: Sight, wanted: list[Manifest]) -> Iterator[Drift]:
+    known = {(m.api_version, m.kind, m.namespace, m.name) for m in wanted}
+    gone = set()
+    for (api_version, kind), held in sight.snapshot.objects.items():
+        if kind in _NOT_OURS:
+            continue
+        for (namespace, name), live in held.items():
+            if (api_version, kind, namespace, name) in known or namespace in gone:
+                continue
+            if live["metadata"].get("ownerReferences") or not _is_ours(sight, live):
+                continue
+            if kind == "Namespace":
+                gone.add(name)
+            yield _too_many(sight, Manifest(live), live)
+
+
+def _is_ours(sight: Sight, live: Object) -> bool:
+    have = labels(live)
+    if any(manager.startswith(_OWN_PARTS) for manager in Ownership(live).managers()):
+        return False
+    environment = have.get(ENVIRONMENT_LABEL)
+    if environment is not None:
+        return environment == sight.plan.environment and have.get(MANAGED_BY) == "gpupool"
+    return FIELD_MANAGER in Ownership(live).applied_by()
+
+
+def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+    kind, name, namespace = manifest.kind, manifest.name, manifest.namespace
+    applied = bool(Ownership(live).applied_by() & sight.deliverers)
+    consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
+    options = ("--allow-delete", f"Namespace/{name}") if consent else ()
+    if going(live):
+        reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
+    elif applied and _unused(sight, manifest):
+        # One that a repartition has left is not in the engine's state, so `up` might not see it.
+        reason = "the file no longer has it, and no ClusterPolicy refers to it"
+        command, level = repair.delete(kind, name, namespace), Level.drift
+    elif applied and ENVIRONMENT_LABEL not in manifest.labels and not sight.plan.delivery.gitops:
+        # One that is not in the engine's state `up` knows by its labels.
+        reason = "the file no longer has it, and its labels were taken off"
+        command, level = repair.delete(kind, name, namespace), Level.drift
+    elif applied:
+        reason = "the file no longer has it, and it was not taken away"
+        command, level = sight.apply(*options, parts=[manifest]), Level.drift
+    else:
+        makers = ", ".join(sorted(Ownership(live).managers() - sight.deliverers)) or "somebody"
+        reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
+        command, level = repair.delete(kind, name, namespace), Level.drift
+    return Drift(
+        layer=layer_of(manifest),
+        kind="extra",
+        object=str(manifest),
+        reason=_because(reason, consequence(manifest, "extra")),
+        repair=command,
+        level=level,
+    )
+
+
+def _unused(sight: Sight, manifest: Manifest) -> bool:
+    """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
+    delivers, what they have applied is theirs to take away."""
+    if manifest.kind != "ConfigMap" or manifest.namespace != OPERATOR_NAMESPACE or sight.plan.delivery.gitops:
+        return False
+    specs = [row.get("spec") or {} for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
+    used = {
+        ((spec.get(operand) or {}).get("config") or {}).get("name") for spec in specs for operand in _OPERANDS
+    }
+    return manifest.name not in used
+
+
+def _because(what: str, why: str) -> str:
+    return f"{what}: {why}" if why else what

@@ -1,0 +1,62 @@
+"""Other tools at the objects of the environment: two that deliver the same, and settings that compete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.drift import repair
+from gpupool.drift.comparison import Ownership
+from gpupool.drift.drift import Drift, Level
+from gpupool.drift.sight import Sight
+
+_DELIVERERS = {
+    "argocd-controller": "Argo CD",
+    "argocd-application-controller": "Argo CD",
+    "kustomize-controller": "Flux",
+    "helm-controller": "Flux",
+    "helm": "Helm",
+    "pulumi-kubernetes": "another Pulumi program",
+    "Terraform": "Terraform",
+    "gpupool": "gpupool up",
+}
+"""Field managers of tools that put back what they deliver (their documentation on server-side apply)."""
+_SHOWN = 3
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """Objects that two tools deliver, and a second ClusterPolicy."""
+    fought: dict[str, list[str]] = {}
+    for manifest in sight.bundle:
+        if manifest.patch:
+            continue
+        live = sight.snapshot.find(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        managers = Ownership(live).managers() if live else frozenset()
+        for manager in managers & _DELIVERERS.keys() - sight.deliverers:
+            fought.setdefault(manager, []).append(str(manifest))
+    for manager, names in sorted(fought.items()):
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
+        yield Drift(
+            layer="others",
+            kind="two-deliverers",
+            object=f"{len(names)} object{'s' if len(names) != 1 else ''}",
+            by=manager,
+            reason=f"{_DELIVERERS[manager]} ({manager}) sets fields of what this environment delivers "
+            f"too, and each will undo the other: {shown}",
+            repair="let one of them deliver: delivery.engine in the file says which",
+            level=Level.warning,
+        )
+    yield from _second_policy(sight)
+
+
+def _second_policy(sight: Sight) -> Iterator[Drift]:
+    ours = next((m.name for m in sight.bundle if m.kind == "ClusterPolicy"), None)
+    for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy"):
+        name = row["metadata"]["name"]
+        if ours is not None and name != ours:
+            yield Drift(
+                layer="others",
+                kind="second-cluster-policy",
+                object=f"ClusterPolicy {name}",
+                reason=f"there is {ours} already: the operator follows the oldest and ignores the others",
+                repair=repair.delete("clusterpolicy", name),
+            )

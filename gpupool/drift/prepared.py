@@ -1,0 +1,120 @@
+"""Whether the cluster is prepared for what a node's steering labels are to say.
+
+A label only names a configuration. Where the file was edited and not yet applied the cluster has no such
+configuration, or has another one of that name, and a node that is told to use it loses what it offers.
+Judges the cluster's settings; nodes are others' concern.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from generators.device_plugin import config_map_name as plugin_config_map
+from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
+from gpupool.drift import repair
+from gpupool.drift.operator_view import MIG_CONFIG, PLUGIN_CONFIG, OperatorView
+from gpupool.drift.pool_nodes import PoolNode
+from gpupool.drift.sight import Sight
+from gpupool.plan.model import OPERATOR_NAMESPACE
+
+_LAYOUTS = "config.yaml"
+
+
+class Prepared(StrEnum):
+    """How far the settings of a pool in the cluster are those of the file."""
+
+    ready = "ready"
+    """The label means what the file says."""
+    edited = "edited"
+    """The file was applied, and somebody has changed the settings since."""
+    unapplied = "unapplied"
+    """The file says something that was never applied."""
+
+
+def prepared(sight: Sight, view: OperatorView, row: PoolNode, key: str) -> Prepared:
+    """What a node of the pool would get for its planned label `key`."""
+    value = row.pool.labels[key]
+    meant = configured(sight, view, key, value, live=True)
+    planned = configured(sight, view, key, value, live=False)
+    ours = _map_name(sight, key)
+    if _template(sight, row).get(key, value) != value:
+        return Prepared.unapplied
+    if meant is not None and meant == planned:
+        return Prepared.ready
+    there = ours and sight.snapshot.find("v1", "ConfigMap", ours, OPERATOR_NAMESPACE)
+    return Prepared.edited if there else Prepared.unapplied
+
+
+def configured(sight: Sight, view: OperatorView, key: str, value: str, *, live: bool) -> Any:
+    """What the label `key` with that value means to the operator, in the cluster or in the file; None where
+    there is no such configuration."""
+    operand = "devicePlugin" if key == PLUGIN_CONFIG else "migManager"
+    entry = value if key == PLUGIN_CONFIG else _LAYOUTS
+    if live:
+        text = view.text(view.setting(operand, "config", "name"), entry)
+    else:
+        name = _map_name(sight, key)
+        ours = (m for m in sight.bundle if m.kind == "ConfigMap" and m.name == name)
+        text = next((m.body["data"].get(entry) for m in ours), None)
+    try:
+        found = yaml.safe_load(text) if text is not None else None
+    except yaml.YAMLError:
+        return None
+    if key == PLUGIN_CONFIG:
+        return found
+    layouts = found.get("mig-configs") if isinstance(found, dict) else None
+    return layouts.get(value) if isinstance(layouts, dict) else None
+
+
+def label_repair(sight: Sight, view: OperatorView, row: PoolNode, key: str) -> str:
+    """Give a node its planned label, the configuration that it names first."""
+    bare = repair.label(row.name, key, row.pool.labels[key])
+    how = prepared(sight, view, row, key)
+    if how is Prepared.unapplied:
+        return repair.repartition(sight.env, row.pool.name)
+    return bare if how is Prepared.ready else repair.all_of(_mend(sight, view), bare)
+
+
+def failed_repair(sight: Sight, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
+    """Why a node can't have its planned layout (empty: the cluster has it), and what mends that. `anew` has
+    the MIG manager try again.
+
+    Where the layout was never applied the node first gets the label back that its pool has in the cluster:
+    that is what its GPUs are parted by, so no job loses its slice.
+    """
+    layout = row.pool.labels[MIG_CONFIG]
+    how = prepared(sight, view, row, MIG_CONFIG)
+    if how is Prepared.ready:
+        return "", anew
+    there = configured(sight, view, MIG_CONFIG, layout, live=True) is not None
+    which = "another" if there else "no"
+    why = f'the configuration in the cluster has {which} layout "{layout}", mend that first'
+    if how is Prepared.edited:
+        return why, repair.all_of(_mend(sight, view), anew)
+    before = _template(sight, row).get(MIG_CONFIG)
+    if before is None or configured(sight, view, MIG_CONFIG, before, live=True) is None:
+        return why, repair.all_of(_mend(sight, view), anew)
+    back = repair.label(row.name, MIG_CONFIG, before)
+    return why, repair.all_of(back, repair.repartition(sight.env, row.pool.name))
+
+
+def _mend(sight: Sight, view: OperatorView) -> str:
+    """Put back the operator's configurations, and what points at them where it points elsewhere."""
+    maps = [m for m in sight.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
+    return sight.mend(*maps, *(sight.policy_parts if view.foreign_config() else ()))
+
+
+def _map_name(sight: Sight, key: str) -> str | None:
+    return plugin_config_map(sight.plan) if key == PLUGIN_CONFIG else mig_config_map(sight.plan)
+
+
+def _template(sight: Sight, row: PoolNode) -> dict[str, str]:
+    """The labels that Karpenter gives to new nodes of the node's NodePool; empty where there is none."""
+    name = labels(row.node).get(NODEPOOL_LABEL, "")
+    found = sight.snapshot.find("karpenter.sh/v1", "NodePool", name) or {}
+    template = ((found.get("spec") or {}).get("template") or {}).get("metadata") or {}
+    return dict(template.get("labels") or {})

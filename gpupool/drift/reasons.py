@@ -1,0 +1,267 @@
+"""Why a node offers other slices than planned: the likeliest cause that the evidence shows.
+
+REASONS are asked in their order, the surest evidence first; the first that has something to say is right.
+Each is pure and looks at one node. That a node offers something else is found by `slices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from generators.device_plugin import DEFAULT_KEY
+from gpupool.cluster.snapshot import labels
+from gpupool.drift import limits, repair
+from gpupool.drift.drift import Level
+from gpupool.drift.operator_view import (
+    DEPLOY,
+    MIG_CONFIG,
+    MIG_STATE,
+    OPT_OUT,
+    PLUGIN_CONFIG,
+    OperatorView,
+    gpu_labels_there,
+    mig_state_since,
+    offered,
+)
+from gpupool.drift.pool_nodes import PoolNode
+from gpupool.drift.prepared import failed_repair
+from gpupool.drift.sight import Sight, duration
+from gpupool.plan.model import Machine
+from gpupool.sharing import GPU_RESOURCE
+
+_CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu-feature-discovery"})
+"""Operands without which the device plugin has nothing to offer, or waits (gpu-operator v26.7.0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A node, what it should offer, and what it does."""
+
+    sight: Sight
+    view: OperatorView
+    row: PoolNode
+    machine: Machine
+    found: Mapping[str, int]
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        return self.machine.slices
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why, how it is called, and what mends it."""
+
+    kind: str
+    why: str
+    repair: str
+    level: Level = Level.drift
+
+
+def operator_at_work(case: Case) -> Cause | None:
+    """mig.config.state says that the MIG manager works, or a pod of the operator is just starting."""
+    state = labels(case.row.node).get(MIG_STATE)
+    look = f"kubectl get node {case.row.name} --show-labels"
+    if state in ("pending", "rebooting"):
+        lasting = mig_state_since(case.sight, case.row.node)
+        told = f"the MIG manager is at work ({MIG_STATE}={state} for {duration(lasting)})"
+        if lasting < limits.MIG:
+            return Cause("operator-applying", told, look, Level.settling)
+        _, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+        return Cause("mig-stuck", f"{told} and does not end", mend)
+    pod = case.view.at_work(case.row.name)
+    if pod:
+        return Cause(
+            "operator-applying", f"the operator is still applying: pod {pod} starts", look, Level.settling
+        )
+    return None
+
+
+def mig_failed(case: Case) -> Cause | None:
+    if labels(case.row.node).get(MIG_STATE) != "failed" or not case.row.pool.mig_config:
+        return None
+    told = case.view.complaint(case.row.node)
+    why = f"the MIG manager failed ({MIG_STATE}=failed)" + (f": {told}" if told else "")
+    lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+    return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", mend)
+
+
+def operand_off(case: Case) -> Cause | None:
+    """A label keeps one operand off. Without the device plugin, or a partitioned node's MIG manager, what
+    the node offers does not last; of the others some are rightly off, as a driver that the machine brings."""
+    needed = {"device-plugin", *(("mig-manager",) if case.row.pool.mig_config else ())}
+    have, same = labels(case.row.node), case.found == dict(case.wanted)
+    for key, value in sorted(have.items()):
+        operand = key.removeprefix(DEPLOY)
+        if not key.startswith(DEPLOY) or value != "false" or key == OPT_OUT or key in case.row.pool.labels:
+            continue
+        if operand in needed or (operand in _CARRYING and not same):
+            why = f"the label {key}=false keeps the operator's {operand} off the node"
+            return Cause("operands-off", why, repair.label(case.row.name, key, None))
+    return None
+
+
+def operands_off(case: Case) -> Cause | None:
+    if labels(case.row.node).get(OPT_OUT) == "false":
+        why = f"the label {OPT_OUT}=false keeps the operator's operands off"
+        return Cause("operands-off", why, repair.label(case.row.name, OPT_OUT, None))
+    taint = case.view.intolerable(case.row.node)
+    if not taint:
+        return None
+    why = f"the operator's daemonsets do not tolerate the taint {taint}, so no operand runs there"
+    own = {f"{t.key}={t.value}:{t.effect}" for t in case.row.pool.taints}
+    key, _, effect = taint.partition("=")[0], "", taint.rpartition(":")[2]
+    off = repair.untaint(case.row.name, key, effect)
+    return Cause("operands-off", why, case.sight.mend(*case.sight.policy_parts) if taint in own else off)
+
+
+def operator_settings(case: Case) -> Cause | None:
+    """The ClusterPolicy is not the file's in what decides about slices."""
+    mend = case.sight.mend(*case.sight.policy_parts)
+    if case.view.policy is None:
+        return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", mend)
+    if case.view.setting("devicePlugin", "enabled") is False:
+        return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", mend)
+    foreign = case.view.foreign_config()
+    if foreign:
+        return Cause("operator-settings", foreign, mend)
+    strategy = case.view.setting("mig", "strategy")
+    if strategy:
+        why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"
+        return Cause("wrong-strategy", why, _without_strategy(case))
+    return None
+
+
+def _without_strategy(case: Case) -> str:
+    policy = case.view.policy or {"metadata": {"name": "cluster-policy"}}
+    return repair.remove_field("ClusterPolicy", policy["metadata"]["name"], None, ("spec", "mig", "strategy"))
+
+
+def plugin_crashed(case: Case) -> Cause | None:
+    told = case.view.complaint(case.row.node)
+    if case.found or not told:
+        return None
+    return Cause("plugin-crashed", f"the device plugin does not run: {told}", _restarted(case))
+
+
+def typed_by_hand(case: Case) -> Cause | None:
+    """The ConfigMap in the cluster is not the file's."""
+    if case.row.pool.mig_config:
+        if case.view.layout_edited():
+            why = "the layouts in the MIG manager's ConfigMap were edited by hand"
+            return Cause(
+                "layout-by-hand",
+                why,
+                repair.all_of(case.sight.mend(), repartitioned(case)),
+            )
+        return None
+    planned = _per_gpu(case, case.wanted)
+    live = case.view.replicas(case.row.pool.name)
+    if live is None or planned is None or live == planned:
+        return None
+    why = f"replicas were typed by hand: the ConfigMap says {live} per GPU, the file {planned}"
+    return Cause("replicas-by-hand", why, repair.all_of(case.sight.mend(), _restarted(case)))
+
+
+def unhealthy(case: Case) -> Cause | None:
+    """The kubelet counts devices in its capacity, and only healthy ones as allocatable."""
+    if offered(case.row.node, "capacity") != case.wanted or not case.found:
+        return None
+    lost = {n: c - case.found.get(n, 0) for n, c in case.wanted.items() if c > case.found.get(n, 0)}
+    gone = ", ".join(f"{count} {name}" for name, count in lost.items())
+    claim = case.row.claim
+    replace = (
+        repair.delete("nodeclaim", claim["metadata"]["name"]) if claim else "look for XID errors on the node"
+    )
+    return Cause("device-unhealthy", f"the device plugin reports {gone} as unhealthy", replace)
+
+
+def settings_fresh(case: Case) -> Cause | None:
+    """Somebody changed the operator's settings a moment ago, and no pod tells more."""
+    lasting = min(case.view.changed(), case.sight.age(case.row.node))
+    if lasting >= limits.OPERATOR:
+        return None
+    why = f"the operator is still applying: its settings changed {duration(lasting)} ago"
+    return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
+
+
+def nothing_offered(case: Case) -> Cause | None:
+    if case.found:
+        return None
+    if not gpu_labels_there(case.row.node) and case.sight.age(case.row.node) < limits.START:
+        why = "the operator has not looked at the node yet"
+        return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
+    why = "the device plugin has registered nothing: it does not run there, or has crashed"
+    return Cause("plugin-silent", why, _restarted(case))
+
+
+def other_strategy(case: Case) -> Cause | None:
+    """Resources of another way of sharing than the pool's."""
+    if set(case.found) <= set(case.wanted):
+        return None
+    strange = ", ".join(sorted(set(case.found) - set(case.wanted)))
+    why = f"{strange} is what another way of sharing offers, not {case.row.pool.sharing.mode}"
+    mend = repartitioned(case) if case.row.pool.mig_config else _restarted(case)
+    return Cause("wrong-strategy", why, mend)
+
+
+def not_restarted(case: Case) -> Cause | None:
+    """Everything says the planned count but the plugin: it still has an earlier configuration."""
+    if case.row.pool.mig_config:
+        why = "the GPUs are partitioned in another way than the label says"
+        lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
+        return Cause("mig-not-applied", f"{why}; {lacking}" if lacking else why, mend)
+    loaded = _per_gpu(case, case.found)
+    told = f", {loaded} per GPU" if loaded else ""
+    why = f"the device plugin was not restarted since its configuration changed: it has an earlier one{told}"
+    return Cause("plugin-not-restarted", why, _restarted(case))
+
+
+REASONS: tuple[Callable[[Case], Cause | None], ...] = (
+    operator_at_work,
+    mig_failed,
+    operand_off,
+    operands_off,
+    operator_settings,
+    plugin_crashed,
+    typed_by_hand,
+    unhealthy,
+    settings_fresh,
+    nothing_offered,
+    other_strategy,
+    not_restarted,
+)
+
+
+def likeliest(case: Case) -> Cause:
+    """The first cause that the evidence shows."""
+    return next(cause for cause in (reason(case) for reason in REASONS) if cause is not None)
+
+
+def _per_gpu(case: Case, counts: Mapping[str, int]) -> int | None:
+    """Slices per physical GPU, where it is a whole number."""
+    whole = counts.get(GPU_RESOURCE, 0)
+    return whole // case.machine.gpus if whole and whole % case.machine.gpus == 0 else None
+
+
+def _restarted(case: Case) -> str:
+    """Another configuration and back: the plugin's sidecar starts it anew on a change of the label
+    (k8s-device-plugin v0.20.0, config-manager), and feature discovery tells when it has."""
+    name, key = case.row.name, case.row.pool.labels[PLUGIN_CONFIG]
+    return repair.all_of(
+        repair.label(name, PLUGIN_CONFIG, DEFAULT_KEY),
+        repair.wait_label(name, "nvidia.com/gpu.replicas", "1"),
+        repair.label(name, PLUGIN_CONFIG, key),
+    )
+
+
+def repartitioned(case: Case) -> str:
+    """Another layout and back: the MIG manager looks again only when the label changes (mig-parted v0.15.0).
+    Nothing may use the node's GPUs meanwhile."""
+    name, layout = case.row.name, case.row.pool.labels[MIG_CONFIG]
+    return repair.all_of(
+        repair.label(name, MIG_CONFIG, "all-disabled"),
+        repair.wait_label(name, MIG_STATE, "success"),
+        repair.label(name, MIG_CONFIG, layout),
+    )

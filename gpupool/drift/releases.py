@@ -1,0 +1,69 @@
+"""The charts that the file installs are there in the file's release, as far as their workloads show.
+
+A chart's own record is a Secret, which nobody needs to read for this: label helm.sh/chart of the workload
+tells chart and version (Helm best practices, labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from generators.manifest import HelmRelease
+from gpupool.cluster.snapshot import Object, labels
+from gpupool.drift.drift import Drift
+from gpupool.drift.operator_view import OperatorView
+from gpupool.drift.sight import Sight
+
+CHART = "helm.sh/chart"
+_GATE = "NodeOverlay=true"
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """Presence, version, and what Karpenter's gate says."""
+    for release in sight.bundle.releases:
+        live = sight.snapshot.find("apps/v1", "Deployment", release.name, release.namespace)
+        if live is None:
+            told = f"chart {release.chart} {release.version} is not there: no Deployment {release.name}"
+            yield _drift(sight, release, "release-missing", told)
+            continue
+        chart = labels(live).get(CHART, "")
+        if chart and chart.removeprefix(f"{release.chart}-").removeprefix("v") != release.version.lstrip("v"):
+            told = f"the cluster has {chart}, the file {release.chart} {release.version}"
+            yield _drift(sight, release, "release-version", told)
+        if release.chart == "karpenter" and _GATE not in _environment(live).get("FEATURE_GATES", _GATE):
+            told = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
+            yield _drift(sight, release, "gate-off", told)
+        if release.chart == "gpu-operator":
+            yield from _settings(sight, release)
+
+
+def _settings(sight: Sight, release: HelmRelease) -> Iterator[Drift]:
+    """What the chart makes of its values: pointed at our configurations, before any node shows it."""
+    view = OperatorView(sight)
+    foreign = (
+        view.foreign_config() if view.policy else "there is no ClusterPolicy, so the operator does nothing"
+    )
+    if foreign:
+        name = view.policy["metadata"]["name"] if view.policy else "cluster-policy"
+        yield Drift(
+            layer="objects",
+            kind="operator-settings",
+            object=f"ClusterPolicy {name}",
+            reason=foreign,
+            repair=sight.mend(release),
+        )
+
+
+def _drift(sight: Sight, release: HelmRelease, kind: str, reason: str) -> Drift:
+    return Drift(
+        layer="objects",
+        kind=kind,
+        object=f"Release {release.namespace}/{release.name}",
+        reason=reason,
+        repair=sight.mend(release),
+    )
+
+
+def _environment(deployment: Object) -> Mapping[str, str]:
+    containers = deployment["spec"]["template"]["spec"].get("containers") or ()
+    return {row["name"]: str(row.get("value", "")) for one in containers for row in one.get("env") or ()}

@@ -1,0 +1,108 @@
+"""A pool that is being repartitioned is not yet what the file says, on purpose: that is no drift.
+
+`gpupool repartition` notes its beginning and its end in the cluster (infra.under_way). What is told meanwhile
+about the pool's nodes, and about the settings that hold both shapes, is settling.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gpupool.cluster.snapshot import Object, notes
+from gpupool.drift import limits, repair
+from gpupool.drift.drift import Drift, Level
+from gpupool.drift.sight import Sight, duration
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
+from infra.under_way import JOURNAL, JOURNAL_KEY
+
+WORKED_ON = "gpupool.dev/repartition"
+"""Annotation of a node that a repartition is at (gpupool.repartition.shapes)."""
+_BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
+"""Kinds that a repartition does not mend, though it may explain them."""
+_REFUSED = ("gpupool refresh ", "gpupool up ")
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """The repartition itself."""
+    journal = _journal(sight)
+    if journal is None:
+        return
+    pool, lasting = _pool(journal), sight.age(journal)
+    yield Drift(
+        layer="others",
+        kind="repartition",
+        object=f"pool {pool}",
+        reason=f"it has been in repartition for {duration(lasting)}; where nobody is at it any more, go on",
+        repair=repair.repartition(sight.env, pool),
+        level=Level.settling if lasting < limits.WINDOW else Level.drift,
+    )
+
+
+def softened(sight: Sight, drifts: Iterable[Drift]) -> Iterator[Drift]:
+    """`drifts`, settling where a repartition under way explains them, and repairs that work meanwhile."""
+    journal = _journal(sight)
+    if journal is None:
+        yield from drifts
+        return
+    pool = _pool(journal)
+    explained = _explained(sight, pool) if sight.age(journal) < limits.WINDOW else set()
+    for drift in drifts:
+        if drift.object in explained and not _own_cordon(sight, drift):
+            yield _part_of_it(sight, pool, drift)
+        else:
+            yield replace(drift, repair=_after_it(sight, pool, drift.repair))
+
+
+def _part_of_it(sight: Sight, pool: str, drift: Drift) -> Drift:
+    """What the repartition has made so, and ends itself."""
+    reason = f"{drift.reason}; the pool is being repartitioned"
+    if drift.kind == "outdated":
+        # Its own words speak of Karpenter, which is held off meanwhile.
+        reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
+    go_on = repair.repartition(sight.env, pool)
+    mend = _after_it(sight, pool, drift.repair) if drift.kind in _BESIDE else go_on
+    return replace(drift, level=Level.settling, reason=reason, repair=mend)
+
+
+def _after_it(sight: Sight, pool: str, command: str) -> str:
+    """The repair, the repartition first where it needs `up` or `refresh`: those are refused until it ends."""
+    go_on = repair.repartition(sight.env, pool)
+    if command.startswith(_REFUSED):
+        return repair.all_of(go_on, command)
+    return f"{go_on}, then {command}" if any(name in command for name in _REFUSED) else command
+
+
+def _own_cordon(sight: Sight, drift: Drift) -> bool:
+    """Whether somebody, and not the repartition, has cordoned the node."""
+    node = sight.snapshot.nodes.get(drift.object.removeprefix("Node "))
+    return drift.kind == "cordoned" and node is not None and WORKED_ON not in notes(node)
+
+
+def _explained(sight: Sight, pool: str) -> set[str]:
+    """What a repartition of the pool works on, as differences name it."""
+    nodes = {f"Node {row.name}" for row in sight.nodes if row.pool.name == pool}
+    settings = {
+        str(manifest)
+        for manifest in sight.bundle
+        if manifest.kind == "ClusterPolicy"
+        or (manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE)
+        or (manifest.kind in ("NodePool", "NodeOverlay") and manifest.labels.get(POOL_LABEL) == pool)
+    }
+    policies = {
+        f"ClusterPolicy {row['metadata']['name']}"
+        for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")
+    }
+    return nodes | settings | policies
+
+
+def _journal(sight: Sight) -> Object | None:
+    return sight.snapshot.find("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
+
+
+def _pool(journal: Object) -> str:
+    try:
+        return str(json.loads((journal.get("data") or {}).get(JOURNAL_KEY) or "{}").get("pool", "?"))
+    except (ValueError, AttributeError):
+        return "?"

@@ -1,0 +1,36 @@
+"""Tenants use no more than the file gives them. Whether their objects are as they should be is `objects`'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generators.quotas import NAME
+from gpupool.drift.drift import Drift
+from gpupool.drift.sight import Sight
+from vapcheck.server.canonical_text import quantity
+
+
+def check(sight: Sight) -> Iterator[Drift]:
+    """What the quota counts against what the file gives now."""
+    for tenant in sight.plan.tenants:
+        live = sight.snapshot.find("v1", "ResourceQuota", NAME, tenant.namespace)
+        used = ((live or {}).get("status") or {}).get("used") or {}
+        for resource in sight.plan.resources:
+            given = tenant.quota.get(resource, 0)
+            count = str(quantity(str(used.get(f"requests.{resource}", "0"))))
+            if count.isdigit() and int(count) > given:
+                pools = ", ".join(name for name, grant in tenant.grants.items() if resource in grant)
+                where = f"tenants[{tenant.name}].pools" + (f" ({pools})" if pools else "")
+                short = resource.removeprefix("nvidia.com/")
+                yield Drift(
+                    layer="tenants",
+                    kind="quota-exceeded",
+                    object=f"tenant {tenant.name}",
+                    path=f"status.used[requests.{resource}]",
+                    wanted=given,
+                    found=int(count),
+                    reason=f"it uses {count} {short} and the file gives {given}: "
+                    "what runs stays, nothing new starts",
+                    repair=f"raise {where} in the file, then {sight.apply()}; or end jobs: "
+                    f"kubectl -n {tenant.namespace} get jobs,pods",
+                )

@@ -1,0 +1,90 @@
+"""What the file of an imported cluster does not say though its own file did, and whose cluster it is.
+
+Descriptions, weights and the like are in no object. Where the cluster keeps its file they are listed one by
+one; where it does not, as a whole. Pure: judges what was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from generators.metadata import MANAGED_BY
+from gpupool.convert.leftovers import Leftover
+from gpupool.plan.model import ENVIRONMENT_LABEL
+
+_UNSEEN = "descriptions, weights, budgets, fallbackTo, preemptible, projects, prices and limits in the queue"
+_BY_NAME = frozenset({"pools", "tenants", "priorities"})
+_SPREAD = "pools"
+"""Of a tenant: the cluster has the sum only, which the file spreads in its own way."""
+_SHOWN = 60
+"""Characters of a value that are shown."""
+
+
+def owners(objects: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of the environments whose objects these are."""
+    found = set()
+    for thing in objects:
+        labels = thing["metadata"].get("labels") or {}
+        if labels.get(MANAGED_BY) == "gpupool" and labels.get(ENVIRONMENT_LABEL):
+            found.add(str(labels[ENVIRONMENT_LABEL]))
+    return sorted(found)
+
+
+def notes(
+    where: str, name: str, owned_by: Sequence[str], kept: str | None, written: str
+) -> Iterator[Leftover]:
+    """What is to be told of a file `written` for environment `name` from the objects of `owned_by`; `kept` is
+    the newest file that the cluster keeps."""
+    if not owned_by:
+        return
+    owner = owned_by[0] if name not in owned_by else name
+    reads = f"`gpupool import {owner}` reads the file that the cluster keeps"
+    if owner != name:
+        owners = " and ".join(owned_by)
+        why = f"the cluster's objects belong to environment {owners}, and {name} may not take them over"
+        yield _note(where, f"environment {owner}", "", "", why, reads if kept else f"import it as {owner}")
+    lost = list(_lost(kept, written)) if kept else []
+    for path, value in lost:
+        shown = json.dumps(value, ensure_ascii=False)
+        shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
+        why = "no object shows it, the file that the cluster keeps has it"
+        advice = reads if owner != name else "write it, or import without --derived"
+        yield _note(where, f"environment {owner}", path, shown, why, advice)
+    if not kept:
+        why = f"no object shows {_UNSEEN}; defaults were written"
+        yield _note(where, f"environment {owner}", "", "", why, "complete the file")
+
+
+def _note(where: str, thing: str, path: str, value: str, why: str, advice: str) -> Leftover:
+    return Leftover("assumed", where, 0, 0, thing, path, value, why, advice)
+
+
+def _lost(kept: str, written: str) -> Iterator[tuple[str, Any]]:
+    """Fields of one file that the other does not have, with their values."""
+    try:
+        before, after = yaml.safe_load(kept), yaml.safe_load(written)
+    except yaml.YAMLError:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        yield from _missing(before, after, "")
+
+
+def _missing(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for key, value in before.items():
+        place = f"{path}.{key}" if path else str(key)
+        other = after.get(key)
+        if key == _SPREAD and path.startswith("tenants["):
+            continue
+        if not path and key in _BY_NAME:
+            named = {row.get("name"): row for row in other or () if isinstance(row, Mapping)}
+            for row in value or ():
+                if row.get("name") in named:
+                    yield from _missing(row, named[row["name"]], f"{key}[{row['name']}]")
+        elif isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _missing(value, other, place)
+        elif key not in after:
+            yield place, value

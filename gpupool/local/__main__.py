@@ -1,0 +1,20 @@
+"""`python -m gpupool.local`: get all that the control plane, the tests and the benchmark need; start nothing.
+
+What CI runs before its tests, so that minutes of building are not taken for a slow test.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from gpupool.local import crds
+from gpupool.programs import binaries
+from gpupool.programs.failures import LocalError
+
+if __name__ == "__main__":
+    try:
+        binaries.locate_all(binaries.programs(), lambda step: print(step, flush=True))
+        crds.definitions(lambda step: print(step, flush=True))
+    except LocalError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)

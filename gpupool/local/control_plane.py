@@ -1,0 +1,241 @@
+"""Start, inspect and stop one local control plane.
+
+`up` is idempotent: what runs and is healthy is left alone, what died is started again on the same data,
+what a crash left behind is cleaned away. No supervising process stays; the parts run in sessions of their
+own and outlive the command that started them. `down` leaves no process, port or folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.local import components, crds, health, parameters_anchor, processes
+from gpupool.local.instance import Instance, require_own, unusable
+from gpupool.programs import binaries
+from gpupool.programs.failures import LocalError
+
+Report = Callable[[str], None]
+_READY_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """What one part is doing."""
+
+    name: str
+    running: bool
+    pid: int | None
+    memory_mib: float | None
+    log: Path
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a control plane is doing."""
+
+    folder: Path
+    exists: bool
+    """Whether it was started and not stopped since."""
+    healthy: bool
+    """Every part runs and the API server and Karpenter say that they are ready."""
+    server: str | None
+    kubeconfig: Path
+    components: tuple[ComponentStatus, ...]
+    problems: tuple[str, ...]
+    """What is wrong, each with the log to read."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Stable keys for `--format json`."""
+        return {
+            "folder": str(self.folder),
+            "exists": self.exists,
+            "healthy": self.healthy,
+            "server": self.server,
+            "kubeconfig": str(self.kubeconfig),
+            "components": [
+                {
+                    "name": part.name,
+                    "running": part.running,
+                    "pid": part.pid,
+                    "memoryMiB": part.memory_mib,
+                    "log": str(part.log),
+                }
+                for part in self.components
+            ],
+            "problems": list(self.problems),
+        }
+
+
+class ControlPlane:
+    """The control plane whose data folder is given (default: GPUPOOL_LOCAL_DIR or .gpupool/local)."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.layout = Layout((folder or default_folder()).absolute())
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig; exists while the control plane does."""
+        return self.layout.kubeconfig
+
+    @property
+    def pulumi_folder(self) -> Path:
+        """Where Pulumi state that belongs to this control plane lies; `down` removes it with the rest."""
+        return self.layout.pulumi
+
+    def api(self, seconds: float | None = None) -> KubeApi:
+        """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
+        return KubeApi.connect(self.kubeconfig, seconds=seconds)
+
+    def up(self, report: Report = lambda _: None) -> Status:
+        """Bring it up, or back up, and return its status once everything is ready.
+
+        Raises LocalError with the end of the guilty log when a part does not start; what was started is
+        stopped again and the logs are kept.
+        """
+        require_own(self.layout)  # before minutes are spent on building
+        programs = binaries.locate_all(components.PROGRAMS, report)
+        definitions = crds.definitions(report)
+        with Instance.locked(self.layout, make=True) as instance:
+            if self._healthy(instance, programs):
+                return self.status()
+            health.require_space(self.layout)  # reading still works: stop nothing
+            try:
+                self._start(instance, programs, definitions, report)
+            except BaseException as error:
+                instance.stop_all()
+                instance.forget()
+                if isinstance(error, OSError):
+                    raise LocalError(unusable(self.layout, error)) from error
+                raise
+        return self.status()
+
+    def down(self, report: Report = lambda _: None) -> bool:
+        """Stop everything and remove the data folder; False when there was nothing to stop or remove.
+
+        A folder without the marker that `up` leaves is not ours: nothing in it is touched. Raises
+        LocalError when something of ours can't be removed.
+        """
+        if not self.layout.owned:
+            strays = processes.marked(self.layout.data)
+            processes.stop(strays, 3.0)
+            return bool(strays)
+        with Instance.locked(self.layout, make=False) as instance:
+            instance.stop_all(report)
+            self._remove()
+        with contextlib.suppress(OSError):
+            if self.layout.data.parent.name == ".gpupool":
+                self.layout.data.parent.rmdir()
+        return True
+
+    def _remove(self) -> None:
+        """Remove the folder, its marker last, so that a `down` that was killed can be run again."""
+        try:
+            for _ in range(2):  # a log line may come in between
+                for path in self.layout.data.iterdir():
+                    if path.is_dir() and not path.is_symlink():
+                        shutil.rmtree(path, ignore_errors=True)
+                    elif path != self.layout.marker:
+                        path.unlink(missing_ok=True)
+            left = [path.name for path in self.layout.data.iterdir() if path != self.layout.marker]
+            if left:
+                raise LocalError(
+                    f"{self.layout.data}: can't remove {', '.join(sorted(left))} in it; do it by hand"
+                )
+            self.layout.marker.unlink()
+            self.layout.data.rmdir()
+        except OSError as error:
+            raise LocalError(f"{self.layout.data}: can't be removed: {error}") from error
+
+    def status(self) -> Status:
+        """What runs right now; changes nothing."""
+        instance = Instance.read(self.layout)
+        parts, problems = [], []
+        for name in components.NAMES:
+            running = instance.running.get(name)
+            is_alive = running is not None and processes.alive(running)
+            pid = running.pid if running and is_alive else None
+            memory = processes.memory_mib(pid) if pid else None
+            parts.append(ComponentStatus(name, is_alive, pid, memory, self.layout.log(name)))
+            if instance.ports and not is_alive:
+                problems.append(f"{name} is not running; its log: {self.layout.log(name)}")
+        if instance.ports and not problems:
+            problems += health.problems(self.layout, instance.ports)
+        return Status(
+            folder=self.layout.data,
+            exists=instance.ports is not None,
+            healthy=instance.ports is not None and not problems,
+            server=f"https://127.0.0.1:{instance.ports.api}" if instance.ports else None,
+            kubeconfig=self.kubeconfig,
+            components=tuple(parts),
+            problems=tuple(problems),
+        )
+
+    def _healthy(self, instance: Instance, programs: Mapping[str, Path]) -> bool:
+        """Whether everything runs as it would be started today."""
+        if instance.ports is None or not self.kubeconfig.exists():
+            return False
+        if instance.dead_or_outdated(programs, components.NAMES):
+            return False
+        return not health.problems(self.layout, instance.ports)
+
+    def _start(
+        self,
+        instance: Instance,
+        programs: Mapping[str, Path],
+        definitions: list[dict[str, Any]],
+        report: Report,
+    ) -> None:
+        """Start what is missing, from the store upwards."""
+        layout = self.layout
+        if instance.dead_or_outdated(programs, components.CORE) or not self._core_ready(instance, report):
+            instance.stop_all()
+            instance.choose_ports()
+            instance.start(components.CORE, programs, report)
+            self._wait(instance, "kube-apiserver", layout.certificate.exists)
+            instance.write_kubeconfigs()
+            self._wait(instance, "kube-apiserver", lambda: health.serves(layout))
+        refused = health.credential(layout)
+        if refused:
+            raise LocalError(f"{refused}; make new ones: gpupool local down, then gpupool local up")
+        instance.remove_strays()
+        instance.start(components.AFTER_CORE, programs, report)
+        api = self.api()
+        crds.serve(api, definitions)
+        parameters_anchor.apply(api)
+        instance.start(components.AFTER_CRDS, programs, report)
+        self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
+        karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
+        self._wait(instance, "karpenter", lambda: health.answers(karpenter))
+        self._wait(instance, "gpu-operator", components.operator_ready_file(layout).exists)
+        api.close()
+        instance.check_alive()
+
+    def _core_ready(self, instance: Instance, report: Report) -> bool:
+        """Whether store and API server, which run, answer; a kubeconfig that was changed is written anew."""
+        if health.store(self.layout) or not self.layout.certificate.exists():
+            return False
+        for path in instance.write_kubeconfigs():
+            report(f"{path} was missing or not as the API server knows it; wrote it anew")
+        return health.api_server(self.layout) is None
+
+    def _wait(self, instance: Instance, culprit: str, ready: Callable[[], bool]) -> None:
+        """Wait until `ready`; a part that died meanwhile, or `culprit` when time is up, is reported."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not ready():
+            instance.check_alive()
+            if time.monotonic() > deadline:
+                raise LocalError(instance.blame(culprit, f"is not ready after {_READY_SECONDS:.0f} s"))
+            time.sleep(0.05)
+
+
+def _has_default_account(api: KubeApi) -> bool:
+    """Without this account no pod can be made; the controller manager makes it."""
+    return api.get("v1", "ServiceAccount", "default", "default") is not None

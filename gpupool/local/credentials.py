@@ -1,0 +1,92 @@
+"""Tokens, the service account key and kubeconfigs of one control plane; files only their owner can read.
+
+Tokens never appear in an argument list or an environment variable. The API server makes its own TLS
+certificate. The service account key is an elliptic one (P-256), because such a key is just a random
+number, whereas an RSA key would need either a cryptography package or an openssl program.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpupool.cluster.local_layout import CONTEXT, Layout
+
+# Order of the P-256 group (SEC 2 version 2, section 2.4.2): a private key is a number below it.
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+# The curve's object identifier 1.2.840.10045.3.1.7, DER, in the [0] field of an EC private key (RFC 5915).
+_P256_PARAMETERS = bytes.fromhex("a00a06082a8648ce3d030107")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write `text` to `path` with mode 0600, in one step for whoever reads it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+    fresh.replace(path)
+
+
+def service_account_key() -> str:
+    """A fresh P-256 private key in PEM (RFC 5915; the public point may be left out, Go derives it)."""
+    number = secrets.randbelow(_P256_ORDER - 1) + 1
+    body = b"\x02\x01\x01" + b"\x04\x20" + number.to_bytes(32, "big") + _P256_PARAMETERS
+    der = b"\x30" + bytes([len(body)]) + body
+    lines = base64.encodebytes(der).decode()
+    return f"-----BEGIN EC PRIVATE KEY-----\n{lines}-----END EC PRIVATE KEY-----\n"
+
+
+def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
+    """The token of each user, made up at the first call and kept with the instance afterwards.
+
+    Every user is a cluster administrator: the control plane lives and dies on one machine, and separate
+    names are there to tell in managedFields and logs who did what.
+    """
+    known: dict[str, str] = {}
+    text = layout.tokens.read_text() if layout.tokens.exists() else ""
+    for line in text.splitlines():
+        token, _, rest = line.partition(",")
+        known[rest.partition(",")[0]] = token
+    wanted = {user: known.get(user) or secrets.token_urlsafe(32) for user in users}
+    rows = "".join(f'{token},{user},{user},"system:masters"\n' for user, token in wanted.items())
+    if rows != text:
+        write_private(layout.tokens, rows)
+    if not layout.service_account_key.exists():
+        write_private(layout.service_account_key, service_account_key())
+    return wanted
+
+
+def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> list[Path]:
+    """Write the administrator's kubeconfig and one for each component; the certificate must be there.
+
+    Those that were not as they should be.
+    """
+    written = []
+    authority = base64.b64encode(layout.certificate.read_bytes()).decode()
+    for user, token in tokens.items():
+        path = layout.kubeconfig if user == "admin" else layout.kubeconfig_of(user)
+        text = json.dumps(_kubeconfig(server, authority, token), indent=2) + "\n"
+        if not path.exists() or path.read_text() != text:
+            write_private(path, text)
+            written.append(path)
+    return written
+
+
+def _kubeconfig(server: str, authority: str, token: str) -> dict[str, Any]:
+    """JSON is YAML, so that kubectl reads it and no emitter can spoil the token."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": CONTEXT,
+        "clusters": [
+            {"name": CONTEXT, "cluster": {"server": server, "certificate-authority-data": authority}}
+        ],
+        "users": [{"name": CONTEXT, "user": {"token": token}}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
+    }

@@ -1,0 +1,261 @@
+"""The running state of one control plane: lock, state file, and the processes it names.
+
+`control_plane` decides what should run; this module knows what does. Used under the lock only, apart
+from `read`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from gpupool.cluster.local_layout import Layout
+from gpupool.local import components, credentials, processes
+from gpupool.local.components import Ports, Setting
+from gpupool.local.processes import Running
+from gpupool.programs.failures import LocalError
+
+_TAIL_LINES = 15
+_LOCK_SECONDS = 120.0
+
+
+class Instance:
+    """What runs for one data folder."""
+
+    def __init__(self, layout: Layout, ports: Ports | None, running: dict[str, Running]) -> None:
+        self.layout = layout
+        self.ports = ports
+        """None until a start got as far as choosing them."""
+        self.running = running
+        """By component name; recorded, not necessarily alive."""
+
+    @classmethod
+    def read(cls, layout: Layout) -> Instance:
+        """The recorded state; an absent or damaged state file is an instance of which nothing is known."""
+        if not layout.owned:
+            return cls(layout, None, {})
+        try:
+            state = json.loads(layout.state.read_text())
+            ports = Ports(**state["ports"])
+            running = {name: Running.from_dict(row) for name, row in state["components"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(layout, None, {})
+        return cls(layout, ports, running)
+
+    @classmethod
+    @contextlib.contextmanager
+    def locked(cls, layout: Layout, make: bool) -> Iterator[Instance]:
+        """The recorded state, with every other `up` and `down` of the folder kept out.
+
+        The lock is on the folder itself, so that nothing of it remains when the folder goes. `make` makes
+        a folder that is not there and claims an empty one. Raises LocalError when another process holds
+        it for two minutes, or when the folder is somebody else's or can't be written.
+        """
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                descriptor = _try_lock(layout, make)
+            except OSError as error:
+                raise LocalError(unusable(layout, error)) from error
+            if descriptor is not None:
+                break
+            if time.monotonic() > deadline:
+                raise LocalError(f"{layout.data}: another gpupool has been busy here for 2 min")
+            time.sleep(0.1)
+        try:
+            yield cls.read(layout)
+        finally:
+            os.close(descriptor)
+
+    def require_ports(self) -> Ports:
+        """The ports of an instance that has been started."""
+        if self.ports is None:
+            raise LocalError(f"{self.layout.data}: not started")
+        return self.ports
+
+    def choose_ports(self) -> None:
+        """Keep the ports of an earlier start as far as they are free, so that kubeconfigs stay good."""
+        wanted = (
+            asdict(self.ports) if self.ports else {"api": 0, "karpenter_health": 0, "karpenter_metrics": 0}
+        )
+        self.ports = Ports(**_free_ports(wanted))
+        self.save()
+
+    def save(self) -> None:
+        """Write the state file."""
+        state = {
+            "ports": asdict(self.require_ports()),
+            "components": {name: running.as_dict() for name, running in self.running.items()},
+        }
+        credentials.write_private(self.layout.state, json.dumps(state, indent=1))
+
+    def write_kubeconfigs(self) -> list[Path]:
+        """Write every kubeconfig for the present port and certificate; those that were not so before."""
+        tokens = credentials.ensure(self.layout, components.USERS)
+        return credentials.write_kubeconfigs(
+            self.layout, f"https://127.0.0.1:{self.require_ports().api}", tokens
+        )
+
+    def dead_or_outdated(self, programs: Mapping[str, Path], names: Iterable[str]) -> list[str]:
+        """Those of `names` that don't run, or run otherwise than they would be started today."""
+        if self.ports is None:
+            return list(names)
+        setting = Setting(self.layout, self.ports, programs)
+        found = []
+        for name in names:
+            running = self.running.get(name)
+            try:
+                part = components.component(name, setting)
+                current = running is not None and running.fingerprint == part.fingerprint
+            except OSError:  # a file that it needs is gone
+                current = False
+            if running is None or not current or not processes.alive(running):
+                found.append(name)
+        return found
+
+    def start(
+        self, names: Iterable[str], programs: Mapping[str, Path], report: Callable[[str], None]
+    ) -> None:
+        """Start those of `names` that don't run as they should, and record each at once."""
+        setting = Setting(self.layout, self.require_ports(), programs)
+        credentials.ensure(self.layout, components.USERS)
+        self.layout.pulumi.mkdir(exist_ok=True, mode=0o700)
+        for name in self.dead_or_outdated(programs, names):
+            self.stop([name])
+            report(f"starting {name}")
+            if name == "gpu-operator":
+                components.operator_ready_file(self.layout).unlink(missing_ok=True)
+            part = components.component(name, setting)
+            try:
+                self.running[name] = processes.spawn(
+                    part.argv, part.environment, self.layout.data, self.layout.log(name), part.fingerprint
+                )
+            except OSError as error:
+                raise LocalError(f"{name} can't be started: {error}") from error
+            self.save()
+
+    def stop(self, names: Iterable[str]) -> None:
+        """Stop the recorded processes of `names`, if they are still what was recorded."""
+        pids = [self.running[name].pid for name in names if self._is_alive(name)]
+        processes.stop(pids, 3.0)
+
+    def stop_all(self, report: Callable[[str], None] = lambda _: None) -> None:
+        """Stop every process of the instance, what depends on others first; recorded or only marked."""
+        for group in (components.AFTER_CRDS + components.AFTER_CORE, ("kube-apiserver",), ("etcd",)):
+            if any(self._is_alive(name) for name in group):
+                report(f"stopping {', '.join(group)}")
+                self.stop(group)
+        self.running.clear()
+        self.remove_strays()
+
+    def remove_strays(self) -> None:
+        """Stop processes that carry this instance's mark but are not recorded: leftovers of a crash."""
+        recorded = {self.running[name].pid for name in self.running if self._is_alive(name)}
+        processes.stop([pid for pid in processes.marked(self.layout.data) if pid not in recorded], 3.0)
+
+    def forget(self) -> None:
+        """After a failed start: no state, so that nothing is taken for running; data and logs stay."""
+        self.layout.state.unlink(missing_ok=True)
+        self.layout.kubeconfig.unlink(missing_ok=True)
+
+    def check_alive(self) -> None:
+        """Raise LocalError naming the first started part that has died, with the end of its log."""
+        for name in components.NAMES:
+            if name in self.running and not self._is_alive(name):
+                raise LocalError(self.blame(name, "ended right after its start"))
+
+    def blame(self, name: str, what: str) -> str:
+        """A message about one part with the end of its log and where all of it is."""
+        log = self.layout.log(name)
+        try:
+            lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+        except OSError:
+            lines = []
+        tail = "\n  ".join(line[:400] for line in lines) or "(empty)"
+        return f"{name} {what}; the end of {log}:\n  {tail}"
+
+    def _is_alive(self, name: str) -> bool:
+        running = self.running.get(name)
+        return running is not None and processes.alive(running)
+
+
+def require_own(layout: Layout) -> None:
+    """Raise LocalError when the folder holds things and is not a control plane's. Changes nothing."""
+    try:
+        foreign = not layout.owned and layout.data.exists() and any(layout.data.iterdir())
+    except OSError as error:
+        raise LocalError(unusable(layout, error)) from error
+    if foreign:
+        raise LocalError(
+            f"{layout.data}: holds files and no {layout.marker.name}, so it is not a control plane's folder, "
+            "and `gpupool local down` would delete what is in it; name an empty or a new one "
+            "(--dir or GPUPOOL_LOCAL_DIR)"
+        )
+
+
+def unusable(layout: Layout, error: OSError) -> str:
+    """What to say when the system refuses the folder."""
+    where = error.filename or layout.data
+    return (
+        f"{layout.data}: can't be the data folder ({where}: {error.strerror or error}); "
+        "name a folder that you can write (--dir or GPUPOOL_LOCAL_DIR)"
+    )
+
+
+def _try_lock(layout: Layout, make: bool) -> int | None:
+    """The descriptor that holds the lock on the folder; None while another process has it.
+
+    Raises LocalError for somebody else's folder, OSError where there is none or it can't be entered.
+    """
+    if make:
+        layout.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(layout.data, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _same_folder(descriptor, layout.data):
+            require_own(layout)
+            if make and not layout.owned:
+                layout.marker.write_text("A local control plane's folder: `gpupool local down` removes it.\n")
+            os.chmod(layout.data, 0o700)  # it may have been there before, open to others
+            return descriptor
+    except BlockingIOError:
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _same_folder(descriptor: int, path: Path) -> bool:
+    """Whether the folder that was locked is still the one at `path` (a `down` may have removed it)."""
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    ours = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _free_ports(wanted: Mapping[str, int]) -> dict[str, int]:
+    """A free port for each key, the wanted one if it is not 0 and free. All are held until all are chosen."""
+    chosen, held = {}, []
+    for key, port in wanted.items():
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.append(listener)
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError:
+            listener.bind(("127.0.0.1", 0))
+        chosen[key] = int(listener.getsockname()[1])
+    for listener in held:
+        listener.close()
+    return chosen

@@ -1,0 +1,275 @@
+"""Watch nodes, ConfigMaps and the ClusterPolicy, and carry out what the operands of each node decide.
+
+All decisions are in `operands`; this module knows when to ask them and how to write the outcome: the
+node's status, labels and annotations, and an Event for every new trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from gpupool.local.operator import hardware, names, node_view, operands, policy, state
+from gpupool.local.operator.advertise import PluginFailure
+from gpupool.local.operator.operands import Sight
+from gpupool.local.operator.policy import Policy
+from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.watch import Client, Object
+
+_LOG = logging.getLogger(__name__)
+_WORKERS = 32
+_NODES = "/api/v1/nodes"
+_POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+_CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
+
+
+class Controller:
+    """The operator for one cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._nodes: dict[str, Object] = {}
+        self._policies: dict[str, Object] = {}
+        self._config_maps: dict[str, Object] = {}
+        self._written: dict[str, Object] = {}
+        """Nodes as our own last patch left them: the watch may still show an older one."""
+        self._busy: set[str] = set()
+        self._again: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(_WORKERS)
+        self._ready = False
+
+    async def run(self, ready_file: Path | None) -> None:
+        """Follow the cluster for ever; makes `ready_file` once everything has been listed."""
+        events = [asyncio.Event() for _ in range(3)]
+        follow = self._client.follow
+        followers = [
+            asyncio.create_task(follow(_POLICIES, self._policies, self._on_setting, events[0])),
+            asyncio.create_task(follow(_CONFIG_MAPS, self._config_maps, self._on_setting, events[1])),
+            asyncio.create_task(follow(_NODES, self._nodes, self._on_node, events[2])),
+        ]
+        for event in events:
+            await event.wait()
+        self._ready = True
+        self._on_setting()
+        if ready_file is not None:
+            ready_file.touch()
+        await asyncio.gather(*followers)
+
+    def _on_node(self, event: str, node: Object, before: Object | None) -> None:
+        name = node["metadata"]["name"]
+        if event == "DELETED":
+            self._written.pop(name, None)
+        elif before is None or node_view.relevant(node) != node_view.relevant(before):
+            self._enqueue(name)
+
+    def _on_setting(self, *_: object) -> None:
+        for name in self._nodes:
+            self._enqueue(name)
+        if self._ready:
+            self._spawn(self._report_policy())
+
+    def _enqueue(self, name: str) -> None:
+        """Have the node looked at: now, or once more after the look that is going on."""
+        if not self._ready:
+            return
+        if name in self._busy:
+            self._again.add(name)
+            return
+        self._busy.add(name)
+        self._spawn(self._work(name))
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, name: str) -> None:
+        try:
+            while True:
+                self._again.discard(name)
+                async with self._slots:
+                    await self._look(name)
+                if name not in self._again:
+                    return
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            _LOG.warning("node %s: %s; trying again", name, error)
+            asyncio.get_running_loop().call_later(1.0, self._enqueue, name)
+        finally:
+            self._busy.discard(name)
+
+    def _policy(self) -> Policy | None:
+        """The oldest ClusterPolicy; the operator ignores any other."""
+        found = sorted(self._policies.values(), key=lambda thing: thing["metadata"]["creationTimestamp"])
+        return policy.read(found[0]) if found else None
+
+    def _current(self, name: str) -> Object | None:
+        """The newest form of the node that has been seen."""
+        node, written = self._nodes.get(name), self._written.get(name)
+        if node is None or written is None or written["metadata"]["uid"] != node["metadata"]["uid"]:
+            return node
+        return max(node, written, key=lambda thing: int(thing["metadata"]["resourceVersion"]))
+
+    async def _look(self, name: str) -> None:
+        """Bring one node to what its operands make of it."""
+        node = self._current(name)
+        if node is None or node["metadata"].get("deletionTimestamp") or not node_view.is_ready(node):
+            return
+        try:
+            gpus = hardware.of_node(node)
+        except hardware.HardwareError as error:
+            await self._write(node, state.read(node), {}, {}, str(error))
+            return
+        if gpus is None:
+            return
+        memory = state.read(node)
+        settings = self._policy()
+        if settings is None or not node_view.operands_run(node, settings, memory):
+            # No pod of the operator runs there: nothing is advertised, and nobody says why.
+            forgotten = NodeState(layouts=memory.layouts, labels=memory.labels)
+            await self._write(node, forgotten, {}, {}, None)
+            return
+        await self._run_operands(node, gpus, settings, memory)
+
+    async def _run_operands(
+        self, node: Object, gpus: hardware.Hardware, settings: Policy, memory: NodeState
+    ) -> None:
+        annotations = node["metadata"].get("annotations") or {}
+        sight = Sight(
+            hardware=gpus,
+            labels=node["metadata"].get("labels") or {},
+            policy=settings,
+            config_maps={name: thing.get("data") or {} for name, thing in self._config_maps.items()},
+            fail=annotations.get(names.FAIL_ANNOTATION, ""),
+        )
+        troubles = []
+        if memory.mig_state == "failed":
+            troubles += [annotations.get(names.ERROR_ANNOTATION, "").split(" | ")[0]]
+        request = operands.mig_request(sight, memory)
+        if request is not None:
+            await self._pending(node, request, sight)
+            await _delay(annotations)
+            trouble = operands.apply_mig(sight, memory, request, await self._gpu_pod(node))
+            troubles = [trouble] if trouble else []
+        resources: dict[str, int] = {}
+        labels: dict[str, str] | None = {}
+        if settings.plugin_enabled:
+            if operands.plugin_must_start(sight, memory):
+                await _delay(annotations)
+            try:
+                advertised = operands.run_plugin(sight, memory)
+                resources, labels = advertised.resources, advertised.labels
+            except PluginFailure as error:
+                troubles.append(str(error))
+                labels = None
+        if not settings.discovery_enabled:
+            labels = {}
+        current = self._current(node["metadata"]["name"]) or node
+        await self._write(current, memory, resources, labels, " | ".join(filter(None, troubles)) or None)
+
+    async def _pending(self, node: Object, request: str, sight: Sight) -> None:
+        metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
+        if not sight.labels.get(names.MIG_CONFIG_LABEL):
+            metadata["labels"][names.MIG_CONFIG_LABEL] = request
+            # Never over a label that somebody sets at the same moment: then the node is looked at again.
+            metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+        await self._patch(node, "", {"metadata": metadata})
+
+    async def _gpu_pod(self, node: Object) -> str | None:
+        """A pod on the node that holds a GPU or a part of one."""
+        name = node["metadata"]["name"]
+        pods = await self._client.get(f"/api/v1/pods?fieldSelector=spec.nodeName={name}")
+        for pod in pods["items"]:
+            if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+                continue
+            for container in pod["spec"]["containers"]:
+                asked = (container.get("resources") or {}).get("requests") or {}
+                if any(node_view.PLUGIN_RESOURCE.fullmatch(key) for key in asked):
+                    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        return None
+
+    async def _write(
+        self,
+        node: Object,
+        memory: NodeState,
+        resources: Mapping[str, int],
+        labels: Mapping[str, str] | None,
+        trouble: str | None,
+    ) -> None:
+        """Write what differs: resources into the status, then labels and annotations.
+
+        `labels` None keeps those that feature discovery wrote before.
+        """
+        status = node_view.status_patch(node, resources)
+        if status:
+            await self._patch(node, "/status", {"status": status})
+        have = node["metadata"].get("labels") or {}
+        notes = node["metadata"].get("annotations") or {}
+        wanted: dict[str, str | None] = {}
+        if labels is not None:
+            wanted = {key: None for key in memory.labels if key not in labels}
+            wanted |= labels
+            memory.labels = sorted(labels)
+        if memory.mig_state or names.MIG_STATE_LABEL in have:
+            wanted[names.MIG_STATE_LABEL] = memory.mig_state or None
+        text = memory.as_text() if memory != NodeState(layouts=memory.layouts) or memory.layouts else None
+        annotations = {names.STATE_ANNOTATION: text, names.ERROR_ANNOTATION: trouble}
+        changed_labels = {key: value for key, value in wanted.items() if have.get(key) != value}
+        changed_notes = {key: value for key, value in annotations.items() if notes.get(key) != value}
+        if changed_labels or changed_notes:
+            body = {"metadata": {"labels": changed_labels, "annotations": changed_notes}}
+            await self._patch(node, "", body)
+        if trouble and notes.get(names.ERROR_ANNOTATION) != trouble:
+            await self._event(node, trouble)
+
+    async def _patch(self, node: Object, suffix: str, body: object) -> None:
+        name = node["metadata"]["name"]
+        answer = await self._client.patch(f"{_NODES}/{name}{suffix}", body)
+        if answer is not None:
+            self._written[name] = answer
+
+    async def _event(self, node: Object, message: str) -> None:
+        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        reason = "MIGManagerFailed" if message.startswith("MIG") else "DevicePluginFailed"
+        body = {
+            "metadata": {"generateName": f"{node['metadata']['name'][:40]}-", "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"]},
+            "type": "Warning",
+            "reason": reason,
+            "message": message[:1000],
+            "source": {"component": "gpu-operator"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        _LOG.info("node %s: %s", node["metadata"]["name"], message)
+        await self._client.post("/api/v1/namespaces/default/events", body)
+
+    async def _report_policy(self) -> None:
+        """The ClusterPolicy's own status: ready when the ConfigMaps that it names exist."""
+        settings = self._policy()
+        if settings is None:
+            return
+        needed = {settings.plugin_config_map, settings.mig_config_map} - {""}
+        value = "ready" if needed <= self._config_maps.keys() else "notReady"
+        thing = self._policies.get(settings.name, {})
+        if (thing.get("status") or {}).get("state") != value:
+            body = {"status": {"state": value, "namespace": names.NAMESPACE}}
+            try:
+                await self._client.patch(f"{_POLICIES}/{settings.name}/status", body)
+            except (aiohttp.ClientError, OSError) as error:
+                _LOG.warning("ClusterPolicy %s: %s", settings.name, error)
+
+
+async def _delay(annotations: Mapping[str, str]) -> None:
+    """Take as long as the node's annotation says; 5s, 500ms and 1m are understood, anything else is 0."""
+    found = re.fullmatch(r"(\d+)(ms|s|m)", annotations.get(names.DELAY_ANNOTATION, ""))
+    if found:
+        await asyncio.sleep(int(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]])

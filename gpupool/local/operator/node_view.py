@@ -1,0 +1,55 @@
+"""What the operator reads off a Node object, and what it would have to change in it. Pure, no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gpupool.local.operator import policy
+from gpupool.local.operator.policy import Policy
+from gpupool.local.operator.state import NodeState
+
+Object = dict[str, Any]
+
+PLUGIN_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
+"""Resources that only the device plugin registers; the kubelet keeps them at zero once it is gone."""
+
+
+def operands_run(node: Object, settings: Policy, memory: NodeState) -> bool:
+    """Whether the operator's DaemonSets have pods on the node."""
+    if policy.opted_out(node["metadata"].get("labels") or {}):
+        return False
+    taints = node["spec"].get("taints") or []
+    return policy.tolerated(taints, settings.tolerations, bool(memory.plugin_loaded)) is None
+
+
+def status_patch(node: Object, resources: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """What has to change in capacity and allocatable; resources that are gone stay, at zero."""
+    patch = {}
+    for field in ("capacity", "allocatable"):
+        have = (node.get("status") or {}).get(field) or {}
+        wanted = {key: "0" for key in have if PLUGIN_RESOURCE.fullmatch(key)}
+        wanted |= {key: str(count) for key, count in resources.items()}
+        changed = {key: value for key, value in wanted.items() if have.get(key) != value}
+        if changed:
+            patch[field] = changed
+    return patch
+
+
+def relevant(node: Object) -> tuple[Any, ...]:
+    """The parts of a node that can change what its operands do."""
+    meta, status = node["metadata"], node.get("status") or {}
+    return (
+        meta.get("labels"),
+        meta.get("annotations"),
+        node["spec"].get("taints"),
+        status.get("capacity"),
+        status.get("allocatable"),
+        is_ready(node),
+    )
+
+
+def is_ready(node: Object) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return any(row["type"] == "Ready" and row["status"] == "True" for row in conditions)

@@ -1,0 +1,143 @@
+"""The operands of one node: MIG manager, device plugin, feature discovery. Pure: decides, writes nothing.
+
+Each function takes what the operand can see and changes the node's state as that operand would. What
+makes an operand look again is modelled as upstream has it: a label of the node that changed, or a new
+roll-out of its DaemonSet; never an edited ConfigMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpupool.local.operator import mig_config, names, plugin_config
+from gpupool.local.operator.advertise import Advertised, PluginFailure, advertise, strategy_of
+from gpupool.local.operator.hardware import Hardware
+from gpupool.local.operator.mig_config import Layout, NotPlaceable
+from gpupool.local.operator.policy import Policy
+from gpupool.local.operator.state import NodeState
+from gpupool.local.operator.strict import ConfigError
+
+ConfigMaps = Mapping[str, Mapping[str, str]]
+"""Data of the ConfigMaps in the operator's namespace, by name."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What the operands of a node can see."""
+
+    hardware: Hardware
+    labels: Mapping[str, str]
+    policy: Policy
+    config_maps: ConfigMaps
+    fail: str
+    """The operand that shall fail here, or empty."""
+
+
+def mig_request(sight: Sight, state: NodeState) -> str | None:
+    """The configuration that the MIG manager is to act on now; None while there is nothing new to it."""
+    if not sight.policy.mig_enabled or sight.hardware.model.mig is None:
+        return None
+    name = sight.labels.get(names.MIG_CONFIG_LABEL) or sight.policy.mig_default
+    if not name or state.mig_loaded == f"{sight.policy.mig_generation}/{name}":
+        return None
+    return name
+
+
+def apply_mig(sight: Sight, state: NodeState, name: str, busy: str | None) -> str | None:
+    """Bring the GPUs into configuration `name`; the reason of a failure, None on success.
+
+    `busy` names a pod that uses a GPU of the node. As upstream: a failure is not tried again until the
+    label changes, and a layout that can't be placed leaves the GPUs in MIG mode and empty.
+    """
+    state.mig_loaded = f"{sight.policy.mig_generation}/{name}"
+    state.mig_state = "failed"
+    if sight.fail == "mig":
+        return f"MIG manager: told to fail by {names.FAIL_ANNOTATION}"
+    try:
+        wanted = mig_config.wanted(_mig_text(sight), name, sight.hardware)
+    except ConfigError as error:
+        return f"MIG manager: {error}"
+    current = state.layouts or [None] * sight.hardware.gpus
+    if wanted != current:
+        if busy:
+            return f"MIG manager: GPUs are in use by another client ({busy}); drain the node first"
+        state.plugin_loaded = ""  # the manager stops the plugin and starts it again afterwards
+        try:
+            for layout in wanted:
+                mig_config.partition(sight.hardware.model, layout) if layout else None
+        except NotPlaceable as error:
+            empty: list[Layout] = [{} if layout is not None else None for layout in wanted]
+            state.layouts = empty
+            return f"MIG manager: {error}"
+        state.layouts = wanted
+    state.mig_state = "success"
+    return None
+
+
+def _mig_text(sight: Sight) -> str | None:
+    """The file that the MIG manager mounts; None where it uses generated configurations."""
+    name = sight.policy.mig_config_map
+    if not name:
+        return None
+    data = sight.config_maps.get(name)
+    if data is None:
+        raise ConfigError(f"there is no ConfigMap {name} in {names.NAMESPACE}")
+    if names.MIG_CONFIG_KEY not in data:
+        raise ConfigError(f"ConfigMap {name} has no key {names.MIG_CONFIG_KEY}")
+    return data[names.MIG_CONFIG_KEY]
+
+
+def plugin_must_start(sight: Sight, state: NodeState) -> bool:
+    """Whether the plugin is not running with what its DaemonSet and the node's label now say."""
+    return state.plugin_loaded != _plugin_token(sight)
+
+
+def run_plugin(sight: Sight, state: NodeState) -> Advertised:
+    """What plugin and feature discovery advertise; (re)starts the plugin if it must.
+
+    Raises PluginFailure when it can't run; it then advertises nothing and is started again on any event.
+    """
+    if plugin_must_start(sight, state):
+        state.plugin_loaded = ""
+        state.plugin_config = _load(sight).as_dict()
+    config = state.config()
+    strategy = strategy_of(config, sight.policy.mig_strategy)
+    layouts = state.layouts or [None] * sight.hardware.gpus
+    try:
+        result = advertise(sight.hardware, layouts, config, strategy, sight.policy.driver)
+    except PluginFailure as error:
+        state.plugin_loaded = ""
+        raise PluginFailure(f"device plugin: {error}") from error
+    state.plugin_loaded = _plugin_token(sight)
+    return result
+
+
+def _plugin_token(sight: Sight) -> str:
+    return f"{sight.policy.plugin_generation}/{_plugin_key(sight)}"
+
+
+def _plugin_key(sight: Sight) -> str:
+    """The node's label wins over the default of the policy."""
+    return sight.labels.get(names.PLUGIN_CONFIG_LABEL) or sight.policy.plugin_default
+
+
+def _load(sight: Sight) -> plugin_config.PluginConfig:
+    """Read the configuration as a plugin that has just been started."""
+    if sight.fail == "plugin":
+        raise PluginFailure(f"device plugin: told to fail by {names.FAIL_ANNOTATION}")
+    name, key = sight.policy.plugin_config_map, _plugin_key(sight)
+    if not name:
+        return plugin_config.PluginConfig()
+    data = sight.config_maps.get(name)
+    if data is None:
+        raise PluginFailure(f"device plugin: there is no ConfigMap {name} in {names.NAMESPACE}")
+    if not key:
+        return plugin_config.PluginConfig()
+    if key not in data:
+        known = ", ".join(sorted(data)) or "none"
+        raise PluginFailure(f"device plugin: ConfigMap {name} has no configuration {key!r}; it has {known}")
+    try:
+        return plugin_config.parse(data[key])
+    except ConfigError as error:
+        raise PluginFailure(f"device plugin: ConfigMap {name}, {key}: {error}") from error

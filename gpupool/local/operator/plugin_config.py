@@ -1,0 +1,114 @@
+"""One entry of the device plugin's ConfigMap, read strictly (k8s-device-plugin v0.20.0, api/config/v1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpupool.local.operator import strict
+from gpupool.local.operator.strict import ConfigError
+
+STRATEGIES = ("none", "single", "mixed")
+_TOP = {"version", "flags", "resources", "sharing", "imex"}
+_FLAGS = {
+    "migStrategy",
+    "failOnInitError",
+    "mpsRoot",
+    "nvidiaDriverRoot",
+    "nvidiaDevRoot",
+    "gdrcopyEnabled",
+    "gdsEnabled",
+    "mofedEnabled",
+    "useNodeFeatureAPI",
+    "deviceDiscoveryStrategy",
+    "plugin",
+    "gfd",
+}
+_SHARING = {"timeSlicing", "mps"}
+_METHOD = {"renameByDefault", "failRequestsGreaterThanOne", "resources"}
+_RESOURCE = {"name", "replicas"}
+# `devices` and `rename` are known upstream but ignored with a warning there, so nobody can mean them.
+_SHAREABLE = re.compile(r"nvidia\.com/(gpu|mig-[a-z0-9.-]+)")
+
+
+@dataclass(frozen=True)
+class PluginConfig:
+    """What the plugin does with the GPUs of a node."""
+
+    mig_strategy: str | None = None
+    """None where the file leaves it to the operator."""
+    sharing: str = "none"
+    """none, time-slicing or mps."""
+    replicas: dict[str, int] = field(default_factory=dict)
+    """Clients per device, by the resource that is shared."""
+    rename: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for the node's state annotation."""
+        return {
+            "migStrategy": self.mig_strategy,
+            "sharing": self.sharing,
+            "replicas": self.replicas,
+            "rename": self.rename,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PluginConfig:
+        """The inverse of `as_dict`."""
+        return cls(values["migStrategy"], values["sharing"], dict(values["replicas"]), values["rename"])
+
+
+def parse(text: str) -> PluginConfig:
+    """The meaning of one configuration. Raises ConfigError where upstream would fail, or lose something."""
+    value = strict.parse(text)
+    strict.only(value, _TOP, "the file")
+    strict.version(value)
+    flags = strict.mapping(value.get("flags") or {}, "flags")
+    strict.only(flags, _FLAGS, "flags")
+    strategy = flags.get("migStrategy")
+    if strategy is not None and strategy not in STRATEGIES:
+        raise ConfigError(f"flags.migStrategy: {strategy!r}; one of {', '.join(STRATEGIES)} is expected")
+    sharing = strict.mapping(value.get("sharing") or {}, "sharing")
+    strict.only(sharing, _SHARING, "sharing")
+    if len(sharing) > 1:
+        raise ConfigError("sharing: timeSlicing and mps exclude each other")
+    if not sharing:
+        return PluginConfig(strategy)
+    (method, settings), *_ = sharing.items()
+    return _shared(method, strict.mapping(settings, f"sharing.{method}"), strategy)
+
+
+def _shared(method: str, settings: dict[str, Any], strategy: str | None) -> PluginConfig:
+    place = f"sharing.{method}"
+    strict.only(settings, _METHOD, place)
+    for key in ("renameByDefault", "failRequestsGreaterThanOne"):
+        if not isinstance(settings.get(key, False), bool):
+            raise ConfigError(f"{place}.{key}: {settings[key]!r}; true or false is expected")
+    resources = settings.get("resources")
+    if not isinstance(resources, list) or not resources:
+        raise ConfigError(f"{place}.resources: at least one resource is expected")
+    replicas: dict[str, int] = {}
+    for index, entry in enumerate(resources):
+        name, count = _resource(
+            strict.mapping(entry, f"{place}.resources[{index}]"), f"{place}.resources[{index}]"
+        )
+        if name in replicas:
+            raise ConfigError(f"{place}.resources[{index}].name: {name} is given twice")
+        if method == "mps" and name != "nvidia.com/gpu":
+            raise ConfigError(
+                f"{place}.resources[{index}].name: MPS shares whole nvidia.com/gpu only, not {name}"
+            )
+        replicas[name] = count
+    kind = "time-slicing" if method == "timeSlicing" else "mps"
+    return PluginConfig(strategy, kind, replicas, settings.get("renameByDefault", False))
+
+
+def _resource(entry: dict[str, Any], place: str) -> tuple[str, int]:
+    strict.only(entry, _RESOURCE, place)
+    name, count = entry.get("name"), entry.get("replicas")
+    if not isinstance(name, str) or not _SHAREABLE.fullmatch(name):
+        raise ConfigError(f"{place}.name: {name!r}; nvidia.com/gpu or nvidia.com/mig-<profile> is expected")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+        raise ConfigError(f"{place}.replicas: {count!r}; a number from 2 on is expected")
+    return name, count

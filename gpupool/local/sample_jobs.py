@@ -1,0 +1,187 @@
+"""One job on a slice of every pool of an environment, and a table of what the pools then have.
+
+What `make up` ends with: proof that each pool starts a node, gets its slices and runs a pod. Works on
+any cluster that the environment was applied to, though only the local one completes pods by itself.
+It applies jobs and reads; it never changes pools.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from generators import restricted_pod
+from generators.metadata import content_name
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.plan.tenants import Tenant
+
+_MANAGER = "gpupool-sample"
+_LABEL = "gpupool.dev/sample"
+_JOB = "batch.kubernetes.io/job-name"
+"""Label by which the Job controller names a pod's Job (Kubernetes 1.27 and later)."""
+_RUNS = "24h"
+"""How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
+_DEADLINE_S = 25 * 3600
+"""When one ends on a cluster whose pods do not end by themselves."""
+_TIMEOUT_S = 300.0
+_POLL_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """What one pool has on the cluster now."""
+
+    pool: Pool
+    nodes: int
+    slices: dict[str, int]
+    """Extended resource -> count that its nodes offer now."""
+    usd_per_hour: float | None
+    """Cost of its nodes now; None where a price is unknown."""
+    pod: str
+    """The sample pod: phase and node, or why there is none."""
+    running: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "pool": self.pool.name,
+            "nodes": self.nodes,
+            "slices": self.slices,
+            "usdPerHour": self.usd_per_hour,
+            "pod": self.pod,
+            "running": self.running,
+        }
+
+
+def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolState]:
+    """Apply one job per pool, wait until each pod runs or five minutes have passed, and say what is there.
+
+    Raises GpupoolError where the environment was not applied to the cluster.
+    """
+    for pool in plan.pools:
+        tenant = _tenant(plan, pool)
+        if tenant is None:
+            continue
+        if api.get("v1", "Namespace", tenant.namespace) is None:
+            raise GpupoolError(
+                f"namespace {tenant.namespace} is not there; apply first: gpupool up {plan.environment}"
+            )
+        _ensure(api, _job(pool, tenant))
+    deadline = time.monotonic() + _TIMEOUT_S
+    while True:
+        states = look(plan, api)
+        waiting = [state.pool.name for state in states if not state.running and _tenant(plan, state.pool)]
+        if not waiting or time.monotonic() > deadline:
+            return states
+        report(f"waiting for pods on {', '.join(waiting)}")
+        time.sleep(_POLL_S)
+
+
+def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
+    """Have this job and no other sample on the pool.
+
+    A job can't be changed, so its name is made of its content, and one of an earlier shape of the pool
+    (another resource, taint or tenant) makes room.
+    """
+    wanted = (job["metadata"]["namespace"], job["metadata"]["name"])
+    for other in api.list("batch/v1", "Job", selector=f"{_LABEL}={job['metadata']['labels'][_LABEL]}"):
+        namespace, name = other["metadata"]["namespace"], other["metadata"]["name"]
+        if (namespace, name) != wanted:
+            api.delete("batch/v1", "Job", name, namespace)
+    api.apply(job, _MANAGER, force=True)
+
+
+def look(plan: Plan, api: KubeApi) -> list[PoolState]:
+    """What every pool has now; nothing is changed."""
+    nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=_LABEL)
+    return [_state(plan, pool, nodes, pods) for pool in plan.pools]
+
+
+def _tenant(plan: Plan, pool: Pool) -> Tenant | None:
+    """The first tenant that may use the pool; None where nobody may."""
+    return next((tenant for tenant in plan.tenants if pool.name in tenant.grants), None)
+
+
+def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
+    resource = next(iter(pool.slices_per_node))
+    labels = {_LABEL: pool.name}
+    pod = {
+        "restartPolicy": "Never",
+        "nodeSelector": {POOL_LABEL: pool.name},
+        "tolerations": [taint.toleration() for taint in pool.taints],
+        **restricted_pod.POD,
+        "containers": [
+            {
+                "name": "sample",
+                **restricted_pod.CONTAINER,
+                "resources": {
+                    "requests": {"cpu": "100m", "memory": "64Mi"},
+                    "limits": {"memory": "64Mi", resource: "1"},
+                },
+            }
+        ],
+    }
+    annotations = {"gpupool.dev/simulated-duration": _RUNS}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": content_name("sample", [pool.name, pod]),
+            "namespace": tenant.namespace,
+            "labels": labels,
+        },
+        "spec": {
+            "backoffLimit": 1,
+            "activeDeadlineSeconds": _DEADLINE_S,
+            "ttlSecondsAfterFinished": 60,
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
+        },
+    }
+
+
+def _state(plan: Plan, pool: Pool, nodes: list[dict[str, Any]], pods: list[dict[str, Any]]) -> PoolState:
+    ours = [node for node in nodes if node["metadata"].get("labels", {}).get(POOL_LABEL) == pool.name]
+    offered = [node.get("status", {}).get("allocatable", {}) for node in ours]
+    slices = {name: sum(int(each.get(name, 0)) for each in offered) for name in pool.slices_per_node}
+    tenant = _tenant(plan, pool)
+    # The pod of an earlier shape runs on for a moment after its job is gone: it proves nothing.
+    wanted = _job(pool, tenant)["metadata"]["name"] if tenant else ""
+    found = [
+        pod
+        for pod in pods
+        if pod["metadata"]["labels"].get(_JOB) == wanted and "deletionTimestamp" not in pod["metadata"]
+    ]
+    alive = next((pod for pod in found if pod["status"].get("phase") == "Running"), None)
+    if alive is not None:
+        said = f"Running on {alive['spec']['nodeName']}"
+    elif found:
+        said = f"{found[0]['status'].get('phase', 'Pending')}: {_why(found[0])}"
+    else:
+        said = "not created yet" if tenant else "no tenant may use the pool"
+    return PoolState(pool, len(ours), slices, _price(pool, ours), said, alive is not None)
+
+
+def _why(pod: dict[str, Any]) -> str:
+    conditions = pod["status"].get("conditions", [])
+    messages = [condition["message"] for condition in conditions if condition.get("message")]
+    return messages[0] if messages else "waiting"
+
+
+def _price(pool: Pool, nodes: list[dict[str, Any]]) -> float | None:
+    """USD per hour of `nodes`, by their instance type and capacity type."""
+    machines = {machine.instance_type: machine for machine in pool.machines}
+    total = 0.0
+    for node in nodes:
+        labels = node["metadata"]["labels"]
+        machine = machines.get(labels.get("node.kubernetes.io/instance-type")) or machines.get(None)
+        if machine is None:
+            return None
+        spot = labels.get("karpenter.sh/capacity-type") == "spot"
+        price = machine.spot_usd_per_hour if spot else machine.usd_per_hour
+        if price is None:
+            return None
+        total += price
+    return round(total, 4)

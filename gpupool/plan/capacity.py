@@ -1,0 +1,113 @@
+"""Arithmetic between the environment's words and the Plan's numbers: machines, grants, windows.
+
+The one place where GPUs become slices. Pure; what a combination may not be is judged in
+`gpupool.plan.checks`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gpupool.catalog.models import GpuModel, mig_resource
+from gpupool.plan.model import Capacity, Machine, Pool, Window
+from gpupool.plan.tenants import Share
+from gpupool.sharing import MigSharing, Sharing, sharing_modes
+from gpupool.spec import environment as spec
+from gpupool.spec import tenants as spec_tenants
+from gpupool.spec.field_types import Compute, memory_mib
+
+_WINDOW = re.compile(
+    r"(?P<days>daily|[A-Z][a-z]{2}(,[A-Z][a-z]{2})*) (?P<from>\d\d:\d\d)-(?P<to>\d\d:\d\d) UTC",
+    re.ASCII,
+)
+_MODES = {mode.mode: mode for mode in sharing_modes}
+_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+
+
+def sharing_of(given: spec.Exclusive | spec.TimeSlicing | spec.Mps | spec.Mig) -> Sharing:
+    """The sharing mode that the file describes, as the value that does the arithmetic."""
+    return _MODES[given.mode](**given.model_dump(exclude={"mode"}))
+
+
+def machines(gpu: GpuModel, sharing: Sharing, nodes: spec.Nodes, static: bool) -> tuple[Machine, ...]:
+    """The kinds of node that the pool may have, in the order of the file. Raises CatalogError for an
+    instance type that does not carry `gpu`."""
+    per_gpu = sharing.slices_per_gpu(gpu)
+    if static:
+        gpus = nodes.gpus or 1
+        size = share_of(nodes.size) if nodes.size else None
+        return (Machine(None, gpus, _times(per_gpu, gpus), 0.0, 0.0, size),)
+    result = []
+    for name in nodes.instance_types:
+        found = gpu.instance_type(name)
+        given = nodes.usd_per_hour
+        usd = found.usd_per_hour if given.on_demand is None else given.on_demand
+        spot = found.spot_usd_per_hour
+        if given.on_demand is not None and found.spot_ratio is not None:
+            spot = round(given.on_demand * found.spot_ratio, 4)
+        spot = spot if given.spot is None else given.spot
+        size = Share(found.vcpus * 1000, int(found.memory_gib * 1024))
+        result.append(Machine(name, found.gpus, _times(per_gpu, found.gpus), usd, spot, size))
+    return tuple(result)
+
+
+def share_of(given: Compute) -> Share:
+    """CPU and memory that the file writes down."""
+    return Share(given.cpus * 1000, memory_mib(given.memory))
+
+
+def _times(slices: Mapping[str, int], gpus: int) -> dict[str, int]:
+    return {name: count * gpus for name, count in slices.items()}
+
+
+def capacities(pool: str, nodes_max: int, spot_share: float) -> tuple[Capacity, ...]:
+    """The NodePools of a pool: their limits are what makes a spot share hold, since Karpenter itself has
+    no ratio (facts of Karpenter 1.14: weights order, they do not divide). Rounded to the nearest node,
+    and a share strictly between 0 and 1 leaves at least one node to each side."""
+    spot = round(nodes_max * spot_share)
+    if 0 < spot_share < 1 and nodes_max > 1:
+        spot = min(max(spot, 1), nodes_max - 1)
+    result = []
+    if nodes_max - spot:
+        result.append(Capacity(pool, "on-demand", nodes_max - spot, 10))
+    if spot:
+        result.append(Capacity(f"{pool}-spot" if nodes_max - spot else pool, "spot", spot, 20))
+    return tuple(result)
+
+
+def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
+    """Extended resource -> count that `grant` amounts to on `pool`. Raises CatalogError for a MIG
+    profile that the GPU does not have."""
+    if grant.profiles and pool.gpu.mig is not None and isinstance(pool.sharing, MigSharing):
+        mig = pool.gpu.mig
+        spelled = {mig.profile(name): name for name in pool.sharing.layout}
+        wanted = {mig.profile(name): count for name, count in grant.profiles.items()}
+        return {mig_resource(spelled.get(profile, profile.name)): count for profile, count in wanted.items()}
+    if grant.slices is not None:
+        return dict.fromkeys(pool.slices_per_node, grant.slices)
+    return _times(pool.sharing.slices_per_gpu(pool.gpu), grant.gpus or 0)
+
+
+def parse_window(text: str) -> Window:
+    """A maintenance window such as "Sat 02:00-06:00 UTC", "Mon,Thu 22:00-02:00 UTC" or
+    "daily 01:00-03:00 UTC". Raises ValueError that says what is wrong."""
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        raise ValueError("it is not of the form day hh:mm-hh:mm UTC")
+    days = match["days"]
+    unknown = [day for day in days.split(",") if day not in _WEEKDAYS] if days != "daily" else []
+    if unknown:
+        raise ValueError(f"there is no weekday {unknown[0]}")
+    start, end = _minutes(match["from"]), _minutes(match["to"])
+    if start == end:
+        raise ValueError("it opens and closes at one time")
+    weekdays = range(7) if days == "daily" else sorted({_WEEKDAYS.index(day) for day in days.split(",")})
+    return Window(tuple(weekdays), start, (end - start) % 1440)
+
+
+def _minutes(clock: str) -> int:
+    hours, minutes = int(clock[:2]), int(clock[3:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"there is no time {clock}")
+    return hours * 60 + minutes

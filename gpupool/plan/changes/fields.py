@@ -1,0 +1,115 @@
+"""Two values of one kind to the list of settings that differ, under the names of the environment file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpupool.plan.changes import wording
+from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.model import POOL_LABEL, Machine, Pool
+from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
+
+DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
+"""Labels of a pool's nodes that nobody writes: they follow from its name and its sharing."""
+
+
+def differing(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> tuple[FieldChange, ...]:
+    """What differs between two sets of settings, in the order of `before`, new ones last."""
+    names = [*before, *(name for name in after if name not in before)]
+    return tuple(
+        FieldChange(name, before.get(name), after.get(name))
+        for name in names
+        if before.get(name) != after.get(name)
+    )
+
+
+def pool_settings(pool: Pool) -> dict[str, str | None]:
+    """A pool's settings by name, in words; None and absent mean that there is none."""
+    settings: dict[str, str | None] = {
+        "name": pool.name,
+        "description": pool.description or None,
+        "gpu": pool.gpu.key,
+        "sharing": wording.sharing(pool),
+        "nodes.instanceTypes": _listed(sorted(m.instance_type for m in pool.machines if m.instance_type)),
+        "nodes.names": _listed(pool.node_names),
+        "nodes.selector": _listed([f"{key}={value}" for key, value in sorted(pool.node_selector.items())]),
+        "nodes.gpus": None if pool.capacities else str(pool.gpus_per_node),
+        "nodes.size": None if pool.capacities else _share(pool.machines[0].size),
+        "nodes.max": str(pool.nodes_max),
+        "nodes.warm": str(pool.warm),
+        "nodes.spotShare": f"{pool.spot_share:g}",
+        "nodes.zones": _listed(sorted(pool.zones)),
+        "nodes.image": _image(pool),
+        "nodes.consolidateAfter": pool.consolidate_after,
+        "nodes.expireAfter": pool.expire_after,
+        "nodes.terminationGracePeriod": pool.termination_grace_period,
+        "nodes.usdPerHour": _prices(pool.machines) if pool.capacities else None,
+        "taints": _listed(sorted(wording.taint(taint) for taint in pool.taints)),
+        "fallbackTo": _listed(pool.fallback_to),
+        "jobsOnly": "true" if pool.jobs_only else None,
+        "maintenance.maxUnavailable": str(pool.max_unavailable),
+        "maintenance.window": wording.window(pool.window),
+    }
+    labels = {key: value for key, value in sorted(pool.labels.items()) if key not in DERIVED_LABELS}
+    return settings | {f"labels.{key}": value or '""' for key, value in labels.items()}
+
+
+def _share(share: Share | None) -> str | None:
+    return (
+        None
+        if share is None
+        else f"{cpu_quantity(share.cpu_millis)} CPU, {memory_quantity(share.memory_mib)}"
+    )
+
+
+def _image(pool: Pool) -> str | None:
+    if pool.image is None:
+        return None
+    terms = "; ".join(
+        ", ".join(f"{key}={value}" for key, value in sorted(term.items()))
+        for term in pool.image.selector_terms
+    )
+    return f"{pool.image.family} ({terms})" + (" with userData" if pool.image.user_data else "")
+
+
+def _prices(machines: Sequence[Machine]) -> str:
+    def price(machine: Machine) -> str:
+        known = [
+            f"{amount:g}{kind}"
+            for amount, kind in ((machine.usd_per_hour, ""), (machine.spot_usd_per_hour, " spot"))
+            if amount is not None
+        ]
+        return f"{machine.instance_type} " + (" or ".join(known) or "unknown")
+
+    return ", ".join(sorted(price(machine) for machine in machines))
+
+
+def tenant_settings(tenant: Tenant) -> dict[str, str | None]:
+    """A tenant's settings but for its quota and the sum of its budget."""
+
+    def number(value: int | None) -> str | None:
+        return None if value is None else str(value)
+
+    settings: dict[str, str | None] = {
+        "name": tenant.name,
+        "namespace": tenant.namespace,
+        "projects": _listed(tenant.projects),
+        "weight": f"{tenant.weight:g}",
+        "maxPriority": tenant.max_priority,
+        "limits.running": number(tenant.running),
+        "limits.queued": number(tenant.queued),
+        "limits.gpusPerJob": number(tenant.gpus_per_job),
+        "budget.alertAt": _listed([f"{share:g}" for share in tenant.budget.alert_at])
+        if tenant.budget
+        else None,
+        "access.ingressFrom": _listed(tenant.ingress_from),
+        "access.oidcGroups": _listed(tenant.oidc_groups),
+        "access.serviceAccounts": _listed(tenant.service_accounts),
+        "access.exposure": _listed(tenant.exposure),
+        "extra": _share(tenant.extra) if tenant.extra != NOTHING else None,
+    }
+    return settings | {f"pools.{pool}": wording.counts(grant) for pool, grant in tenant.grants.items()}
+
+
+def _listed(items: Sequence[str]) -> str | None:
+    return ", ".join(items) or None

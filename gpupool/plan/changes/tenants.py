@@ -1,0 +1,65 @@
+"""Tenants of two Plans: which came, went, were renamed or changed, and what each may use."""
+
+from __future__ import annotations
+
+from gpupool.plan.changes import wording
+from gpupool.plan.changes.fields import differing, tenant_settings
+from gpupool.plan.changes.model import BeforeAfter, QuotaChange, TenantChange
+from gpupool.plan.model import Plan
+from gpupool.plan.tenants import Tenant
+
+
+def tenant_changes(before: Plan | None, after: Plan | None) -> tuple[TenantChange, ...]:
+    """Every tenant of both states: those that are left in the order of `after`, then those that went.
+
+    A tenant that is new is one renamed where it has the namespace of one that went: its objects live there.
+    """
+    old = {tenant.name: tenant for tenant in before.tenants} if before else {}
+    new = {tenant.name: tenant for tenant in after.tenants} if after else {}
+    homes = {tenant.namespace: name for name, tenant in old.items() if name not in new}
+    renamed = {
+        name: homes[tenant.namespace]
+        for name, tenant in new.items()
+        if name not in old and tenant.namespace in homes
+    }
+    kept = [_pair(old.get(renamed.get(name, name)), tenant) for name, tenant in new.items()]
+    gone = [tenant for name, tenant in old.items() if name not in new and name not in renamed.values()]
+    return (*kept, *(_pair(tenant, None) for tenant in gone))
+
+
+def _pair(before: Tenant | None, after: Tenant | None) -> TenantChange:
+    there = after or before
+    assert there is not None
+    fields = differing(tenant_settings(before), tenant_settings(after)) if before and after else ()
+    if before and after and not (before.budget and after.budget):
+        # When alerts go out is part of a budget that comes or goes.
+        fields = tuple(field for field in fields if field.name != "budget.alertAt")
+    budget = BeforeAfter(
+        wording.budget(before.budget) if before else None, wording.budget(after.budget) if after else None
+    )
+    renamed = before.name if before and after and before.name != after.name else None
+    quota = _quota(before, after)
+    differs = bool(fields) or budget.changed or any(each.before != each.after for each in quota)
+    return TenantChange(
+        name=there.name,
+        namespace=there.namespace,
+        change="added"
+        if before is None
+        else "removed"
+        if after is None
+        else "renamed"
+        if renamed
+        else "changed"
+        if differs
+        else "unchanged",
+        renamed_from=renamed,
+        quota=quota,
+        budget=budget,
+        fields=fields,
+    )
+
+
+def _quota(before: Tenant | None, after: Tenant | None) -> tuple[QuotaChange, ...]:
+    old = dict(before.quota) if before else {}
+    new = dict(after.quota) if after else {}
+    return tuple(QuotaChange(name, old.get(name, 0), new.get(name, 0)) for name in sorted({*old, *new}))

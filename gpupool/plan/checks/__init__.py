@@ -1,0 +1,70 @@
+"""What the fields of an environment mean together: every refusal that is not about one field's type.
+
+One module per subject, one function per rule, each a generator of Problems. CHECKS is the only place
+where they are registered. Checks read specs and the catalog; they change nothing and know no Plan but
+the pools that are already resolved.
+
+What is broken is not in the environment, or has a neutral value there. A Problem at such a place is dropped
+by `gpupool.plan.resolve`; a rule that looks at other places too asks `context.gaps` about those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gpupool.plan.checks import (
+    delivery,
+    images,
+    labels,
+    monitoring,
+    names,
+    operator,
+    policies,
+    pools,
+    priorities,
+    promotion,
+    tenants,
+)
+from gpupool.plan.checks.context import Context, Problem, Siblings
+
+CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
+    names.file_name,
+    names.pool_names,
+    names.tenant_names,
+    names.priority_names,
+    names.static_nodes,
+    names.placeholders,
+    pools.cluster,
+    pools.platform_fields,
+    pools.instance_types,
+    pools.sharing,
+    pools.sizes,
+    pools.zones,
+    pools.fallbacks,
+    pools.maintenance,
+    images.bottlerocket,
+    images.terms,
+    images.aliases,
+    labels.labels,
+    labels.taints,
+    operator.releases,
+    operator.values,
+    priorities.order,
+    tenants.references,
+    tenants.grants,
+    tenants.extra,
+    tenants.budgets,
+    tenants.projects,
+    tenants.access,
+    policies.references,
+    policies.waivers,
+    delivery.source,
+    delivery.settings,
+    delivery.names,
+    delivery.existing_nodes,
+    monitoring.assertion,
+    promotion.origin,
+    promotion.paths,
+)
+
+__all__ = ["CHECKS", "Context", "Problem", "Siblings"]

@@ -1,0 +1,123 @@
+"""Delivery by Argo CD or Flux: where the rendered files are, and what those two can't be given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.spec.yaml_source import Loc
+
+ENVIRONMENT_NAME_MAX = 42
+"""The longest derived name is `gpupool-<environment>-gpu-operator`, which Argo CD and Flux put into labels of
+at most 63 characters."""
+_PROJECT_NAME_MAX = 54
+"""`<project>-releases` is a label value as well."""
+
+_REPOSITORY = re.compile(r"(https?|ssh|oci)://[^/\s]+(/\S*)?")
+_SCP = re.compile(r"[\w.-]+@[\w.-]+:\S+")
+"""git@host:path, which Git and Argo CD take for SSH, and Flux does not (GitRepository v1, spec.url)."""
+_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def source(context: Context) -> Iterator[Problem]:
+    """The repository and the folder in it."""
+    delivery, name = context.environment.delivery, context.environment.metadata.name
+    if delivery.engine == "pulumi":
+        return
+    if delivery.repo is None:
+        message = f"engine {delivery.engine} needs the repository that holds the rendered files"
+        yield Problem(("delivery", "repo"), message, "add it, e.g. https://git.example.com/ml/platform.git")
+    else:
+        yield from _repository(delivery.engine, delivery.repo)
+    if delivery.path is None:
+        message = f"engine {delivery.engine} needs the folder of the rendered files in the repository"
+        yield Problem(("delivery", "path"), message, f"add it, e.g. rendered/{name}")
+    else:
+        parts = PurePosixPath(delivery.path)
+        if parts.is_absolute() or ".." in parts.parts or "\\" in delivery.path:
+            message = f"{delivery.path!r} is no folder inside of the repository"
+            hint = f"write it from the repository's root, e.g. rendered/{name}"
+            yield Problem(("delivery", "path"), message, hint)
+
+
+def _repository(engine: str, repo: str) -> Iterator[Problem]:
+    if _CREDENTIALS.search(repo):
+        # Not repeated in the message: it goes to logs.
+        where = (
+            "a Secret named by delivery.flux.secret" if engine == "flux" else "Argo CD's repository Secret"
+        )
+        message = "the address has a password in it, which everybody who reads the file would have"
+        yield Problem(("delivery", "repo"), message, f"take it out; {engine} reads it from {where}")
+    elif _SCP.fullmatch(repo) and engine == "flux":
+        host, _, path = repo.partition(":")
+        hint = f"write ssh://{host}/{path.lstrip('/')}"
+        yield Problem(("delivery", "repo"), f"Flux does not take {repo!r} for an address", hint)
+    elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
+        message = f"{repo!r} is no address of a repository"
+        yield Problem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
+
+
+def settings(context: Context) -> Iterator[Problem]:
+    """Settings that the chosen engine would not read, or has no way to follow."""
+    delivery = context.environment.delivery
+    chosen = not context.gaps.covers(("delivery", "engine"))
+    for section in ("argocd", "flux") if chosen else ():
+        if section in delivery.model_fields_set and delivery.engine != section:
+            message = f"settings of {section} are given, and the engine is {delivery.engine}"
+            hint = f"remove them, or set delivery.engine to {section}"
+            yield Problem(("delivery", section), message, hint, judged_by=(("delivery", section),))
+    destination = delivery.argocd.destination
+    if destination.server is not None and destination.name is not None:
+        message = "the cluster is given by address and by name, and Argo CD takes one of them"
+        yield Problem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
+    if delivery.engine == "flux" and delivery.on_removal == "confirm":
+        message = "Flux has no way to ask before it deletes something"
+        yield Problem(
+            ("delivery", "onRemoval"), message, "use keep, and delete by hand what is to go; or delete"
+        )
+
+
+def names(context: Context) -> Iterator[Problem]:
+    """Applications and Kustomizations are named after the environment, and labels hold those names."""
+    environment = context.environment
+    if environment.delivery.engine == "pulumi":
+        return
+    name, project = environment.metadata.name, environment.delivery.argocd.project
+    if len(name) > ENVIRONMENT_NAME_MAX:
+        engine = environment.delivery.engine
+        message = f"{name!r} has {len(name)} characters; names of {engine}'s objects would exceed 63"
+        yield Problem(("metadata", "name"), message, f"use at most {ENVIRONMENT_NAME_MAX}")
+    if project is not None and len(project) > _PROJECT_NAME_MAX:
+        message = f"{project!r} has {len(project)} characters; the project of the charts would exceed 63"
+        yield Problem(("delivery", "argocd", "project"), message, f"use at most {_PROJECT_NAME_MAX}")
+
+
+def existing_nodes(context: Context) -> Iterator[Problem]:
+    """Of a node that exists already, files can carry the labels, if they know its name."""
+    environment = context.environment
+    engine = environment.delivery.engine
+    if engine == "pulumi" or context.platform != "static":
+        return
+    loc: Loc
+    for index, pool in enumerate(environment.pools):
+        if pool.nodes.selector:
+            message = (
+                "only the cluster knows which nodes have these labels, and files are rendered without it"
+            )
+            hint = "list the nodes in names, or deliver with engine pulumi"
+            loc = ("pools", index, "nodes", "selector")
+            yield Problem(loc, message, hint, judged_by=(loc,))
+        if pool.taints is None or pool.taints or context.gaps.touches(("pools", index, "taints")):
+            # spec.taints is one value: whoever applies it owns the whole list (Kubernetes 1.36, Node).
+            message = (
+                f"{engine} would own the whole list of the nodes' taints and remove everybody else's, "
+                "not-ready ones too"
+            )
+            hint = (
+                "write taints: [] and let the kubelet set them (--register-with-taints), "
+                "or deliver with engine pulumi"
+            )
+            loc = ("pools", index, "taints")
+            yield Problem(loc, message, hint, judged_by=(loc,))

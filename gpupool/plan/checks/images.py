@@ -1,0 +1,95 @@
+"""Machine images: what finds them is something that Karpenter takes, and that EKS has for this Kubernetes.
+
+The rules between the fields of amiSelectorTerms are those of the EC2NodeClass's CRD (karpenter-provider-aws
+v1.14.1, karpenter.k8s.aws_ec2nodeclasses.yaml); the fields' own are `gpupool.spec`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.operator_releases import version_key
+from gpupool.spec import environment as spec
+from gpupool.spec.yaml_source import Loc
+
+_ALONE = ("alias", "id")
+_FINDS = ("alias", "id", "name", "tags", "ssmParameter")
+_FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
+_LAST_AL2 = (1, 32)
+"""Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
+_BOTTLEROCKET = "bottlerocket@"
+_TWO_PLUGINS = (
+    "can't be used: Bottlerocket has a device plugin of its own, beside which the GPU Operator's can't work"
+)
+"""Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
+(bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""
+
+
+def bottlerocket(context: Context) -> Iterator[Problem]:
+    """No pool's machines are Bottlerocket's."""
+    alias = context.environment.karpenter.ami_alias
+    if context.platform == "eks" and alias.startswith(_BOTTLEROCKET):
+        yield Problem(("karpenter", "amiAlias"), f"{alias} {_TWO_PLUGINS}", "use al2023@latest")
+    for index, pool in enumerate(context.environment.pools):
+        image = pool.nodes.image
+        if image is None:
+            continue
+        loc: Loc = ("pools", index, "nodes", "image")
+        if image.family == "Bottlerocket":
+            hint = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
+            yield Problem((*loc, "family"), f"{image.family} {_TWO_PLUGINS}", hint)
+            continue
+        for position, term in enumerate(image.selector_terms):
+            if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
+                place = (*loc, "selectorTerms", position, "alias")
+                yield Problem(place, f"{term.alias} {_TWO_PLUGINS}", "use al2023@latest")
+
+
+def terms(context: Context) -> Iterator[Problem]:
+    """Each term finds images by something, and says nothing beside what must be alone."""
+    for index, pool in enumerate(context.environment.pools):
+        image = pool.nodes.image
+        if image is None:
+            continue
+        loc: Loc = ("pools", index, "nodes", "image", "selectorTerms")
+        for position, term in enumerate(image.selector_terms):
+            yield from _term(image, term, (*loc, position), len(image.selector_terms))
+
+
+def _term(image: spec.MachineImage, term: spec.ImageTerm, loc: Loc, count: int) -> Iterator[Problem]:
+    given = [field for field, value in term.model_dump(by_alias=True, exclude_none=True).items() if value]
+    if not set(given) & {*_FINDS}:
+        yield Problem(loc, "the term finds no image", f"add one of {', '.join(_FINDS)}")
+    for field in _ALONE:
+        beside = [other for other in given if other not in (field, "ssmParameter")]
+        if field in given and beside:
+            message = f"{field} can't have {' and '.join(beside)} beside it"
+            yield Problem((*loc, field), message, "leave the others out, or write a term of their own")
+            return
+    if term.alias is None:
+        return
+    family = _FAMILIES[term.alias.partition("@")[0]]
+    if count > 1:
+        hint = "leave out the other terms, or find all images by other fields"
+        yield Problem((*loc, "alias"), "an alias must be the only term", hint)
+    if image.family not in (family, "Custom") and "Bottlerocket" not in (image.family, family):
+        message = f"alias {term.alias} is of the family {family}, and the image's is {image.family}"
+        yield Problem((*loc, "alias"), message, f"write an alias of {image.family}, or family: Custom")
+
+
+def aliases(context: Context) -> Iterator[Problem]:
+    """An alias stands for an image that EKS has for the cluster's Kubernetes."""
+    environment = context.environment
+    version = environment.cluster.kubernetes_version
+    if context.platform != "eks" or context.gaps.covers(("cluster", "kubernetesVersion")):
+        return
+    found: list[tuple[Loc, str]] = [(("karpenter", "amiAlias"), environment.karpenter.ami_alias)]
+    for index, pool in enumerate(environment.pools):
+        for position, term in enumerate(pool.nodes.image.selector_terms if pool.nodes.image else ()):
+            loc: Loc = ("pools", index, "nodes", "image", "selectorTerms", position, "alias")
+            found.append((loc, term.alias or ""))
+    for loc, alias in found:
+        if alias.startswith("al2@") and version_key(version) > _LAST_AL2:
+            message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; 1.32 was the last"
+            yield Problem(loc, message, "use al2023@latest")

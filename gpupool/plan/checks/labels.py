@@ -1,0 +1,81 @@
+"""Labels and taints of pools: those that the product or the platform sets are not for users to set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.spec.yaml_source import Loc
+
+_OWNED = {
+    "gpupool.dev": "gpupool sets it",
+    "nvidia.com": "the GPU Operator reads or sets it, and gpupool derives it from `sharing`",
+    "karpenter.sh": "Karpenter sets it",
+    "karpenter.k8s.aws": "Karpenter sets it",
+    "kubernetes.io": "Kubernetes sets it",
+    "k8s.io": "Kubernetes sets it",
+}
+_TAINT_EXCEPTIONS = ("nvidia.com/gpu", "kubernetes.io/arch")
+"""The taint that the GPU Operator tolerates by default and many sites use (gpu-operator v26.7.0 values), and
+the one by which sites keep pods off machines of another architecture."""
+_LABEL_EXCEPTION = "node.kubernetes.io"
+"""The domain of Kubernetes in which a kubelet may label its node as its site likes (Kubernetes, kubelet
+reference, --node-labels); Karpenter 1.14.1 restricts karpenter.sh alone."""
+_SET_BY_KUBERNETES = ("node.kubernetes.io/instance-type", "node.kubernetes.io/windows-build")
+
+_NODE_POOL_LABELS = 100
+"""Labels of a NodePool's nodes (Karpenter 1.14.1, karpenter.sh_nodepools.yaml, maxProperties)."""
+
+
+def labels(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        for key in pool.labels:
+            reason = None if may_label(key) else _owner(key)
+            if reason:
+                message = f"label {key!r} is not the pool's to set: {reason}"
+                loc: Loc = ("pools", index, "labels")
+                yield Problem((*loc, key), message, "remove it, or use a key of your own", (loc,))
+        resolved = context.pools.get(pool.name) if context.platform in ("eks", "local") else None
+        every, given = len(resolved.labels if resolved else ()), len(pool.labels)
+        if every > _NODE_POOL_LABELS:
+            message = (
+                f"{given} labels are too many: a NodePool takes {_NODE_POOL_LABELS}, and gpupool "
+                f"sets {every - given} of them"
+            )
+            hint = f"leave out {every - _NODE_POOL_LABELS}"
+            yield Problem(("pools", index, "labels"), message, hint)
+
+
+def taints(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        seen: set[tuple[str, str]] = set()
+        loc: Loc
+        for position, taint in enumerate(pool.taints or ()):
+            reason = None if taint.key in _TAINT_EXCEPTIONS else _owner(taint.key)
+            if reason:
+                message = f"taint {taint.key!r} is not the pool's to set: {reason}"
+                hint = (
+                    "leave `taints` out to get gpupool.dev/pool=<name>:NoSchedule, or use a key of your own"
+                )
+                yield Problem(("pools", index, "taints", position, "key"), message, hint)
+            loc = ("pools", index, "taints", position)
+            if context.gaps.covers((*loc, "effect")):
+                continue
+            if (taint.key, taint.effect) in seen:
+                message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"
+                yield Problem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
+            seen.add((taint.key, taint.effect))
+
+
+def may_label(key: str) -> bool:
+    """Whether a label in a domain of Kubernetes is for users to set."""
+    domain = key.partition("/")[0]
+    return domain == _LABEL_EXCEPTION and key not in _SET_BY_KUBERNETES
+
+
+def _owner(key: str) -> str | None:
+    domain = key.partition("/")[0] if "/" in key else ""
+    for owned, reason in _OWNED.items():
+        if domain == owned or domain.endswith(f".{owned}"):
+            return reason
+    return None

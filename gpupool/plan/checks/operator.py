@@ -1,0 +1,145 @@
+"""Versions that lack what a pool needs, and Helm values that contradict one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from gpupool.catalog.models import GpuModel
+from gpupool.plan.capacity import sharing_of
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.operator_releases import (
+    OperatorRelease,
+    driver_problems,
+    load_operator_releases,
+    release_problems,
+    version_key,
+)
+from gpupool.sharing import MigSharing, Sharing
+from gpupool.spec import environment as spec
+from gpupool.spec.yaml_source import Loc
+
+_KARPENTER_MINIMUM = (1, 7)
+"""First release with NodeOverlay (Karpenter 1.7, alpha gate)."""
+_KUBERNETES_MINIMUM = (1, 30)
+"""First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
+
+_CHART_KEYS = (
+    *("nfd", "node-feature-discovery", "psa", "cdi", "operator", "validator", "daemonsets", "driver"),
+    *("toolkit", "devicePlugin", "gfd", "mig", "migManager", "dcgm", "dcgmExporter", "nodeStatusExporter"),
+    *("gds", "gdrcopy", "sandboxWorkloads", "sandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
+    *("vfioManager", "kataManager", "ccManager", "hostPaths", "clusterPolicy", "gpuCluster", "extraObjects"),
+)
+"""Top-level values of chart gpu-operator v26.7.0. Another release may have others, so that only what is
+spelled almost like one of these is refused."""
+
+_DERIVED = {
+    ("mig", "strategy"): "each pool's sharing decides it per node",
+    ("devicePlugin", "enabled"): "without the device plugin no GPU is advertised",
+    ("devicePlugin", "config"): "it points at the configurations made from the pools",
+    ("migManager", "config"): "it points at the layouts made from the pools",
+    ("daemonsets", "tolerations"): "they are made from the pools' taints",
+    ("driver", "enabled"): "gpuOperator.driver.enabled says it",
+    ("driver", "version"): "gpuOperator.driver.version says it",
+    ("node-feature-discovery", "worker", "tolerations"): "they are made from the pools' taints",
+    ("nfd", "enabled"): "without node features no operand finds the nodes",
+    ("gfd", "enabled"): "without GPU features no MIG manager runs",
+    ("clusterPolicy", "deployCR"): "the pools' settings reach the nodes through it",
+    ("gpuCluster", "deployCR"): "it excludes the ClusterPolicy",
+}
+"""Values that gpupool derives; a second value for one of them could only disagree."""
+
+
+def releases(context: Context) -> Iterator[Problem]:
+    environment = context.environment
+    operator, known = environment.gpu_operator, load_operator_releases()
+    if version_key(environment.cluster.kubernetes_version) < _KUBERNETES_MINIMUM:
+        message = f"Kubernetes {environment.cluster.kubernetes_version} is too old"
+        yield Problem(
+            ("cluster", "kubernetesVersion"), message, "use 1.30 or newer: policies need its admission API"
+        )
+    if (
+        context.platform not in (None, "static")
+        and version_key(environment.karpenter.version) < _KARPENTER_MINIMUM
+    ):
+        message = (
+            f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
+        )
+        yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
+    release: OperatorRelease | None = None
+    if operator.version in known:
+        release = known[operator.version]
+    elif release := known.spelled_otherwise(operator.version):
+        message = f"GPU Operator {operator.version} is no version of the chart"
+        yield Problem(("gpuOperator", "version"), message, f"write {release.version}")
+    elif version_key(operator.version) < min(version_key(version) for version in known.releases):
+        message = f"GPU Operator {operator.version} is older than any that gpupool knows"
+        yield Problem(
+            ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"
+        )
+    yield from _pool_needs(context, release)
+
+
+def _pool_needs(context: Context, release: OperatorRelease | None) -> Iterator[Problem]:
+    operator = context.environment.gpu_operator
+    driver = operator.driver.version
+    loc: Loc = ("gpuOperator", "driver", "version")
+    if driver is None and operator.driver.enabled and release is not None:
+        driver, loc = release.driver, ("gpuOperator", "version")
+    if any(context.gaps.covers(("gpuOperator", "driver", field)) for field in ("enabled", "version")):
+        driver = None
+    for pool, gpu, shared in _divided(context):
+        for problem in driver_problems(driver, gpu, shared) if driver else ():
+            yield Problem(loc, f"{problem.message} (pool {pool.name!r})", problem.hint)
+        for problem in release_problems(release, gpu, shared) if release else ():
+            yield Problem(("gpuOperator", "version"), f"{problem.message} (pool {pool.name!r})", problem.hint)
+
+
+def _divided(context: Context) -> Iterator[tuple[spec.Pool, GpuModel, Sharing]]:
+    """The pools whose GPU can be divided as they ask, whatever else may be wrong with them."""
+    for index, pool in enumerate(context.environment.pools):
+        gpu, shared = context.gpu(pool.gpu), sharing_of(pool.sharing)
+        broken = context.gaps.touches(("pools", index, "sharing"))
+        if gpu is not None and not broken and not shared.problems(gpu):
+            yield pool, gpu, shared
+
+
+_KARPENTER_DERIVED = {
+    ("settings", "clusterName"): "cluster.name says it",
+    ("settings", "interruptionQueue"): "karpenter.interruptionQueue says it",
+    ("settings", "featureGates", "nodeOverlay"): "without it Karpenter counts physical GPUs",
+}
+
+
+def values(context: Context) -> Iterator[Problem]:
+    environment = context.environment
+    yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
+    yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
+    for key in environment.gpu_operator.values:
+        close = get_close_matches(key, _CHART_KEYS, 1, 0.8)
+        if close and key not in _CHART_KEYS:
+            message = f"Helm value {key} is none of the operator's chart"
+            yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
+    partitioned = [pool.name for pool, _, shared in _divided(context) if isinstance(shared, MigSharing)]
+    manager = environment.gpu_operator.values.get("migManager")
+    if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
+        message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"
+        yield Problem(("gpuOperator", "values", "migManager", "enabled"), message, "remove it")
+
+
+def _derived(section: Loc, given: object, derived: Mapping[tuple[str, ...], str]) -> Iterator[Problem]:
+    """Values of `given` that are derived, or that replace a mapping on the way to one."""
+    reported: set[tuple[str, ...]] = set()
+    for path, reason in derived.items():
+        inner = given
+        for depth, part in enumerate(path, start=1):
+            if not isinstance(inner, dict) or part not in inner:
+                break
+            inner, loc = inner[part], (*section, *path[:depth])
+            if depth == len(path):
+                yield Problem(loc, f"Helm value {'.'.join(path)} is derived: {reason}", "remove it")
+            elif not isinstance(inner, dict) and path[:depth] not in reported:
+                reported.add(path[:depth])
+                name = ".".join(path[:depth])
+                message = f"Helm value {name} is a mapping in the chart; this would replace it"
+                yield Problem(loc, message, "write a mapping with the values to change")

@@ -1,0 +1,205 @@
+"""Pools: the GPU exists, can be shared that way, sits in those machines, and there is a bound on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
+from gpupool.plan.capacity import parse_window, sharing_of
+from gpupool.plan.checks.context import Context, Problem, closest
+from gpupool.sharing.replicated import too_few_replicas
+from gpupool.spec import environment as spec
+from gpupool.spec.yaml_source import Loc
+
+_CLOUD_FIELDS = ("instance_types", "warm", "spot_share", "zones", "termination_grace_period")
+_STATIC_FIELDS = ("names", "selector", "gpus", "size")
+
+
+def cluster(context: Context) -> Iterator[Problem]:
+    """What an EKS cluster needs said."""
+    environment = context.environment
+    if context.platform != "eks":
+        return
+    if not environment.cluster.region:
+        yield Problem(("cluster", "region"), "platform eks needs a region", 'add region, e.g. "us-east-1"')
+    if not environment.karpenter.node_role:
+        hint = "add karpenter.nodeRole, the IAM role that Karpenter gives to nodes"
+        yield Problem(("karpenter", "nodeRole"), "platform eks needs the nodes' IAM role", hint)
+
+
+def platform_fields(context: Context) -> Iterator[Problem]:
+    """Cloud pools have instance types and a maximum; static pools have names or a selector."""
+    platform = context.platform
+    if platform is None:
+        return
+    foreign = _CLOUD_FIELDS if platform == "static" else _STATIC_FIELDS
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "nodes")
+        for field in foreign:
+            if field in pool.nodes.model_fields_set:
+                alias = spec.Nodes.model_fields[field].alias or field
+                chosen = "names or a selector" if platform == "static" else "instanceTypes and max"
+                yield Problem(
+                    (*loc, alias),
+                    f"nodes.{alias} has no meaning on platform {platform}",
+                    f"leave it out; nodes are chosen by {chosen} there",
+                )
+        yield from (
+            _static_nodes(context, loc, pool.nodes) if platform == "static" else _cloud_nodes(loc, pool.nodes)
+        )
+
+
+def _cloud_nodes(loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+    if not nodes.instance_types:
+        yield Problem((*loc, "instanceTypes"), "no instance type is named", "list those the pool may start")
+    if nodes.max is None:
+        yield Problem(
+            (*loc, "max"), 'field "max" is missing', "say how many nodes there may be; no pool is unbounded"
+        )
+
+
+def _static_nodes(context: Context, loc: Loc, nodes: spec.Nodes) -> Iterator[Problem]:
+    hint = "use exactly one of nodes.names and nodes.selector"
+    chosen_by = ((*loc, "names"), (*loc, "selector"))
+    if nodes.names and nodes.selector:
+        yield Problem(loc, "names and a selector both choose the nodes", hint, chosen_by)
+    # Broken ones are a finding already, and an unknown field may be meant for one of them.
+    unknown = any(map(context.gaps.touches, chosen_by)) or context.gaps.strays(loc)
+    if not nodes.names and not nodes.selector and not unknown:
+        yield Problem(loc, "neither names nor a selector chooses the nodes", hint, chosen_by)
+    if nodes.selector and nodes.max is None:
+        yield Problem(
+            (*loc, "max"), 'field "max" is missing', "say how many nodes the selector finds at most"
+        )
+    counted = nodes.names and not context.gaps.touches((*loc, "names"))
+    if counted and nodes.max not in (None, len(nodes.names)):
+        message = f"max {nodes.max} disagrees with the {len(nodes.names)} names listed"
+        yield Problem((*loc, "max"), message, "leave max out where nodes are named")
+
+
+def instance_types(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        gpu = context.gpu(pool.gpu)
+        if gpu is None:
+            continue
+        for position, name in enumerate(pool.nodes.instance_types):
+            loc: Loc = ("pools", index, "nodes", "instanceTypes", position)
+            if pool.nodes.instance_types.index(name) < position:
+                yield Problem(loc, f"{name} is listed twice", "list it once")
+            else:
+                yield from _instance_type(context, loc, gpu, name)
+
+
+def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iterator[Problem]:
+    eks = context.platform == "eks"
+    usable = [candidate.name for candidate in gpu.instance_types if candidate.karpenter or not eks]
+    carried = ", ".join(usable) or ("none that Karpenter can start" if eks else "none in the catalog")
+    hint = f"instance types with the {gpu.title}: {carried}"
+    try:
+        found = gpu.instance_type(name)
+    except CatalogError:
+        owner = context.catalog.owner(name)
+        if owner is not None:
+            yield Problem(loc, f"{name} carries the {owner.title}, not the {gpu.title}", hint)
+        elif reason := context.catalog.against(name):
+            yield Problem(loc, f"{name} can't serve a pool: {reason}", hint)
+        else:
+            yield Problem(loc, f"{name} is not in the catalog", hint)
+        return
+    if context.platform == "local" and gpu.own_file is not None and load_catalog().owner(name) is None:
+        message = f"the local control plane does not simulate {name}, which only this project's catalog has"
+        yield Problem(loc, message, "try the pool with an instance type of a GPU that gpupool ships")
+    if eks and not found.karpenter:
+        yield Problem(
+            loc, f"Karpenter can't start {name}: {found.note or 'its provider does not know the type'}", hint
+        )
+
+
+def sharing(context: Context) -> Iterator[Problem]:
+    """The GPU is in the catalog and can be divided as asked."""
+    for index, pool in enumerate(context.environment.pools):
+        if pool.gpu in context.catalog.broken:
+            continue
+        try:
+            gpu = context.catalog[pool.gpu]
+        except CatalogError as error:
+            ready = context.new_gpu(pool.gpu)
+            yield Problem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
+            if isinstance(pool.sharing, spec.TimeSlicing | spec.Mps):
+                for problem in too_few_replicas(pool.sharing.replicas):
+                    yield Problem(("pools", index, "sharing", "replicas"), problem.message, problem.hint)
+            continue
+        field = "layout" if pool.sharing.mode == "mig" else "replicas"
+        loc: Loc = (
+            "pools",
+            index,
+            "sharing",
+            "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field,
+        )
+        # What is wrong with a part of a layout is wrong with all of it.
+        judged_by = (loc,) if isinstance(pool.sharing, spec.Mig) and pool.sharing.layout else ()
+        for problem in sharing_of(pool.sharing).problems(gpu):
+            yield Problem(loc, problem.message, problem.hint, judged_by)
+
+
+def sizes(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        nodes, loc = pool.nodes, ("pools", index, "nodes")
+        if nodes.max is not None and nodes.warm > nodes.max:
+            message = f"{nodes.warm} warm nodes are more than the maximum of {nodes.max}"
+            yield Problem((*loc, "warm"), message, "lower warm or raise max")
+        if nodes.max == 1 and 0 < nodes.spot_share < 1:
+            message = f"a spot share of {nodes.spot_share:g} can't be kept with one node"
+            yield Problem((*loc, "spotShare"), message, "use 0 or 1, or raise max to 2 or more")
+
+
+def zones(context: Context) -> Iterator[Problem]:
+    """Zones lie in the cluster's region; elsewhere no node could ever start."""
+    region = context.environment.cluster.region
+    for index, pool in enumerate(context.environment.pools):
+        for position, zone in enumerate(pool.nodes.zones):
+            loc: Loc = ("pools", index, "nodes", "zones", position)
+            if pool.nodes.zones.index(zone) < position:
+                yield Problem(loc, f"zone {zone!r} is listed twice", "list it once")
+            elif context.platform == "eks" and region and not zone.startswith(region):
+                yield Problem(
+                    loc, f"zone {zone!r} is not in region {region}", f"name a zone such as {region}a"
+                )
+
+
+def fallbacks(context: Context) -> Iterator[Problem]:
+    pools = {pool.name: (index, pool) for index, pool in enumerate(context.environment.pools)}
+    for index, pool in enumerate(context.environment.pools):
+        for position, name in enumerate(pool.fallback_to):
+            loc: Loc = ("pools", index, "fallbackTo", position)
+            if context.gaps.covers(("pools",)):
+                continue
+            if name not in context.named["pools"]:
+                yield Problem(loc, f"pool {name!r} is not defined", closest(name, context.defined("pools")))
+            elif name == pool.name:
+                yield Problem(loc, f"pool {name!r} falls back to itself", "name another pool")
+            elif name in pools:
+                for at, side in ((index, pool), pools[name]):
+                    if context.gaps.touches(("pools", at, "sharing")):
+                        continue
+                    if side.sharing.mode != "time-slicing":
+                        message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
+                        yield Problem(loc, message, "fall back between time-sliced pools only")
+                        break
+
+
+def maintenance(context: Context) -> Iterator[Problem]:
+    for index, pool in enumerate(context.environment.pools):
+        loc: Loc = ("pools", index, "maintenance")
+        if pool.maintenance.window is not None:
+            try:
+                parse_window(pool.maintenance.window)
+            except ValueError as error:
+                message = f"{pool.maintenance.window!r} is not a window: {error}"
+                yield Problem(
+                    (*loc, "window"), message, 'write it as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"'
+                )
+        if pool.nodes.max is not None and pool.maintenance.max_unavailable > pool.nodes.max:
+            wanted, most = pool.maintenance.max_unavailable, pool.nodes.max
+            message = f"{wanted} nodes may be unavailable, but there are {most} at most"
+            yield Problem((*loc, "maxUnavailable"), message, f"use at most {pool.nodes.max}")

@@ -1,0 +1,33 @@
+"""Priorities: the order of the list, the values and the levels say the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.spec.environment import Priority
+
+LEVELS = ("critical", "high", "medium", "low")
+
+
+def order(context: Context) -> Iterator[Problem]:
+    for (_, upper), (index, lower) in pairwise(_with(context, "value")):
+        if lower.value >= upper.value:
+            rank = f"{lower.name!r} stands below {upper.name!r}"
+            message = f"{rank}, but its value {lower.value} is not below {upper.value}"
+            yield Problem(
+                ("priorities", index, "value"), message, "list priorities highest first, each value its own"
+            )
+    for (_, upper), (index, lower) in pairwise(_with(context, "level")):
+        if LEVELS.index(lower.level) < LEVELS.index(upper.level):
+            message = (
+                f"{lower.name!r} stands below {upper.name!r}, but level {lower.level} is above {upper.level}"
+            )
+            yield Problem(("priorities", index, "level"), message, "let levels fall with values")
+
+
+def _with(context: Context, field: str) -> list[tuple[int, Priority]]:
+    """The priorities whose `field` is known, each with its index."""
+    numbered = enumerate(context.environment.priorities)
+    return [(at, one) for at, one in numbered if not context.gaps.covers(("priorities", at, field))]

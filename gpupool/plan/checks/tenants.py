@@ -1,0 +1,184 @@
+"""Tenants: what they refer to exists, what they are granted can exist, what they may spend is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from gpupool.catalog.models import CatalogError
+from gpupool.money import usd_exact
+from gpupool.plan.capacity import grant_slices
+from gpupool.plan.checks.context import Context, Problem, closest
+from gpupool.plan.checks.names import RESERVED
+from gpupool.plan.model import HOURS_PER_MONTH, Pool
+from gpupool.spec import tenants as spec_tenants
+from gpupool.spec.yaml_source import Loc
+
+_HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
+
+
+def references(context: Context) -> Iterator[Problem]:
+    known = {name: not context.gaps.covers((name,)) for name in ("pools", "priorities")}
+    for index, tenant in enumerate(context.environment.tenants):
+        wanted = tenant.max_priority
+        if known["priorities"] and wanted is not None and wanted not in context.named["priorities"]:
+            message = f"priority {wanted!r} is not defined"
+            yield Problem(
+                ("tenants", index, "maxPriority"), message, closest(wanted, context.defined("priorities"))
+            )
+        for pool in tenant.pools if known["pools"] else ():
+            if pool not in context.named["pools"]:
+                message = f"pool {pool!r} is not defined"
+                hint = closest(pool, context.defined("pools"))
+                loc: Loc = ("tenants", index, "pools")
+                yield Problem((*loc, pool), message, hint, judged_by=(loc,))
+
+
+def grants(context: Context) -> Iterator[Problem]:
+    for index, tenant in enumerate(context.environment.tenants):
+        for name, grant in tenant.pools.items():
+            if name in context.pools:
+                yield from _grant(("tenants", index, "pools", name), context.pools[name], grant)
+
+
+def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]:
+    given = [
+        field
+        for field, value in (("gpus", grant.gpus), ("slices", grant.slices), ("profiles", grant.profiles))
+        if value
+    ]
+    if len(given) != 1:
+        message = "says nothing" if not given else f"says {' and '.join(given)}"
+        kind = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
+        judged_by = tuple((*loc, field) for field in given)
+        yield Problem(
+            loc, f"the grant on pool {pool.name!r} {message}", f"say exactly one of {kind}", judged_by
+        )
+        return
+    if (given == ["profiles"]) != (pool.sharing.mode == "mig") and given != ["gpus"]:
+        other = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
+        message = f"{given[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
+        yield Problem((*loc, given[0]), message, f"say {other}")
+        return
+    gpus_max = pool.nodes_max * pool.gpus_per_node
+    if grant.gpus is not None and grant.gpus > gpus_max:
+        message = f"{grant.gpus} GPUs of pool {pool.name!r} are more than its maximum of {gpus_max}"
+        hint = f"{pool.nodes_max} nodes x {pool.gpus_per_node} GPUs; raise nodes.max or grant less"
+        yield Problem((*loc, "gpus"), message, hint)
+        return
+    try:
+        wanted = grant_slices(pool, grant)
+    except CatalogError as error:
+        yield Problem((*loc, "profiles"), error.message, error.hint)
+        return
+    for resource, count in wanted.items():
+        most = pool.slices_max.get(resource, 0)
+        if count > most:
+            place = (*loc, given[0])
+            yield Problem(place, *_too_many(pool, resource, count, most), judged_by=(place,))
+
+
+def _too_many(pool: Pool, resource: str, count: int, most: int) -> tuple[str, str]:
+    if most == 0:
+        offered = ", ".join(pool.slices_per_node)
+        return f"pool {pool.name!r} has no {resource}", f"it offers {offered}; name one of its profiles"
+    per_node = pool.slices_per_node[resource]
+    message = f"{count} x {resource} of pool {pool.name!r} are more than its maximum of {most}"
+    return message, f"{pool.nodes_max} nodes x {per_node} a node; raise nodes.max or grant less"
+
+
+def budgets(context: Context) -> Iterator[Problem]:
+    """A budget that warm nodes alone exceed is spent before the first job runs. A pool's warm cost is
+    split among its tenants by what they are granted."""
+    floors = {
+        name: cost[0]
+        for name, pool in context.pools.items()
+        if (cost := pool.monthly_usd()) and cost[0] > 0 and not _cost_unknown(context, name)
+    }
+    totals = {name: _granted(context, name) for name in floors}
+    for index, tenant in enumerate(context.environment.tenants):
+        if tenant.budget is None or context.gaps.covers(("tenants", index, "budget", "period")):
+            continue
+        owed = 0.0
+        for name in tenant.pools:
+            share = totals.get(name, {}).get(tenant.name)
+            if share:
+                owed += floors[name] * float(share / sum(totals[name].values()))
+        owed *= _HOURS[tenant.budget.period] / HOURS_PER_MONTH
+        if owed > tenant.budget.usd:
+            budget = f"{usd_exact(tenant.budget.usd)} a {tenant.budget.period}"
+            message = f"{budget} is less than the tenant's share of warm nodes alone, {usd_exact(owed)}"
+            yield Problem(
+                ("tenants", index, "budget", "usd"), message, "raise the budget or lower nodes.warm"
+            )
+
+
+def _cost_unknown(context: Context, name: str) -> bool:
+    """Whether a gap leaves open what the pool called `name` costs, or whom."""
+    environment, gaps = context.environment, context.gaps
+    if not gaps.broken:
+        return False
+    pools = (at for at, pool in enumerate(environment.pools) if pool.name == name)
+    prices = (("pools", at, "nodes", field) for at in pools for field in ("warm", "spotShare", "usdPerHour"))
+    grants = (("tenants", at, "pools", name) for at in range(len(environment.tenants)))
+    return any(gaps.touches(loc) for loc in (*prices, *grants))
+
+
+def _granted(context: Context, name: str) -> dict[str, Fraction]:
+    """Tenant -> physical GPUs granted of the pool called `name`."""
+    pool, shares = context.pools[name], dict[str, Fraction]()
+    for tenant in context.environment.tenants:
+        if name in tenant.pools:
+            try:
+                slices = grant_slices(pool, tenant.pools[name])
+            except CatalogError:
+                continue
+            equivalents = pool.equivalents
+            shares[tenant.name] = sum(
+                (count * equivalents.get(r, Fraction(0)) for r, count in slices.items()), Fraction(0)
+            )
+    return shares
+
+
+def extra(context: Context) -> Iterator[Problem]:
+    """CPU and memory on top of a share that nobody knows would bound nothing."""
+    for index, tenant in enumerate(context.environment.tenants):
+        granted = [context.pools[name] for name in tenant.pools if name in context.pools]
+        unsized = [pool.name for pool in granted if None in map(pool.share, pool.slices_per_node)]
+        if unsized and tenant.extra is not None:
+            loc: Loc = ("tenants", index, "extra")
+            hint = "add nodes.size there, or leave extra out"
+            yield Problem(loc, f"the size of the machines of pool {unsized[0]!r} is not known", hint)
+
+
+def projects(context: Context) -> Iterator[Problem]:
+    for index, tenant in enumerate(context.environment.tenants):
+        for position, project in enumerate(tenant.projects):
+            if tenant.projects.index(project) < position:
+                yield Problem(
+                    ("tenants", index, "projects", position),
+                    f"project {project!r} is listed twice",
+                    "list it once",
+                )
+        if tenant.budget is not None and sorted(tenant.budget.alert_at) != list(tenant.budget.alert_at):
+            message = f"alertAt {list(tenant.budget.alert_at)} is not in rising order"
+            yield Problem(
+                ("tenants", index, "budget", "alertAt"), message, "list the shares from low to high"
+            )
+
+
+def access(context: Context) -> Iterator[Problem]:
+    """Nobody is given a tenant's rights by being anybody, or by being the cluster itself."""
+    for index, tenant in enumerate(context.environment.tenants):
+        for position, group in enumerate(tenant.access.oidc_groups):
+            if group.startswith("system:"):
+                message = f"group {group!r} is Kubernetes' own"
+                hint = "name a group of the identity provider"
+                yield Problem(("tenants", index, "access", "oidcGroups", position), message, hint)
+        for position, account in enumerate(tenant.access.service_accounts):
+            namespace = account.partition("/")[0]
+            if namespace in RESERVED or namespace.startswith("kube-"):
+                message = f"service account {account!r} belongs to the cluster"
+                own = "team" if context.gaps.covers(("tenants", index, "namespace")) else tenant.namespace
+                hint = f"name an account of the tenant's, e.g. {own}/default"
+                yield Problem(("tenants", index, "access", "serviceAccounts", position), message, hint)

@@ -1,0 +1,337 @@
+"""The Plan: one environment with every default filled and every cross-check done. The first waist.
+
+Frozen values and the arithmetic that follows from them; no I/O, no YAML, no Kubernetes objects.
+Generators, the Pulumi program, the queue and the simulator all read this and nothing above it, so a
+number such as the slices of a node is worked out here once and typed nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from gpupool.catalog.models import GpuModel
+from gpupool.plan.delivery import Delivery
+from gpupool.plan.policies import Policies
+from gpupool.plan.tenants import Priority, Share, Tenant
+from gpupool.sharing import Sharing
+
+HOURS_PER_MONTH = 730
+"""Hours that a month is reckoned with (365 * 24 / 12), as cloud price lists do."""
+
+FOR_PODS = Fraction(9, 10)
+"""Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
+memory, as Karpenter 1.14 reckons), kubelet, system and daemon sets."""
+
+POOL_LABEL = "gpupool.dev/pool"
+ENVIRONMENT_LABEL = "gpupool.dev/environment"
+SYSTEM_NAMESPACE = "gpupool-system"
+OPERATOR_NAMESPACE = "gpu-operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    key: str
+    value: str
+    effect: str
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+
+    def as_dict(self) -> dict[str, str]:
+        """The taint as Kubernetes writes it: no value where it is empty."""
+        value = {"value": self.value} if self.value else {}
+        return {"key": self.key, **value, "effect": self.effect}
+
+    def toleration(self) -> dict[str, str]:
+        """The toleration that matches this taint and no other."""
+        if self.value:
+            return {"key": self.key, "operator": "Equal", "value": self.value, "effect": self.effect}
+        return {"key": self.key, "operator": "Exists", "effect": self.effect}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One kind of node that a pool may have."""
+
+    instance_type: str | None
+    """None for nodes that exist already."""
+    gpus: int
+    slices: Mapping[str, int]
+    """Extended resource -> count on one such node."""
+    usd_per_hour: float | None
+    """On-demand price of the node; 0 where the nodes are the user's own, None where no price is known."""
+    spot_usd_per_hour: float | None
+    size: Share | None
+    """CPU and memory of one such node; None where the file says nothing of an existing node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The nodes of one capacity type of a pool: one Karpenter NodePool."""
+
+    name: str
+    """Name of the NodePool."""
+    type: str
+    """spot or on-demand."""
+    max_nodes: int
+    weight: int
+    """Karpenter tries the higher weight first, so spot goes before on-demand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A weekly or daily maintenance window in UTC."""
+
+    weekdays: tuple[int, ...]
+    """Cron weekdays, 0 = Sunday; all seven for a daily window."""
+    start_minute: int
+    """Minute of the day at which it opens."""
+    minutes: int
+    """How long it is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineImage:
+    """The image of a pool's machines where it is not the environment's own."""
+
+    family: str
+    selector_terms: tuple[Mapping[str, Any], ...]
+    user_data: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    name: str
+    description: str
+    gpu: GpuModel
+    sharing: Sharing
+    machines: tuple[Machine, ...]
+    """At least one."""
+    capacities: tuple[Capacity, ...]
+    """What Karpenter may start; empty for nodes that exist already."""
+    nodes_max: int
+    warm: int
+    """Nodes kept ready whatever the demand."""
+    spot_share: float
+    image: MachineImage | None
+    zones: tuple[str, ...]
+    consolidate_after: str
+    expire_after: str
+    termination_grace_period: str | None
+    """How long a node that is to go waits for its pods; None: for as long as they run."""
+    node_names: tuple[str, ...]
+    node_selector: Mapping[str, str]
+    labels: Mapping[str, str]
+    """All labels of the pool's nodes: the user's and those that steer device plugin and MIG manager."""
+    taints: tuple[Taint, ...]
+    fallback_to: tuple[str, ...]
+    jobs_only: bool
+    max_unavailable: int
+    window: Window | None
+    mig_config: str | None
+    """Name of the mig-parted config, value of nvidia.com/mig.config; derived from the layout."""
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of the largest machine."""
+        return max(machine.gpus for machine in self.machines)
+
+    @property
+    def slices_per_node(self) -> Mapping[str, int]:
+        """Extended resource -> count on the largest machine."""
+        return max(self.machines, key=lambda machine: machine.gpus).slices
+
+    @property
+    def slices_max(self) -> Mapping[str, int]:
+        """Extended resource -> count on all nodes that the pool may have."""
+        return {name: count * self.nodes_max for name, count in self.slices_per_node.items()}
+
+    @property
+    def equivalents(self) -> Mapping[str, Fraction]:
+        """Extended resource -> the share of a physical GPU that one of it is."""
+        return self.sharing.equivalents(self.gpu)
+
+    def share(self, resource: str) -> Share | None:
+        """What a pod may request of a node with each unit of `resource`: of the machine that gives most.
+        None where a machine's size is unknown."""
+        part = self.equivalents[resource] * FOR_PODS
+        shares = [machine.size.part(part / machine.gpus) for machine in self.machines if machine.size]
+        if len(shares) < len(self.machines):
+            return None
+        return Share(max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares))
+
+    def monthly_usd(self) -> tuple[float, float] | None:
+        """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown."""
+        if not self.capacities:
+            return (0.0, 0.0)
+        prices = {"on-demand": [m.usd_per_hour for m in self.machines]}
+        prices["spot"] = [m.spot_usd_per_hour for m in self.machines]
+        lowest = highest = 0.0
+        floor = self.warm
+        for capacity in sorted(self.capacities, key=lambda capacity: capacity.weight):
+            known = [price for price in prices[capacity.type] if price is not None]
+            if len(known) < len(self.machines):
+                return None
+            kept = min(floor, capacity.max_nodes)
+            floor -= kept
+            lowest += kept * min(known) * HOURS_PER_MONTH
+            highest += capacity.max_nodes * max(known) * HOURS_PER_MONTH
+        return (round(lowest, 2), round(highest, 2))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The pool as `plan --format json` promises it."""
+        cost = self.monthly_usd()
+        return {
+            "name": self.name,
+            "gpu": self.gpu.key,
+            "mode": self.sharing.mode,
+            "nodesMax": self.nodes_max,
+            "warm": self.warm,
+            "jobsOnly": self.jobs_only,
+            "gpusPerNode": self.gpus_per_node,
+            "slicesPerNode": dict(self.slices_per_node),
+            "gpuEquivalents": {name: float(share) for name, share in self.equivalents.items()},
+            "labels": dict(self.labels),
+            "taints": [taint.as_dict() for taint in self.taints],
+            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
+            "machines": [
+                {
+                    "instanceType": m.instance_type,
+                    "gpus": m.gpus,
+                    "slices": dict(m.slices),
+                    "usdPerHour": m.usd_per_hour,
+                    "size": m.size.as_dict() if m.size else None,
+                }
+                for m in self.machines
+            ],
+            "nodePools": [
+                {"name": c.name, "capacityType": c.type, "maxNodes": c.max_nodes} for c in self.capacities
+            ],
+            "nodes": list(self.node_names),
+            "nodeSelector": dict(self.node_selector),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    platform: str
+    """eks, static or local."""
+    name: str
+    region: str | None
+    kubernetes_version: str
+    kube_context: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOperator:
+    install: bool
+    version: str
+    driver_enabled: bool
+    driver_version: str | None
+    """None: the one that the release brings."""
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Karpenter:
+    install: bool
+    version: str
+    node_role: str | None
+    discovery_tag: str
+    ami_alias: str
+    interruption_queue: str | None
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """How `gpupool assert` runs in the cluster."""
+
+    image: str
+    schedule: str
+    pushgateway: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """What the queue may hand out of one resource of one pool."""
+
+    pool: str
+    resource: str
+    count: int
+    equivalent: Fraction
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "pool": self.pool,
+            "resource": self.resource,
+            "slots": self.count,
+            "gpuEquivalent": float(self.equivalent),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    environment: str
+    cluster: Cluster
+    gpu_operator: GpuOperator
+    karpenter: Karpenter | None
+    """None where nodes exist already (static)."""
+    pools: tuple[Pool, ...]
+    priorities: tuple[Priority, ...]
+    """Highest first."""
+    tenants: tuple[Tenant, ...]
+    monthly_usd_max: float | None
+    """Ceiling for all pools at their maximum, USD a month; None where the file sets none."""
+    prometheus_operator: bool
+    dcgm_interval: str
+    queue_enabled: bool
+    policies: Policies
+    delivery: Delivery
+    assertion: Assertion | None = None
+    """None where the cluster is not asked to hold itself to the file."""
+    text: str = field(default="", repr=False, compare=False)
+    """The environment file as it was read. For what keeps the file itself; nobody may derive from it."""
+
+    def pool(self, name: str) -> Pool:
+        """The pool of that name. Raises KeyError."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Every extended resource that some pool hands out, sorted."""
+        return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
+
+    @property
+    def slots(self) -> tuple[Slots, ...]:
+        """The queue's slots, derived from the pools."""
+        return tuple(
+            Slots(pool.name, name, count, pool.equivalents[name])
+            for pool in self.pools
+            for name, count in pool.slices_max.items()
+        )
+
+    def monthly_usd(self) -> tuple[float, float] | None:
+        """Cost of all pools at the warm floor and at the maximum; None where a price is unknown."""
+        costs = [pool.monthly_usd() for pool in self.pools]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        return (round(sum(cost[0] for cost in known), 2), round(sum(cost[1] for cost in known), 2))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as `plan --format json` promises it."""
+        cost = self.monthly_usd()
+        return {
+            "environment": self.environment,
+            "platform": self.cluster.platform,
+            "pools": [pool.as_dict() for pool in self.pools],
+            "priorities": [{"name": p.name, "value": p.value, "level": p.level} for p in self.priorities],
+            "tenants": [tenant.as_dict() for tenant in self.tenants],
+            "queue": {"enabled": self.queue_enabled, "slots": [slots.as_dict() for slots in self.slots]},
+            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
+        }

@@ -1,0 +1,120 @@
+"""The policy files of a project: which there are, and what is in them, as plain objects.
+
+`policies/*.yaml` (or `.yml`; no subfolders) beside `environments/` adds to the files that gpupool ships; a
+file of the same name goes before the shipped one. Read as text and values only: whether a policy compiles is
+the engine's to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpupool import shipped
+from gpupool.findings import GpupoolError
+from gpupool.spec.yaml_source import display_path
+
+SHIPPED = shipped.folder("policies")
+POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Both are safe loaders and read YAML 1.1, as kubectl does."""
+_ACTIONS = ("spec", "validationActions")
+_EXPRESSIONS = ("spec", "matchResources", "namespaceSelector", "matchExpressions")
+_MAPPINGS = (
+    ("metadata", "labels"),
+    ("metadata", "annotations"),
+    ("spec",),
+    ("spec", "matchResources"),
+    ("spec", "matchResources", "namespaceSelector"),
+)
+"""What the bindings' own fields are changed in, so that they must be what Kubernetes takes them for."""
+
+
+class PolicyFileError(GpupoolError):
+    """A policy file that can't be used; names the file, the line where there is one, and what to do."""
+
+
+def policy_files(environment: Path | None) -> tuple[Path, ...]:
+    """The policy files for the environment at `environment`: the shipped ones, and those of its project."""
+    found = {path.stem: path for path in SHIPPED.glob("*.yaml")}
+    if environment is not None and environment.resolve().parent.name == "environments":
+        folder = environment.resolve().parent.parent / "policies"
+        found |= {path.stem: path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml")}
+    return tuple(found[name] for name in sorted(found))
+
+
+def read_objects(files: Iterable[Path]) -> tuple[Mapping[str, Any], ...]:
+    """Every object of `files`, in their order. Not to be changed by callers. Raises PolicyFileError."""
+    found: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for path in files:
+        for body in _objects(path, _changed(path)):
+            described = body["metadata"]
+            key = (body["kind"], str(described.get("namespace", "")), described["name"])
+            if key in found:
+                raise PolicyFileError(
+                    f"{display_path(path)}: {key[0]} {key[2]} is in another file too; give each its own name"
+                )
+            found[key] = body
+    return tuple(found.values())
+
+
+def policy_names(files: Iterable[Path]) -> frozenset[str]:
+    """Names of all policies in `files`. Raises PolicyFileError."""
+    return frozenset(str(body["metadata"]["name"]) for body in read_objects(files) if body["kind"] == POLICY)
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0  # reading it says what is wrong
+
+
+@lru_cache(maxsize=1024)
+def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
+    """The objects of one file, read again when it has changed."""
+    where = display_path(path)
+    try:
+        bodies = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_LOADER))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyFileError(f"{where}: can't be read: {error}; save it as a text file in UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or error
+        raise PolicyFileError(f"{where}{place}: not YAML: {problem}; correct or remove the file") from error
+    objects = [body for body in bodies if body is not None]
+    for number, body in enumerate(objects, 1):
+        problem = _problem(body)
+        if problem:
+            raise PolicyFileError(f"{where}: document {number}: {problem}")
+    return tuple(objects)
+
+
+def _problem(body: Any) -> str:
+    """Why `body` can't go out with the policies; nothing where it can."""
+    if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
+        return "it is no Kubernetes object; give it apiVersion, kind and metadata"
+    if not isinstance(body.get("apiVersion"), str) or not isinstance(body["metadata"].get("name"), str):
+        return "it has no apiVersion or no metadata.name; give it both"
+    if body.get("kind") not in (POLICY, BINDING, "ConfigMap"):
+        return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap; keep it elsewhere"
+    for path in _MAPPINGS:
+        if not isinstance(_at(body, path), dict | None):
+            return f"{'.'.join(path)} is no mapping; correct it"
+    if not isinstance(_at(body, _ACTIONS), list | None):
+        return f"{'.'.join(_ACTIONS)} is no list; write [Deny]"
+    if not isinstance(_at(body, _EXPRESSIONS), list | None):
+        return f"{'.'.join(_EXPRESSIONS)} is no list; correct it"
+    return ""
+
+
+def _at(body: Any, path: tuple[str, ...]) -> Any:
+    """What is at `path`; None where a part of it is not there."""
+    for part in path:
+        body = body.get(part) if isinstance(body, dict) else None
+    return body

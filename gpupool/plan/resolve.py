@@ -1,0 +1,332 @@
+"""Environment x catalog -> Plan: every default filled, every cross-check done, every finding at once.
+
+The only maker of Plans. Reads files through `load` and adds no rule of its own: what is refused is in
+`gpupool.plan.checks`, what is computed in `gpupool.plan.capacity` and `gpupool.sharing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from gpupool.catalog.models import Catalog, CatalogError
+from gpupool.catalog.project import read_catalog, ready_file
+from gpupool.findings import Finding, SpecError
+from gpupool.plan import model as plan
+from gpupool.plan.capacity import capacities, grant_slices, machines, parse_window, share_of, sharing_of
+from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
+from gpupool.plan.delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
+from gpupool.plan.policies import Policies, PolicyLimits, Waiver
+from gpupool.plan.policy_files import policy_files
+from gpupool.plan.tenants import NOTHING, Budget, Priority, Share, Tenant
+from gpupool.sharing import MigSharing, Sharing
+from gpupool.spec import environment as spec
+from gpupool.spec import tenants as spec_tenants
+from gpupool.spec.field_types import duration_seconds
+from gpupool.spec.gaps import Gaps
+from gpupool.spec.load import Loaded, find_environment, load
+from gpupool.spec.yaml_source import Loc
+
+_CAPACITY: tuple[Loc, ...] = (
+    ("gpu",),
+    ("sharing",),
+    ("nodes", "instanceTypes"),
+    ("nodes", "max"),
+    ("nodes", "names"),
+    ("nodes", "gpus"),
+)
+"""What says how much a pool has: where one of these is broken, nothing is held against the pool's size."""
+
+
+def read_plan(env: str) -> plan.Plan:
+    """The Plan of ENV, an environment's name or a file's path. Raises UsageError, SpecError."""
+    return resolve(load(find_environment(env)))
+
+
+def findings_of(path: Path) -> tuple[Finding, ...]:
+    """Everything that is wrong with the file at `path`, in its order; empty where it is sound."""
+    try:
+        resolve(load(path))
+    except SpecError as error:
+        return error.findings
+    return ()
+
+
+def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings | None = None) -> plan.Plan:
+    """The Plan of a loaded file. Raises SpecError with the findings of shape and meaning together.
+
+    Without a `catalog` it is that of the file's project. `siblings` are the environments of its project where
+    the file is of another state than the one on disk; without them those that lie beside it are read.
+    """
+    if loaded.environment is None:
+        raise SpecError(loaded.findings)
+    own: tuple[Finding, ...] = ()
+    if catalog is None:
+        catalog, own = read_catalog(Path(loaded.source.file))
+    context = _context(loaded, loaded.environment, catalog, siblings)
+    problems = [p for check in CHECKS for p in check(context) if not _rests_on_gaps(p, loaded.gaps)]
+    judged = [
+        replace(loaded.finding(problem.loc, problem.message, problem.hint), ready=problem.ready)
+        for problem in problems
+    ]
+    findings = [*own, *loaded.findings, *judged]
+    if findings:
+        raise SpecError(findings)
+    return _plan(context, loaded.source.text)
+
+
+def _rests_on_gaps(problem: Problem, gaps: Gaps) -> bool:
+    """Whether what was left out made `problem`: that is no second mistake."""
+    if problem.judged_by:
+        return any(gaps.covers(loc) for loc in problem.judged_by)
+    return gaps.touches(problem.loc) or gaps.strays(problem.loc)
+
+
+def _context(
+    loaded: Loaded, environment: spec.Environment, catalog: Catalog, siblings: Siblings | None
+) -> Context:
+    static = environment.cluster.platform == "static"
+    pools: dict[str, plan.Pool] = {}
+    for index, pool in enumerate(environment.pools):
+        unknown = any(loaded.gaps.touches(("pools", index, *path)) for path in _CAPACITY)
+        resolved = None if unknown else _pool(pool, catalog, static)
+        if resolved is not None:
+            pools.setdefault(pool.name, resolved)
+    named = {section: frozenset(loaded.named(section)) for section in ("pools", "tenants", "priorities")}
+    file = Path(loaded.source.file)
+    stem = file.stem if file.suffix == ".yaml" else None
+    if file.resolve().parent.name != "environments":
+        siblings = None
+    elif siblings is None and file.is_file():
+        siblings = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
+    new_gpu = partial(ready_file, environment=file)
+    return Context(
+        environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), new_gpu, siblings
+    )
+
+
+def _pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
+    """The resolved pool; None where a check will say why it can't be."""
+    nodes = pool.nodes
+    try:
+        gpu = catalog[pool.gpu]
+        sharing = sharing_of(pool.sharing)
+        if sharing.problems(gpu):
+            return None
+        kinds = machines(gpu, sharing, nodes, static)
+    except CatalogError:
+        return None
+    nodes_max = nodes.max or len(nodes.names)
+    if not kinds or not nodes_max:
+        return None
+    mig = mig_config_name(sharing)
+    image = nodes.image
+    return plan.Pool(
+        name=pool.name,
+        description=pool.description,
+        gpu=gpu,
+        sharing=sharing,
+        machines=kinds,
+        capacities=() if static else capacities(pool.name, nodes_max, nodes.spot_share),
+        nodes_max=nodes_max,
+        warm=nodes.warm,
+        spot_share=nodes.spot_share,
+        image=plan.MachineImage(image.family, _terms(image), image.user_data) if image else None,
+        zones=tuple(nodes.zones),
+        consolidate_after=nodes.consolidate_after,
+        expire_after=nodes.expire_after,
+        termination_grace_period=nodes.termination_grace_period,
+        node_names=tuple(nodes.names),
+        node_selector=nodes.selector,
+        labels=_node_labels(pool, mig),
+        taints=_taints(pool),
+        fallback_to=tuple(pool.fallback_to),
+        jobs_only=pool.jobs_only,
+        max_unavailable=pool.maintenance.max_unavailable,
+        window=_window(pool.maintenance),
+        mig_config=mig,
+    )
+
+
+def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
+    """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+    return tuple(term.model_dump(by_alias=True, exclude_none=True) for term in image.selector_terms)
+
+
+def _window(maintenance: spec.Maintenance) -> plan.Window | None:
+    """None where there is no window, or a check will say that it is none."""
+    try:
+        return parse_window(maintenance.window) if maintenance.window else None
+    except ValueError:
+        return None
+
+
+def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:
+    """The user's labels, and those that steer device plugin and MIG manager."""
+    return {
+        **pool.labels,
+        plan.POOL_LABEL: pool.name,
+        # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
+        # by the new ConfigMap's name, and no node is replaced.
+        "nvidia.com/device-plugin.config": pool.name,
+        **({"nvidia.com/mig.config": mig} if mig else {}),
+    }
+
+
+def _taints(pool: spec.Pool) -> tuple[plan.Taint, ...]:
+    if pool.taints is None:
+        return (plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule"),)
+    return tuple(plan.Taint(taint.key, taint.value, taint.effect) for taint in pool.taints)
+
+
+def mig_config_name(sharing: Sharing) -> str | None:
+    """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
+    that another layout is another label value and Karpenter replaces the node. None without MIG.
+    A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
+    if not isinstance(sharing, MigSharing):
+        return None
+    parts = [f"{count}x{profile}" for profile, count in sorted(sharing.layout.items(), reverse=True)]
+    name = "_".join(parts).replace("+", ".")
+    if len(name) <= 63:
+        return name
+    return f"{parts[0]}_{sha256(name.encode()).hexdigest()[:12]}".replace("+", ".")
+
+
+def _plan(context: Context, text: str) -> plan.Plan:
+    environment = context.environment
+    cluster, operator = environment.cluster, environment.gpu_operator
+    return plan.Plan(
+        environment=environment.metadata.name,
+        cluster=plan.Cluster(
+            cluster.platform, cluster.name, cluster.region, cluster.kubernetes_version, cluster.kube_context
+        ),
+        gpu_operator=plan.GpuOperator(
+            operator.install,
+            operator.version,
+            operator.driver.enabled,
+            operator.driver.version,
+            operator.values,
+        ),
+        karpenter=None if cluster.platform == "static" else _karpenter(environment),
+        pools=tuple(context.pools.values()),
+        priorities=tuple(
+            Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
+            for p in environment.priorities
+        ),
+        tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
+        monthly_usd_max=environment.cost.monthly_usd_max,
+        prometheus_operator=environment.monitoring.prometheus_operator,
+        dcgm_interval=environment.monitoring.dcgm_interval,
+        queue_enabled=environment.queue.enabled,
+        policies=_policies(context),
+        delivery=_delivery(environment),
+        assertion=_assertion(environment),
+        text=text,
+    )
+
+
+def _assertion(environment: spec.Environment) -> plan.Assertion | None:
+    given = environment.monitoring.assertion
+    return plan.Assertion(given.image, given.schedule, given.pushgateway) if given else None
+
+
+def _karpenter(environment: spec.Environment) -> plan.Karpenter:
+    given = environment.karpenter
+    tag = given.discovery_tag or environment.cluster.name
+    return plan.Karpenter(
+        install=given.install,
+        version=given.version,
+        node_role=given.node_role,
+        discovery_tag=tag,
+        ami_alias=given.ami_alias,
+        interruption_queue=given.interruption_queue,
+        values=given.values,
+    )
+
+
+def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
+    lowest = context.environment.priorities[-1].name if context.environment.priorities else None
+    budget = tenant.budget
+    grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
+    extra = share_of(tenant.extra) if tenant.extra else NOTHING
+    return Tenant(
+        name=tenant.name,
+        namespace=tenant.namespace,
+        projects=tuple(tenant.projects),
+        weight=tenant.weight,
+        max_priority=tenant.max_priority or lowest,
+        grants=grants,
+        running=tenant.limits.running,
+        queued=tenant.limits.queued,
+        gpus_per_job=tenant.limits.gpus_per_job,
+        budget=Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
+        if budget
+        else None,
+        ingress_from=tuple(tenant.access.ingress_from),
+        oidc_groups=tuple(tenant.access.oidc_groups),
+        service_accounts=tuple(tenant.access.service_accounts),
+        exposure=tuple(tenant.access.exposure),
+        extra=extra,
+        requests=_requests(context, grants, extra),
+    )
+
+
+def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:
+    """What all pods of a tenant may request: its share of the machines that it has slices of, and `extra`."""
+    shares = [
+        (context.pools[name].share(resource), count)
+        for name, grant in grants.items()
+        for resource, count in grant.items()
+    ]
+    known = [share * count for share, count in shares if share is not None]
+    bounded = bool(shares) or extra != NOTHING
+    return sum(known, extra) if bounded and len(known) == len(shares) else None
+
+
+def _policies(context: Context) -> Policies:
+    given = context.environment.policies
+    limits = given.limits
+    return Policies(
+        default=given.default,
+        overrides=given.overrides,
+        waivers=tuple(Waiver(w.policy, w.namespace, w.owner, w.reason, w.until) for w in given.waivers),
+        limits=PolicyLimits(
+            registries=tuple(limits.registries),
+            job_ttl_seconds=duration_seconds(limits.job_ttl),
+            job_deadline_seconds=duration_seconds(limits.job_deadline),
+            job_retries=limits.job_retries,
+            budget_after_seconds=duration_seconds(limits.budget_after),
+            pod_grace_seconds=duration_seconds(limits.pod_grace),
+        ),
+        files=context.policy_files,
+    )
+
+
+def _delivery(environment: spec.Environment) -> Delivery:
+    given = environment.delivery
+    if given.engine == "pulumi":
+        return PULUMI
+    argocd, flux = given.argocd, given.flux
+    asks = given.engine == "argocd"
+    server = argocd.destination.server or (None if argocd.destination.name else IN_CLUSTER)
+    return Delivery(
+        engine=given.engine,
+        repo=given.repo or "",
+        path=PurePosixPath(given.path or ".").as_posix(),
+        revision=given.revision,
+        on_removal=given.on_removal or ("confirm" if asks else "keep"),
+        argocd=ArgoCd(
+            namespace=argocd.namespace,
+            project=argocd.project or f"gpupool-{environment.metadata.name}",
+            server=server,
+            cluster=argocd.destination.name,
+            automated=argocd.automated,
+        )
+        if asks
+        else None,
+        flux=None if asks else Flux(flux.namespace, flux.interval, flux.secret, flux.service_account),
+    )

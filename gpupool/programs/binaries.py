@@ -1,0 +1,196 @@
+"""Where the programs come from: a given folder, the cache, PATH, or a build from the pinned Go module.
+
+What there is to find is data (binaries.yaml); versions are the ones that tools/<tool>/go.mod requires,
+so there is one place to raise them. This module decides; `gobuild` builds.
+
+A program in the folder named by GPUPOOL_BIN_DIR (as setup-envtest leaves it) or on PATH is taken when
+its version fits by the rule of its entry; otherwise it is passed over in silence and the next source is
+tried. Programs that can't tell their version are trusted in GPUPOOL_BIN_DIR only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from gpupool import shipped
+from gpupool.programs import gobuild
+from gpupool.programs.failures import LocalError
+
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+TOOLS = shipped.folder("tools")
+Report = Callable[[str], None]
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One entry of binaries.yaml with its pinned version filled in."""
+
+    name: str
+    tool: str
+    module: str
+    package: str
+    version: str
+    """As Go writes it, for example v1.36.3."""
+    ldflags: str
+    megabytes: int
+    seconds: int
+    """A usual build on two cores, for the progress line only."""
+    version_args: tuple[str, ...]
+    accepts: str
+
+    @property
+    def source(self) -> Path:
+        """The folder with this program's go.mod."""
+        return TOOLS / self.tool
+
+    @property
+    def cached(self) -> Path:
+        """Where a build of exactly these inputs lies; any change of module, sums or flags is another folder.
+
+        A folder each, so that it can go on PATH and the program keeps its name.
+        """
+        digest = hashlib.sha256(self.ldflags.encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.source / name).read_bytes())
+        folder = f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
+        return cache_folder() / "bin" / folder / self.name
+
+
+def cache_folder() -> Path:
+    """Where built programs and CRDs outlive control planes: GPUPOOL_CACHE, or ~/.cache/gpupool."""
+    given = os.environ.get("GPUPOOL_CACHE")
+    return Path(given) if given else Path.home() / ".cache" / "gpupool"
+
+
+def pinned_version(tool: str, module: str) -> str:
+    """The version of `module` that tools/<tool>/go.mod requires.
+
+    Raises LocalError when the file is not there or does not name the module.
+    """
+    go_mod = TOOLS / tool / "go.mod"
+    try:
+        text = go_mod.read_text()
+    except OSError as error:
+        message = f"{go_mod}: {error.strerror}; the local control plane runs from a checkout of the project"
+        raise LocalError(message) from error
+    found = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
+    if found is None:
+        raise LocalError(f"{go_mod}: does not require {module}; run `go get -tool` there")
+    return found[1]
+
+
+@cache
+def programs() -> dict[str, Program]:
+    """Every program of binaries.yaml by name."""
+    entries = yaml.safe_load((Path(__file__).parent / "binaries.yaml").read_text())["programs"]
+    result = {}
+    for name, entry in entries.items():
+        version = pinned_version(entry["tool"], entry["module"])
+        major, minor, _ = _numbers(version) or (0, 0, 0)
+        flags = entry.get("ldflags", "").format(version=version, major=major, minor=minor)
+        result[name] = Program(
+            name=name,
+            tool=entry["tool"],
+            module=entry["module"],
+            package=entry["package"],
+            version=version,
+            ldflags=f"-s -w {flags}".strip(),
+            megabytes=entry["megabytes"],
+            seconds=entry["seconds"],
+            version_args=tuple(entry.get("versionArgs", ())),
+            accepts=entry.get("accepts", ""),
+        )
+    return result
+
+
+def find(name: str) -> Path | None:
+    """The program `name` if it can be had without building it."""
+    program = programs()[name]
+    given = os.environ.get("GPUPOOL_BIN_DIR")
+    if given:
+        candidate = Path(given) / name
+        if candidate.is_file() and (not program.version_args or fits(program, candidate)):
+            return candidate.resolve()
+    if program.cached.is_file():
+        return program.cached
+    on_path = shutil.which(name)
+    if on_path and program.version_args and fits(program, Path(on_path)):
+        return Path(on_path).resolve()
+    return None
+
+
+def locate(name: str, report: Report = lambda _: None) -> Path:
+    """The path of program `name`, built into the cache first if need be (minutes, told through `report`).
+
+    Raises LocalError when it can't be built, with the reason and what to do.
+    """
+    found = find(name)
+    if found is not None:
+        return found
+    program = programs()[name]
+    gobuild.build(
+        gobuild.Build(
+            title=f"{name} {program.version}",
+            source=program.source,
+            package=program.package,
+            ldflags=program.ldflags,
+            target=program.cached,
+            usual_seconds=program.seconds,
+        ),
+        report,
+    )
+    return program.cached
+
+
+def locate_all(names: Iterable[str], report: Report = lambda _: None) -> dict[str, Path]:
+    """`locate` for several programs, one after the other: two Go builds at once need twice the memory."""
+    wanted = list(names)
+    missing = [name for name in wanted if find(name) is None]
+    if missing:
+        minutes = sum(programs()[name].seconds for name in missing) / 60
+        size = sum(programs()[name].megabytes for name in missing)
+        report(
+            f"{len(missing)} of {len(wanted)} programs must be built once: {', '.join(missing)}"
+            f" (about {minutes:.0f} min on two cores, {size} MB in {cache_folder()})"
+        )
+    return {name: locate(name, report) for name in wanted}
+
+
+def fits(program: Program, candidate: Path) -> bool:
+    """Whether the version that `candidate` reports may stand in for the pinned one."""
+    try:
+        done = subprocess.run(
+            [str(candidate), *program.version_args], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    have, want = _numbers(done.stdout or done.stderr), _numbers(program.version)
+    return have is not None and want is not None and accepts(program.accepts, have, want)
+
+
+def accepts(rule: str, have: tuple[int, int, int], want: tuple[int, int, int]) -> bool:
+    """Whether version `have` fits `want` under a rule of binaries.yaml; unknown rules accept nothing."""
+    if have[0] != want[0]:
+        return False
+    if rule == "same-minor":
+        return have[1] == want[1]
+    if rule == "skew-1":
+        return abs(have[1] - want[1]) <= 1
+    return rule == "at-least" and have >= want
+
+
+def _numbers(text: str) -> tuple[int, int, int] | None:
+    found = _VERSION.search(text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None

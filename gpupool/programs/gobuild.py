@@ -1,0 +1,143 @@
+"""Build one pinned Go program into a file: locked, atomic, resumable, with progress.
+
+An interrupted build leaves nothing at the target and costs little the next time, because Go keeps what
+it compiled. Nothing here knows which programs there are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from gpupool.programs.failures import LocalError
+
+_BEAT_SECONDS = 5.0
+_TAIL_LINES = 25
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What to build and where to."""
+
+    title: str
+    """As people call it, for example `etcd v3.6.5`."""
+    source: Path
+    """The folder with go.mod and go.sum."""
+    package: str
+    ldflags: str
+    target: Path
+    usual_seconds: int
+
+
+def build(job: Build, report: Report) -> None:
+    """Build `job.target` unless it is there by the time the lock is ours.
+
+    Raises LocalError when Go is missing or too old, or when the build fails (with the end of its log).
+    """
+    folder = job.target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder.with_name(f".{folder.name}.lock"), job.title, report):
+        if job.target.exists():
+            return
+        go = require_go(job.source / "go.mod")
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".build.") as fresh:
+            output = Path(fresh) / "program"
+            command = [go, "build", "-mod=readonly", "-ldflags", job.ldflags, "-o", str(output), job.package]
+            log = Path(fresh) / "log"
+            _run(command, job, log, report)
+            output.replace(job.target)
+
+
+def _run(command: list[str], job: Build, log: Path, report: Report) -> None:
+    """Run the compiler, telling every few seconds how far along it is."""
+    started = time.monotonic()
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            command, cwd=job.source, env=environment, stdout=stream, stderr=subprocess.STDOUT
+        )
+        try:
+            while True:
+                elapsed = time.monotonic() - started
+                report(f"building {job.title}: {elapsed:.0f} s (usually about {_span(job.usual_seconds)})")
+                try:
+                    code = process.wait(timeout=_BEAT_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    if code != 0:
+        tail = "\n  ".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+        raise LocalError(
+            f"building {job.title} failed (go build exited {code}); the end of its log:\n  {tail}\n"
+            f"to see it all: cd {job.source} && go build {job.package}"
+        )
+
+
+def _span(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def require_go(go_mod: Path) -> str:
+    """The path of a `go` that is new enough for `go_mod`.
+
+    Go 1.21 and later fetch a newer toolchain by themselves unless GOTOOLCHAIN=local forbids it; that
+    is taken into account. Raises LocalError with the version needed and how to get it.
+    """
+    found = re.search(r"^go (\S+)", go_mod.read_text(), re.MULTILINE)
+    needed = found[1] if found else "1.26"
+    advice = (
+        "install it from https://go.dev/dl/ (Debian: the packaged golang-go is usually too old; "
+        "Homebrew: `brew install go`), or put ready-made programs into a folder named by GPUPOOL_BIN_DIR"
+    )
+    go = shutil.which("go")
+    if go is None:
+        raise LocalError(
+            f"`go` is not on PATH and {go_mod.parent.name} must be built with Go {needed}; {advice}"
+        )
+    settings = {**os.environ, "GOWORK": "off"}
+    done = subprocess.run(
+        [go, "version"], cwd=go_mod.parent, env=settings, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        problem = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        raise LocalError(f"{go}: Go {needed} is needed and can't be had ({problem}); {advice}")
+    have = re.search(r"go(\d+(?:\.\d+)*)", done.stdout)
+    if have is None or _parts(have[1]) < _parts(needed):
+        raise LocalError(f"{go} is Go {have[1] if have else '?'}; Go {needed} is needed; {advice}")
+    return go
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+@contextmanager
+def locked(path: Path, title: str, report: Report) -> Iterator[IO[bytes]]:
+    """Hold an exclusive lock on `path`, saying so while another process has it."""
+    with path.open("wb") as stream:
+        waited = False
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not waited:
+                    report(f"waiting for another process that builds {title}")
+                waited = True
+                time.sleep(0.2)
+        yield stream

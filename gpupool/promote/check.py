@@ -1,0 +1,144 @@
+"""The rule that CI holds environments to: nothing is ahead of where changes come from.
+
+Pure: the target now and before the change under review, and the states of its source. The rule in words is in
+docs/promotion.md; how parts are compared, in `gpupool.promote.history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from gpupool.promote.history import Standing, State, Status, standings
+from gpupool.promote.rules import Rules, rules_of
+from gpupool.promote.shape import Fields, parts, shape_of
+from gpupool.spec.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How one environment stands to the one before it."""
+
+    environment: str
+    origin: str
+    standings: tuple[Standing, ...]
+    unchanged: frozenset[str]
+    """Parts that the change under review leaves as they were."""
+    together: frozenset[str]
+    """Parts that the change under review brings to the source as well, so that neither has proved itself."""
+    notices: tuple[str, ...]
+    """What a reviewer should know besides."""
+    gate: str = ""
+    """What is wrong with how the change under review treats the rule itself; empty where nothing is."""
+
+    @property
+    def fine(self) -> bool:
+        return not self.failing and not self.gate
+
+    @property
+    def failing(self) -> tuple[Standing, ...]:
+        """Parts that are ahead, by this change."""
+        return tuple(one for one in self.ahead if one.part not in self.unchanged)
+
+    @property
+    def ahead(self) -> tuple[Standing, ...]:
+        return tuple(one for one in self.standings if one.status is Status.ahead)
+
+
+def check(
+    target: Environment,
+    before: Environment | None,
+    proposed: Environment | None,
+    states: Iterable[tuple[str, Environment]],
+    today: date,
+) -> Checked:
+    """Judge `target`, which has `promotion.from`, by `states` of its source, newest first.
+
+    `before`: the target before the change under review, by which what was ahead already is told apart; None
+    where everything is to be judged. `proposed`: the source as the change under review has it.
+    """
+    given = target.promotion
+    assert given is not None
+    assert given.from_ is not None
+    rules = rules_of(given, today)
+    now = parts(shape_of(target), rules)
+    then = parts(shape_of(before), rules) if before else {}
+    unchanged = frozenset(part for part in now if part in then and now[part] == then[part])
+    there = parts(shape_of(proposed), rules) if proposed else {}
+    return Checked(
+        environment=target.metadata.name,
+        origin=given.from_,
+        standings=standings(now, _states(states, rules)),
+        unchanged=unchanged,
+        together=frozenset(part for part in now if part in there and there[part] == now[part]),
+        notices=(*_notices(target, before, today), *_removals(given.from_, then, now, there)),
+    )
+
+
+def check_by_former_rules(
+    target: Environment,
+    before: Environment,
+    proposed: Environment | None,
+    states: Iterable[tuple[str, Environment]],
+    today: date,
+) -> Checked:
+    """Judge `target` by the `promotion` that the change under review takes away or turns elsewhere: a change
+    must not free itself of the rule that it would break. `states` and `proposed` are of the former source."""
+    former, now = before.promotion, target.promotion
+    assert former is not None
+    assert former.from_ is not None
+    held = target.model_copy(update={"promotion": former})
+    checked = check(held, before, proposed, states, today)
+    if now is not None and now.from_ is not None:
+        # Its own judgement, by the new source, tells of exceptions and of the new source.
+        return replace(checked, notices=())
+    name, origin = target.metadata.name, former.from_
+    if _but_for_promotion(target) == _but_for_promotion(before):
+        told = f"this change removes promotion.from: nothing holds {name} to {origin} from now on"
+        return replace(checked, notices=(*checked.notices, told))
+    return replace(checked, gate=f"this change removes promotion.from ({origin}) and changes {name} besides")
+
+
+def lost_source(target: Environment, before: Environment | None) -> str | None:
+    """The environment that changes came from before the change under review, where they no more do."""
+    former = before.promotion.from_ if before is not None and before.promotion else None
+    now = target.promotion.from_ if target.promotion else None
+    return former if former != now else None
+
+
+def _but_for_promotion(environment: Environment) -> dict[str, Any]:
+    return environment.model_dump(mode="json", exclude={"promotion"})
+
+
+def _states(states: Iterable[tuple[str, Environment]], rules: Rules) -> Iterator[State]:
+    for label, environment in states:
+        yield State(label, parts(shape_of(environment), rules))
+
+
+def _removals(
+    origin: str, then: Mapping[str, Fields], now: Mapping[str, Fields], there: Mapping[str, Fields]
+) -> Iterator[str]:
+    for part in then:
+        if part not in now and part in there:
+            yield f"this change removes {part}, which {origin} has"
+
+
+def _notices(target: Environment, before: Environment | None, today: date) -> Iterator[str]:
+    given = target.promotion
+    assert given is not None
+    for one in given.exceptions:
+        if one.until < today:
+            yield f"the exception for {one.path} ended on {one.until}; remove it"
+        else:
+            owner = f", {one.owner}" if one.owner else ""
+            yield f"{one.path} may differ until {one.until}: {one.reason}{owner}"
+    if before is not None and before.promotion is not None:
+        for path in given.keep:
+            if path not in before.promotion.keep:
+                yield f"this change adds {path} to promotion.keep: it is not promoted from now on"
+        if before.promotion.from_ != given.from_:
+            yield f"this change lets promotions come from {given.from_} instead of {before.promotion.from_}"
+    elif before is not None:
+        yield f"this change lets promotions come from {given.from_}"

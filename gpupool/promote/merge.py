@@ -1,0 +1,239 @@
+"""The pool-shaped part of one environment's file, carried into another's text.
+
+Texts in, text out. What stays is decided by `gpupool.promote.rules`, how text is changed by
+`gpupool.promote.yaml_edit`. The result is read again and compared before anybody sees it: it has what was to
+be promoted, and nothing else has changed. Whether it makes a valid environment is for the caller to ask
+(`gpupool.plan.resolve`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpupool.findings import GpupoolError, SpecError
+from gpupool.promote.rules import Rules
+from gpupool.promote.shape import NAMED, Difference, Loc, Shape, differences, leaves, parts, path_of, shape_of
+from gpupool.promote.side import Side, at, changed_that_stay, named, read_side
+from gpupool.promote.yaml_edit import Text, flow_text
+from gpupool.spec.promotion import SECTIONS
+from gpupool.spec.yaml_source import parse_source
+
+_WITH_THE_GPU = ("nodes.instanceTypes", "nodes.usdPerHour")
+"""Fields of a pool that stay, but that a pool with another GPU can't keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked of a promotion, besides its two ends."""
+
+    only: frozenset[str] = frozenset()
+    """Names of pools, or of sections; empty for everything."""
+    delete: bool = False
+    """Whether pools and priorities that the source has not go."""
+    nodes_max: int | None = None
+    """`nodes.max` of pools that are new; default: the source's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    text: str
+    changes: tuple[Difference, ...]
+    """What differed and does no more."""
+    new: tuple[str, ...]
+    """Pools that arrived with sizes that somebody should look at."""
+    left: tuple[str, ...]
+    """Pools and priorities that the source has not and that were left, for want of leave to delete them."""
+
+
+def promote(source: Side, target: Side, rules: Rules, wish: Wish) -> Promoted:
+    """`target`'s text with the pool-shaped part of `source`. Raises GpupoolError where it can't take that."""
+    merge = _Merge(source, target, rules, wish)
+    for section in SECTIONS:
+        if section in NAMED:
+            merge.items(section)
+        elif merge.wanted(section):
+            merge.fields((section,), (section,), (section,), merge.rules)
+    return merge.finish()
+
+
+@dataclass
+class _Merge:
+    source: Side
+    target: Side
+    rules: Rules
+    wish: Wish
+    new: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    followed: list[str] = field(default_factory=list)
+    """What did not stay this time, because the GPU changed."""
+
+    def __post_init__(self) -> None:
+        self.theirs, self.ours = Text(self.source.text), Text(self.target.text)
+        self._values: tuple[str, Any] = (self.target.text, self.target.data)
+        self.from_shape, self.to_shape = (
+            shape_of(self.source.environment),
+            shape_of(self.target.environment),
+        )
+
+    def wanted(self, *names: str) -> bool:
+        return not self.wish.only or any(name in self.wish.only for name in names)
+
+    def items(self, section: str) -> None:
+        """Pools, or priorities: those of both sides, those to add, those to delete."""
+        source, target = named(self.source, section), named(self.target, section)
+        for name in source:
+            if not self.wanted(section, name) or (name not in target and self.stays(section, name)):
+                continue
+            if name not in target:
+                self.add(section, name)
+            else:
+                at, rules = self.index(section, name), self.rules
+                if section == "pools":
+                    rules = self.with_the_gpu(name)
+                theirs = (section, list(source).index(name))
+                self.fields((section, name), theirs, (section, at), rules)
+        for name in target:
+            if name not in source and self.wanted(section, name) and not self.stays(section, name):
+                if self.wish.delete:
+                    self.ours.delete_item((section,), self.index(section, name))
+                else:
+                    self.left.append(f"{section}.{name}")
+
+    def stays(self, section: str, name: str) -> bool:
+        return self.rules.stays(f"{section}.{name}")
+
+    def index(self, section: str, name: str) -> int:
+        """Where the target has the item by now."""
+        return self.names(section).index(name)
+
+    def names(self, section: str) -> list[str]:
+        """Names of the items of the text as it is by now."""
+        node = self.ours.node((section,))
+        found = []
+        for item in node.items if node else ():
+            pair = item.pair("name")
+            found.append(pair.value.text if pair else "")
+        return found
+
+    def with_the_gpu(self, name: str) -> Rules:
+        """The rules for a pool: the machines come along with another GPU."""
+        paths = [f"pools.{name}.{inner}" for inner in _WITH_THE_GPU]
+        gpus = {shape["pools"][name]["gpu"] for shape in (self.from_shape, self.to_shape)}
+        if len(gpus) < 2 or self.rules.stays(f"pools.{name}.gpu"):
+            return self.rules
+        self.followed += [path for path in paths if not self.rules.names(path)]
+        return self.rules.following(*paths)
+
+    def add(self, section: str, name: str) -> None:
+        """An item that is new: a pool behind the one it follows there, a priority where its value puts it."""
+        source, there = list(named(self.source, section)), self.names(section)
+        if section == "pools":
+            before = [one for one in source[: source.index(name)] if one in there]
+            at = there.index(before[-1]) + 1 if before else len(there)
+        else:
+            values = {one: item["value"] for one, item in named(self.target, section).items()}
+            values |= {one: item["value"] for one, item in named(self.source, section).items()}
+            at = sum(values.get(one, 0) > values[name] for one in there)
+        every, node = self.theirs.node((section,)), self.theirs.node((section, source.index(name)))
+        piece = flow_text(named(self.source, section)[name])
+        lines = f"- {piece}"
+        if every and node and not every.flow and not node.anchored:
+            lines = self.theirs.lines_of(node)
+        if section == "pools":
+            sized = f"nodes.max {self.wish.nodes_max}" if self.wish.nodes_max else "its sizes"
+            lines = f"# New from {self.source.name}, with {sized}: see that they fit here.\n{lines}"
+            self.new.append(name)
+        self.ours.insert_item((section,), at, lines, piece)
+        if section == "pools" and self.wish.nodes_max:
+            self.ours.set(("pools", at, "nodes", "max"), str(self.wish.nodes_max))
+
+    def fields(self, loc: Loc, theirs: tuple[Any, ...], ours: tuple[Any, ...], rules: Rules) -> None:
+        """Carry over what is at `loc` (of the shape), which the two texts have at `theirs` and `ours`."""
+        source, target = at(self.source.data, theirs), at(self.ours_now(), ours)
+        if not self.differs(loc, rules):
+            return
+        if isinstance(target, dict) and (isinstance(source, dict) or self.any_stays(loc, rules)):
+            source = source if isinstance(source, dict) else {}
+        elif source is None and target is not None:
+            self.ours.delete(ours)
+            return
+        elif not (isinstance(source, dict) and self.any_stays(loc, rules)):
+            self.set(theirs, ours, source)
+            return
+        for key in [*source, *(key for key in target or () if key not in source)]:
+            if key != "name" or len(loc) != 2 or loc[0] not in NAMED:
+                self.fields((*loc, key), (*theirs, key), (*ours, key), rules)
+
+    def set(self, theirs: tuple[Any, ...], ours: tuple[Any, ...], value: Any) -> None:
+        node = self.theirs.node(theirs)
+        piece = self.theirs.piece(node) if node and node.flow and not node.anchored else ""
+        text = flow_text(value) if not piece or "\n" in piece or "\r" in piece else piece
+        keys = list(at(self.source.data, theirs[:-1]) or ())
+        before = set(keys[: keys.index(theirs[-1])]) | {"apiVersion", "kind", "metadata", "name"}
+        top = len(ours) == 1
+        self.ours.set(ours, text, lambda key: top or key in before)
+
+    def differs(self, loc: Loc, rules: Rules) -> bool:
+        return _kept_out(self.from_shape, loc, rules) != _kept_out(self.to_shape, loc, rules)
+
+    def any_stays(self, loc: Loc, rules: Rules) -> bool:
+        """Whether a field at `loc` or below it, on either side, stays."""
+        found = [
+            inner
+            for shape in (self.from_shape, self.to_shape)
+            for inner, _ in leaves(_in_shape(shape, loc), loc)
+        ]
+        return any(rules.stays(path_of(inner)) for inner in found)
+
+    def ours_now(self) -> Any:
+        """The target's values as they are written by now."""
+        if self._values[0] != self.ours.text:
+            self._values = (
+                self.ours.text,
+                parse_source(self.target.loaded.source.file, self.ours.text.encode()).data,
+            )
+        return self._values[1]
+
+    def finish(self) -> Promoted:
+        """The result, once it has been read again and found to be what was asked for."""
+        rules = self.rules.following(*self.followed)
+        before = differences(*(parts(shape, rules) for shape in (self.from_shape, self.to_shape)))
+        raw = self.ours.text.encode()
+        try:
+            result = read_side(self.target.loaded.source.file, raw)
+        except SpecError as error:
+            raise GpupoolError(f"{self.target.name}: {_CAUSE}:\n{error}") from error
+        after_shape = shape_of(result.environment)
+        after = differences(parts(self.from_shape, rules), parts(after_shape, rules))
+        wrong = [one for one in after if self.meant(one)]
+        wrong += changed_that_stay(self.to_shape, after_shape, rules)
+        if wrong:
+            listed = "\n".join(f"  {one}" for one in wrong)
+            raise GpupoolError(f"{self.target.name}: {_CAUSE}:\n{listed}")
+        changes = tuple(one for one in before if one not in after)
+        return Promoted(self.ours.text, changes, tuple(self.new), tuple(self.left))
+
+    def meant(self, difference: Difference) -> bool:
+        """Whether it was asked to go away."""
+        section, *rest = difference.path.split(".")
+        name = rest[0] if section in NAMED else section
+        return self.wanted(section, name) and f"{section}.{name}" not in self.left
+
+
+_CAUSE = (
+    "the text can't take the change, probably because an anchor shares values; write them out, then promote"
+)
+
+
+def _in_shape(shape: Shape, loc: Loc) -> Any:
+    value: Any = shape
+    for part in loc:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if value is not None else {}
+
+
+def _kept_out(shape: Shape, loc: Loc, rules: Rules) -> dict[str, Any]:
+    """Fields at `loc` and below that do not stay."""
+    found = {path_of(inner): value for inner, value in leaves(_in_shape(shape, loc), loc)}
+    return {path: value for path, value in found.items() if not rules.stays(path)}

@@ -1,0 +1,85 @@
+"""One end of a promotion: an environment's file, as text, as it is written, and as it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool.findings import SpecError
+from gpupool.promote.rules import Rules
+from gpupool.promote.shape import NAMED, Difference, Shape, leaves, path_of
+from gpupool.spec.environment import Environment
+from gpupool.spec.load import Loaded, check_shape
+from gpupool.spec.promotion import SECTIONS
+from gpupool.spec.yaml_source import parse_source
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An environment whose shape is sound."""
+
+    text: str
+    """Of its file, without a byte order mark."""
+    loaded: Loaded
+
+    @property
+    def environment(self) -> Environment:
+        assert self.loaded.environment is not None
+        return self.loaded.environment
+
+    @property
+    def name(self) -> str:
+        return self.environment.metadata.name
+
+    @property
+    def data(self) -> Any:
+        """The values as they are written, defaults left out."""
+        return self.loaded.source.data
+
+
+def read_side(name: str, raw: bytes) -> Side:
+    """The environment in `raw`, the content of the file shown as `name`. Raises SpecError where its shape is
+    broken; what its fields mean together is not judged."""
+    loaded = check_shape(parse_source(name, raw))
+    if loaded.findings or loaded.environment is None:
+        raise SpecError(loaded.findings)
+    return Side(raw.decode("utf-8-sig"), loaded)
+
+
+def named(side: Side, section: str) -> dict[str, dict[str, Any]]:
+    """The items of `section` as they are written, by name."""
+    return {item["name"]: item for item in side.data.get(section) or ()}
+
+
+def at(data: Any, loc: tuple[str | int, ...]) -> Any:
+    """The value at `loc`, None where there is none."""
+    value = data
+    for part in loc:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return value
+
+
+def changed_that_stay(before: Shape, after: Shape, rules: Rules) -> list[Difference]:
+    """Fields that were to stay and did not. Of items that came or went as wholes nothing stays."""
+    found: list[Difference] = []
+    for section in SECTIONS:
+        old, new = (
+            {path_of(loc): value for loc, value in leaves(shape[section], (section,))}
+            for shape in (before, after)
+        )
+        found += [
+            Difference(section, path, old.get(path), new.get(path))
+            for path in {**old, **new}
+            if old.get(path) != new.get(path) and rules.stays(path) and _on_both(before, after, path)
+        ]
+    return found
+
+
+def _on_both(before: Shape, after: Shape, path: str) -> bool:
+    section, *rest = path.split(".")
+    return section not in NAMED or all(rest[0] in shape[section] for shape in (before, after))

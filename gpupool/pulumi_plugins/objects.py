@@ -1,0 +1,203 @@
+"""What the stand-in provider does to a cluster: create, update, read and delete one object.
+
+The rules are those of pulumi-kubernetes 4.34 with server-side apply, as far as the program relies on
+them; where they differ it is said at the place. Knows the cluster, not Pulumi's protocol.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.findings import GpupoolError
+from gpupool.pulumi_plugins import readiness as pulumi_readiness
+
+FIELD_MANAGER = "gpupool"
+"""Owner of our fields where an object does not name another (pulumi-kubernetes makes up a random one)."""
+
+ENVIRONMENT_LABEL = "gpupool.dev/environment"
+READY_SECONDS = 600.0
+DELETE_SECONDS = 600.0
+"""How long to wait where neither options nor annotations say (as pulumi-kubernetes does)."""
+
+_ATTEMPTS = 5
+
+Object = dict[str, Any]
+
+
+class NotReadyError(GpupoolError):
+    """The object is there but did not become ready (or did not go away) in time."""
+
+    def __init__(self, message: str, live: Object) -> None:
+        super().__init__(message)
+        self.live = live
+
+
+@dataclass
+class Objects:
+    """One provider instance: a cluster, and the options that the program gave the provider."""
+
+    api: KubeApi
+    force: bool = False
+    """enablePatchForce: take over fields that somebody else has set."""
+    upsert: bool = False
+    """upsertExistingObjects: take over objects that somebody else has created."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def create(self, inputs: Object, manager: str, patch: bool, dry_run: bool, timeout: float) -> Object:
+        """Make the object (or put our fields on somebody else's, for a patch) and wait until it is ready.
+
+        Raises ApiError, UnreachableError, or NotReadyError when it exists but is not ready in time.
+        """
+        existing = self._get(inputs)
+        if patch and existing is None:
+            raise ApiError(404, "NotFound", f"{describe(inputs)} does not exist, so nothing can be set on it")
+        if existing is not None and not patch:
+            self._may_take(existing, inputs, manager, dry_run)
+        if dry_run and self._namespace_to_come(inputs):
+            return inputs
+        live = self._apply(inputs, manager, dry_run)
+        return live if dry_run else self._ready(live, inputs, timeout)
+
+    def update(self, inputs: Object, manager: str, dry_run: bool, timeout: float) -> Object:
+        """Apply the new fields; fields we no longer name go away. Raises as `create` does.
+
+        An object that somebody has deleted is made again (pulumi-kubernetes fails and wants a refresh).
+        """
+        if dry_run and (self.api.resource(inputs["apiVersion"], inputs["kind"]) is None):
+            return inputs
+        live = self._apply(inputs, manager, dry_run)
+        return live if dry_run else self._ready(live, inputs, timeout)
+
+    def read(self, api_version: str, kind: str, namespace: str | None, name: str) -> Object | None:
+        """The live object, None when it is gone."""
+        return self.api.get(api_version, kind, name, namespace)
+
+    def delete(self, inputs: Object, timeout: float) -> None:
+        """Delete the object and wait until it is gone, with what depends on it (foreground).
+
+        For a NodePool that means its NodeClaims, and through Karpenter's finalizer its nodes.
+        """
+        where = self.api.resource(inputs["apiVersion"], inputs["kind"])
+        live = self._get(inputs)
+        if where is None or live is None:
+            return
+        policy = annotation(inputs, "pulumi.com/deletionPropagationPolicy").capitalize() or "Foreground"
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy}
+        metadata = inputs["metadata"]
+        path = where.path(metadata.get("namespace"), metadata["name"])
+        try:
+            self.api.request("DELETE", path, body=options)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return
+        self._gone(inputs, live["metadata"]["uid"], timeout or DELETE_SECONDS)
+
+    def relinquish(self, inputs: Object, manager: str) -> None:
+        """Give up every field that `manager` owns; values that nobody else owns go with it."""
+        if self._get(inputs) is None:
+            return
+        metadata = {
+            key: inputs["metadata"][key] for key in ("name", "namespace") if key in inputs["metadata"]
+        }
+        bare = {"apiVersion": inputs["apiVersion"], "kind": inputs["kind"], "metadata": metadata}
+        self.api.apply(bare, manager, force=True)
+
+    def _get(self, inputs: Object) -> Object | None:
+        metadata = inputs["metadata"]
+        return self.api.get(inputs["apiVersion"], inputs["kind"], metadata["name"], metadata.get("namespace"))
+
+    def _may_take(self, existing: Object, inputs: Object, manager: str, dry_run: bool) -> None:
+        """Refuse an object that others made; go on with one that an interrupted run of ours left behind."""
+        if existing["metadata"].get("deletionTimestamp"):
+            if not dry_run:
+                self._gone(inputs, existing["metadata"]["uid"], DELETE_SECONDS)
+            return
+        if self.upsert or (applied_by(existing, manager) and _same_environment(existing, inputs)):
+            return
+        raise ApiError(
+            409,
+            "AlreadyExists",
+            f"{describe(inputs)} already exists and was not made by this environment; "
+            "delete or rename it, or take it over with `pulumi import`",
+        )
+
+    def _namespace_to_come(self, inputs: Object) -> bool:
+        """Whether the server can't try the object yet, because its kind or namespace is part of this `up`."""
+        where = self.api.resource(inputs["apiVersion"], inputs["kind"])
+        if where is None:
+            return True
+        namespace = inputs["metadata"].get("namespace")
+        return bool(where.namespaced and namespace and self.api.get("v1", "Namespace", namespace) is None)
+
+    def _apply(self, inputs: Object, manager: str, dry_run: bool) -> Object:
+        force = self.force or annotation(inputs, "pulumi.com/patchForce") == "true"
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self.api.apply(inputs, manager, force, dry_run)[1]
+            except ApiError as error:
+                # A namespace or CRD made a moment ago, or a server that asks for patience.
+                passing = error.status in (429, 503) or error.reason in ("NoMatch", "NotFound")
+                if dry_run or not passing or attempt == _ATTEMPTS - 1:
+                    raise
+            if self.cancelled.wait(0.2 * 2**attempt):
+                break
+        raise ApiError(0, "Cancelled", f"{describe(inputs)}: cancelled")
+
+    def _ready(self, live: Object, inputs: Object, timeout: float) -> Object:
+        if annotation(inputs, "pulumi.com/skipAwait") == "true":
+            return live
+        given = annotation(inputs, "pulumi.com/timeoutSeconds")
+        until = time.monotonic() + (timeout or (float(given) if given else READY_SECONDS))
+        pause = 0.05
+        while (waits := pulumi_readiness.waiting_for(live)) is not None:
+            if self.cancelled.wait(pause):
+                raise NotReadyError(f"{describe(live)}: cancelled while waiting: {waits}", live)
+            if time.monotonic() > until:
+                raise NotReadyError(f"{describe(live)} was applied but is not ready: {waits}", live)
+            pause = min(pause * 1.5, 1.0)
+            live = self._get(live) or live
+        return live
+
+    def _gone(self, inputs: Object, uid: str, timeout: float) -> None:
+        until, pause = time.monotonic() + timeout, 0.02
+        while (live := self._get(inputs)) is not None and live["metadata"]["uid"] == uid:
+            held = ", ".join(live["metadata"].get("finalizers") or ()) or "nothing that it names"
+            if self.cancelled.wait(pause):
+                raise NotReadyError(f"{describe(live)}: cancelled while it is being deleted", live)
+            if time.monotonic() > until:
+                raise NotReadyError(
+                    f"{describe(live)} is still being deleted after {timeout:.0f} s, held by {held}; "
+                    "see what it waits for with `kubectl describe`, then run the command again",
+                    live,
+                )
+            pause = min(pause * 1.5, 1.0)
+
+
+def annotation(body: Mapping[str, Any], key: str) -> str:
+    """An annotation's value, empty where there is none."""
+    return str((body["metadata"].get("annotations") or {}).get(key, ""))
+
+
+def describe(body: Mapping[str, Any]) -> str:
+    """An object as people name it: `ResourceQuota team-vision/gpupool`."""
+    metadata = body["metadata"]
+    where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{body['kind']} {where}{metadata['name']}"
+
+
+def applied_by(live: Mapping[str, Any], manager: str) -> bool:
+    """Whether `manager` has applied fields of the object."""
+    rows = live["metadata"].get("managedFields") or ()
+    return any(row.get("manager") == manager and row.get("operation") == "Apply" for row in rows)
+
+
+def _same_environment(existing: Object, inputs: Object) -> bool:
+    """Two environments in one cluster must not take each other's objects."""
+    have = (existing["metadata"].get("labels") or {}).get(ENVIRONMENT_LABEL)
+    return bool(have == (inputs["metadata"].get("labels") or {}).get(ENVIRONMENT_LABEL))

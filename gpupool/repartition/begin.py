@@ -1,0 +1,86 @@
+"""Find out what there is to change on the running nodes of a pool, and refuse what can't be done in place.
+
+Reads only. What comes out is a Journal that has not been written yet, or None where nothing is to be done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from generators.manifest import Bundle
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import Pool
+from gpupool.repartition import configs, joined, karpenter
+from gpupool.repartition.journal import Journal
+from gpupool.repartition.shapes import Node, Shape, wanted
+from gpupool.repartition.steps import Task
+
+
+def journal_for(
+    api: KubeApi, bundle: Bundle, pool: Pool, nodes: Sequence[Node], now: datetime
+) -> Journal | None:
+    """What has to be known to change the pool's nodes, and to change them back; None for nothing to do.
+
+    Raises GpupoolError for a pool that is not in the cluster yet, and for changes that need other machines.
+    """
+    live, before = configs.read(api)
+    new = configs.of_bundle(bundle)
+    if pool.name not in live.plugin:
+        raise GpupoolError(
+            f"pool {pool.name} is not in the cluster yet; apply it first: gpupool up {bundle.environment}"
+        )
+    if pool.capacities:
+        beside = karpenter.only_sharing(api, bundle, pool)
+        if beside:
+            raise GpupoolError(
+                f"pool {pool.name} changes more than how its GPUs are shared ({', '.join(beside)}), which "
+                f"running machines can't follow; let Karpenter replace them: gpupool up {bundle.environment}"
+            )
+        before["karpenter"] = karpenter.state(api, pool)
+    hold = live.plugin[pool.name] != new.plugin[pool.name]
+    if not hold and all(node.wears(wanted(pool, node.machine)) and node.mark is None for node in nodes):
+        return None
+    old = {node.name: _held(node.shape(), pool, hold) for node in nodes}
+    return Journal(
+        environment=bundle.environment,
+        pool=pool.name,
+        started=now.astimezone(UTC).isoformat(timespec="seconds"),
+        target=target(bundle, pool),
+        hold=hold,
+        old=old,
+        new={node.name: wanted(pool, node.machine) for node in nodes},
+        after={
+            "plugin": new.plugin[pool.name],
+            "layouts": {pool.mig_config: (new.layouts or {})[pool.mig_config]} if pool.mig_config else None,
+        },
+        before=before,
+    )
+
+
+def target(bundle: Bundle, pool: Pool) -> str:
+    """Digest of what the pool's nodes are to become."""
+    asked = configs.of_bundle(bundle)
+    parts = [pool.name, asked.plugin.get(pool.name), pool.mig_config, dict(pool.slices_per_node)]
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def task_for(journal: Journal, pool: Pool, nodes: Sequence[Node], order: Sequence[str]) -> Task:
+    """The task that the journal stands for, with nodes that have joined since."""
+    names = [*order, *sorted(node.name for node in nodes if node.name not in order)]
+    old, new = journal.old, journal.new
+    return Task(
+        new={node.name: new.get(node.name) or joined.new_shape(journal, pool, node) for node in nodes},
+        old={node.name: old.get(node.name) or joined.old_shape(journal, pool, node) for node in nodes},
+        order=names,
+        backwards=journal.backwards,
+    )
+
+
+def _held(shape: Shape, pool: Pool, hold: bool) -> Shape:
+    """The shape under the key that keeps its settings where the pool's own key gets new ones."""
+    plugin = configs.held_key(pool.name) if hold and shape.plugin == pool.name else shape.plugin
+    return Shape(plugin, shape.mig, shape.slices)

@@ -1,0 +1,209 @@
+"""What survives a crash: the journal of one repartition, and the lock against two runs at once.
+
+The journal is a ConfigMap in gpupool-system, written before the first change and removed after the last. It
+holds what can't be read back once it has been changed: what every node offered, and the operator's and
+Karpenter's settings as they were. How far each node is stands on the node itself and not here.
+
+The lock is a Lease. One whose process has died on this machine is taken over at once, one of another machine
+when it has not been renewed for its duration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+
+from gpupool.cluster.kube_api import ApiError, KubeApi
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.repartition.shapes import Shape
+from infra.under_way import JOURNAL, JOURNAL_KEY
+
+MANAGER = "gpupool-repartition"
+"""Field manager of everything that is there only while a repartition is under way."""
+LEASE_SECONDS = 60
+_LEASES = "coordination.k8s.io/v1"
+_RENEW_SECONDS = 15.0
+
+_ours: set[str] = set()
+"""Holders of the runs of this very process."""
+_ours_lock = threading.Lock()
+
+
+class BusyError(GpupoolError):
+    """Another run is at work on the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One repartition that has begun."""
+
+    environment: str
+    pool: str
+    started: str
+    """ISO 8601, UTC."""
+    target: str
+    """Digest of what the pool is to become: another file means another repartition."""
+    hold: bool
+    """The plugin's settings change under one key, so nodes are held back under a key of their own."""
+    old: Mapping[str, Shape]
+    """Node -> what it was."""
+    new: Mapping[str, Shape]
+    """Node -> what it is to become. Kept, because the file may say something else by now."""
+    after: Mapping[str, Any] = field(default_factory=dict)
+    """What the new shape's labels mean: `plugin` (settings, as text), `layouts` (name -> layout, or None)."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """Settings as they were: `plugin` and `mig` (name and data of a ConfigMap), `karpenter`."""
+    backwards: bool = False
+    phase: str = "prepare"
+    """prepare, work or finish. Within a phase everything can be done again."""
+
+    def as_text(self) -> str:
+        value = {name: getattr(self, name) for name in _PLAIN}
+        shapes = {name: getattr(self, name) for name in _SHAPES}
+        return json.dumps(
+            value | {key: {name: shape.as_dict() for name, shape in of.items()} for key, of in shapes.items()}
+        )
+
+    @classmethod
+    def from_text(cls, text: str) -> Journal:
+        """The inverse of `as_text`. Raises GpupoolError for a journal that somebody has damaged."""
+        try:
+            value = json.loads(text)
+            old, new = (
+                {name: Shape.from_dict(shape) for name, shape in value[key].items()} for key in _SHAPES
+            )
+            return cls(**{name: value[name] for name in _PLAIN}, old=old, new=new)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise GpupoolError(
+                f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so nobody knows what the "
+                "nodes were; bring the nodes' labels in order by hand, delete it, and run gpupool assert"
+            ) from error
+
+
+_PLAIN = ("environment", "pool", "started", "target", "hold", "after", "before", "backwards", "phase")
+_SHAPES = ("old", "new")
+
+
+def read(api: KubeApi) -> Journal | None:
+    """The journal of the repartition that has begun and not ended."""
+    live = api.get("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
+    return None if live is None else Journal.from_text((live.get("data") or {}).get(JOURNAL_KEY, ""))
+
+
+def write(api: KubeApi, journal: Journal) -> Journal:
+    """Note it. Raises ApiError, also where gpupool-system does not exist."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": JOURNAL, "namespace": SYSTEM_NAMESPACE},
+        "data": {JOURNAL_KEY: journal.as_text()},
+    }
+    api.apply(body, MANAGER, force=True)
+    return journal
+
+
+def advance(api: KubeApi, journal: Journal, **changes: Any) -> Journal:
+    """Note that `changes` hold from now on."""
+    return write(api, replace(journal, **changes))
+
+
+def remove(api: KubeApi) -> None:
+    """It has ended."""
+    api.delete("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
+
+
+@dataclass
+class Lock:
+    """The right to work on the cluster, while it is renewed."""
+
+    api: KubeApi
+    holder: str
+    renewed: float = 0.0
+
+    def renew(self) -> None:
+        """Keep it. Raises BusyError where somebody else has it by now."""
+        if time.monotonic() - self.renewed < _RENEW_SECONDS:
+            return
+        live = self.api.get(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
+        if live is None or live["spec"].get("holderIdentity") != self.holder:
+            raise BusyError("another run has taken over; see what it does before you run this again")
+        self._write(live)
+
+    def take(self) -> None:
+        """Get it, from a run that has died if need be. Raises BusyError."""
+        live = self.api.get(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
+        if live is not None and not _stale(live["spec"]):
+            holder = live["spec"].get("holderIdentity", "?")
+            raise BusyError(
+                f"another run is at work ({holder.rsplit('/', 1)[0]}, last heard of at "
+                f"{live['spec'].get('renewTime')}); wait for it, or for {LEASE_SECONDS} s if it has died"
+            )
+        try:
+            self._write(live)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            raise BusyError("another run has begun at the same moment; wait for it") from error
+
+    def _write(self, live: Mapping[str, Any] | None) -> None:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        spec = {"holderIdentity": self.holder, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+        if live is None:
+            meta: dict[str, Any] = {"name": JOURNAL, "namespace": SYSTEM_NAMESPACE}
+            self.api.create({"apiVersion": _LEASES, "kind": "Lease", "metadata": meta, "spec": spec})
+        else:
+            # With the version that was seen: of two that take it over one fails.
+            meta = {"resourceVersion": live["metadata"]["resourceVersion"]}
+            self.api.patch(_LEASES, "Lease", JOURNAL, {"metadata": meta, "spec": spec}, SYSTEM_NAMESPACE)
+        self.renewed = time.monotonic()
+
+
+@contextlib.contextmanager
+def locked(api: KubeApi) -> Iterator[Lock]:
+    """Be the only run. Raises BusyError, or ApiError where gpupool-system does not exist."""
+    holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+    lock = Lock(api, holder)
+    with _ours_lock:
+        _ours.add(holder)
+    try:
+        lock.take()
+        yield lock
+        api.delete(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
+    except (GpupoolError, KeyboardInterrupt) as error:
+        if not isinstance(error, BusyError):
+            with contextlib.suppress(GpupoolError):
+                api.delete(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
+        raise
+    finally:
+        with _ours_lock:
+            _ours.discard(holder)
+
+
+def _stale(spec: Mapping[str, Any]) -> bool:
+    """Whether the holder has certainly died, or has not been heard of for long."""
+    holder = str(spec.get("holderIdentity", ""))
+    host, _, rest = holder.partition("/")
+    pid = rest.partition("/")[0]
+    if host == socket.gethostname() and pid.isdigit():
+        if int(pid) == os.getpid():
+            with _ours_lock:
+                return holder not in _ours
+        if not psutil.pid_exists(int(pid)):
+            return True
+    try:
+        renewed = datetime.fromisoformat(str(spec["renewTime"]).replace("Z", "+00:00"))
+    except (KeyError, ValueError):
+        return True
+    return (datetime.now(UTC) - renewed).total_seconds() > LEASE_SECONDS

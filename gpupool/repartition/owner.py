@@ -1,0 +1,64 @@
+"""Whose cluster it is: what a repartition writes to must carry the label of its own environment.
+
+Only looks. The labels of running nodes and the operator's settings are written with force, so that nothing in
+the API server would keep one environment's file from taking over what another one has applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from generators.metadata import MANAGED_BY
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from infra import under_way
+
+_OURS = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}"
+_KINDS = (
+    ("nvidia.com/v1", "ClusterPolicy", None),
+    ("v1", "ConfigMap", SYSTEM_NAMESPACE),
+    ("karpenter.sh/v1", "NodePool", None),
+)
+
+
+class OtherEnvironmentError(GpupoolError):
+    """The cluster has been applied from the file of another environment."""
+
+
+def require_own(api: KubeApi, environment: str) -> None:
+    """Raise OtherEnvironmentError where the cluster's settings or pools are of another environment.
+
+    A cluster has one ClusterPolicy, whose settings are about the nodes of all pools: so a single object of
+    another environment is enough, though there may be some of `environment` as well.
+    """
+    for what, other in _labelled(api):
+        if other != environment:
+            raise OtherEnvironmentError(
+                f"{what} in this cluster belongs to environment {other}, and {environment} would take it "
+                f"over; nothing was changed. Use the file of {other}, choose {environment}'s own cluster "
+                f"(cluster.kubeContext), or end {other} first: gpupool destroy {other}"
+            )
+
+
+def _labelled(api: KubeApi) -> Iterator[tuple[str, str]]:
+    """What carries an environment's name, and that name."""
+    for api_version, kind, namespace in _KINDS:
+        for live in api.list(api_version, kind, namespace, _OURS):
+            yield f"{kind} {_where(live)}", live["metadata"]["labels"][ENVIRONMENT_LABEL]
+    # Where others run the operator, its policy has no label, but the settings that it names have. Maps that
+    # nothing names may be left of an environment that has gone.
+    for name in sorted(under_way.in_force(api)):
+        named = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE)
+        owner = ((named or {}).get("metadata", {}).get("labels") or {}).get(ENVIRONMENT_LABEL)
+        if named is not None and owner is not None:
+            yield f"ConfigMap {_where(named)}", owner
+    begun = under_way.find(api)
+    if begun is not None:
+        yield f"the repartition of pool {begun.pool} that has begun", begun.environment
+
+
+def _where(live: Mapping[str, Any]) -> str:
+    meta = live["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])

@@ -1,0 +1,309 @@
+"""The loop: look, decide, act, until every node of the pool has its new shape or the old one again.
+
+Knows the order of phases, the clock and the lock; every decision about a node is in `steps`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from generators import generate
+from generators.manifest import Bundle
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.findings import GpupoolError, UsageError
+from gpupool.plan.model import Plan, Pool
+from gpupool.repartition import begin, closing, journal, order, owner, phases, windows
+from gpupool.repartition.cluster import PoolNodes
+from gpupool.repartition.journal import Journal, Lock
+from gpupool.repartition.result import Result, Status, rows
+from gpupool.repartition.shapes import Node, wanted
+from gpupool.repartition.steps import Act, Rules, Seen, Task, decide
+from gpupool.repartition.watch import Watch
+
+TIMEOUT_SECONDS = 600.0
+"""For one node, twice what a change of layout is expected to take (`order.MIG_SECONDS`); three times where
+machines reboot."""
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the user wants it done."""
+
+    evict: bool = False
+    now: bool = False
+    """Don't mind the maintenance window."""
+    wait: bool = False
+    """Wait for the window instead of giving up."""
+    rollback: bool = False
+    timeout: float | None = None
+    """Seconds that the operator gets for one node; None for the default."""
+    again: str | None = None
+    """The command that goes on, where this is a part of another verb's work, which says what comes next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often to look; tests look more often."""
+
+    poll: float = 2.0
+    settle: float = 30.0
+    """Seconds until `failed` is taken to be about the present label."""
+
+
+def repartition(
+    api: KubeApi,
+    plan: Plan,
+    pool_name: str,
+    options: Options = Options(),
+    tell: Tell = lambda _: None,
+    pace: Pace = Pace(),
+) -> Result:
+    """Bring the running nodes of a pool into the shape that the plan says, or go on with what was begun.
+
+    Raises GpupoolError: for an unknown pool, another run at work, a cluster of another environment, a
+    repartition of another pool or to another shape that has not ended, a window that is shut (unless told to
+    wait), what can't be done in place.
+    """
+    pool = pool_of(plan, pool_name)
+    bundle = generate(plan)
+    owner.require_own(api, bundle.environment)
+    if journal.read(api) is None and not options.rollback and begun(api, bundle, pool) is not None:
+        _await_window(pool, options, tell, pace)
+    with journal.locked(api) as lock:
+        return _Run(api, plan, bundle, pool, options, tell, pace, lock).run()
+
+
+def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options()) -> Result:
+    """The order and the expected duration; changes nothing. Raises as `repartition` does."""
+    pool = pool_of(plan, pool_name)
+    bundle = generate(plan)
+    owner.require_own(api, bundle.environment)
+    nodes = PoolNodes(api, pool).look(all_jobs=True)
+    noted = _matching(journal.read(api), bundle, pool, options)
+    noted = noted or begin.journal_for(api, bundle, pool, nodes, datetime.now(UTC))
+    if noted is None:
+        return Result(bundle.environment, pool.name, Status.nothing)
+    task = begin.task_for(noted, pool, nodes, order.order(nodes))
+    reboots = _reboots(pool)
+    changes = [
+        (name, order.change_seconds(task.old[name], task.new[name], reboots))
+        for name in task.order
+        if not task.settled(next(node for node in nodes if node.name == name))
+    ]
+    found = order.estimate(nodes, changes, pool.max_unavailable, options.evict)
+    return Result(
+        bundle.environment,
+        pool.name,
+        Status.planned,
+        rows(nodes, task),
+        closing.window_notes(pool, found),
+        found,
+    )
+
+
+def begun(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
+    """What there is to do now, as far as it can be seen without beginning it."""
+    return begin.journal_for(api, bundle, pool, PoolNodes(api, pool).look(), datetime.now(UTC))
+
+
+def pool_of(plan: Plan, name: str) -> Pool:
+    """The pool of that name. Raises UsageError naming those that there are."""
+    for pool in plan.pools:
+        if pool.name == name:
+            return pool
+    there = ", ".join(pool.name for pool in plan.pools) or "none"
+    raise UsageError(f"{plan.environment} has no pool {name!r}; there are: {there}")
+
+
+class _Run:
+    """One run under the lock."""
+
+    def __init__(
+        self,
+        api: KubeApi,
+        plan: Plan,
+        bundle: Bundle,
+        pool: Pool,
+        options: Options,
+        tell: Tell,
+        pace: Pace,
+        lock: Lock,
+    ) -> None:
+        self._api, self._plan, self._bundle, self._pool = api, plan, bundle, pool
+        self._options, self._tell, self._pace, self._lock = options, tell, pace, lock
+        self._nodes = PoolNodes(api, pool)
+        self._order: list[str] = []
+        self._interrupted = False
+        self._said = ""
+        patience = TIMEOUT_SECONDS * (3 if _reboots(pool) else 1)
+        self._watch = Watch(options.timeout or patience, pace.settle)
+
+    def run(self) -> Result:
+        noted = _matching(journal.read(self._api), self._bundle, self._pool, self._options)
+        if noted is None:
+            if self._options.rollback:
+                return Result(self._bundle.environment, self._pool.name, Status.nothing)
+            nodes = self._nodes.look()
+            noted = begin.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
+            if noted is None:
+                return self._nothing(nodes)
+            journal.write(self._api, noted)
+        noted = self._prepared(noted)
+        if noted.phase == "finish":
+            nodes = self._nodes.look()
+            return self._finished(noted, nodes, begin.task_for(noted, self._pool, nodes, order.order(nodes)))
+        try:
+            nodes, task, seen = self._work(noted)
+        except KeyboardInterrupt:
+            # Nodes that still wait for their jobs are given back; what the operator has begun stays begun.
+            self._interrupted = True
+            nodes, task, seen = self._work(noted)
+        if all(task.settled(node) for node in nodes):
+            return self._finished(noted, nodes, task)
+        return self._unfinished(nodes, task, seen)
+
+    def _prepared(self, noted: Journal) -> Journal:
+        """Forward first, even when it is to go back: only then is it known which label means which shape."""
+        api, bundle, pool = self._api, self._bundle, self._pool
+        if noted.phase == "prepare":
+            phases.prepare(api, bundle, pool, noted, self._nodes, self._tell)
+            noted = journal.advance(api, noted, phase="work")
+        if self._options.rollback and not noted.backwards:
+            noted = journal.advance(api, noted, backwards=True, phase="prepare")
+            phases.prepare(api, bundle, pool, noted, self._nodes, self._tell)
+            noted = journal.advance(api, noted, phase="work")
+        return noted
+
+    def _work(self, noted: Journal) -> tuple[list[Node], Task, Seen]:
+        """Until nothing is under way and nothing may be begun."""
+        while True:
+            self._lock.renew()
+            nodes = self._nodes.look()
+            if not self._order:
+                self._order = order.order(self._nodes.look(all_jobs=True))
+            task = begin.task_for(noted, self._pool, nodes, self._order)
+            seen = self._watch.look(nodes, task, time.monotonic())
+            decision = decide(nodes, task, self._rules(), seen)
+            for action in decision.actions:
+                self._tell(closing.step(action))
+                self._nodes.do(action)
+            quitting = self._interrupted and not decision.actions
+            if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
+                return nodes, task, seen
+            # An eviction that a disruption budget holds up is asked for again, but not without a pause.
+            if all(action.act is Act.evict for action in decision.actions):
+                self._say(closing.waits(decision, self._nodes.blocked))
+                time.sleep(self._pace.poll)
+
+    def _say(self, waits: str) -> None:
+        """Tell what is waited for, once."""
+        if waits != self._said:
+            self._tell(waits)
+        self._said = waits
+
+    def _rules(self) -> Rules:
+        open_now = self._options.now or windows.is_open(self._pool.window, datetime.now(UTC))
+        return Rules(self._pool.max_unavailable, open_now and not self._interrupted, self._options.evict)
+
+    def _waits_for_window(self, nodes: Sequence[Node], task: Task, seen: Seen) -> bool:
+        done = all(task.settled(node) for node in nodes)
+        return self._options.wait and not done and not seen.failed and not self._rules().may_begin
+
+    def _nothing(self, nodes: Sequence[Node]) -> Result:
+        shapes = {node.name: wanted(self._pool, node.machine) for node in nodes}
+        task = Task(shapes, shapes, sorted(shapes))
+        notes = [] if nodes else [f"pool {self._pool.name} has no nodes now; `up` is all it needs"]
+        if not all(task.settled(node) for node in nodes):
+            notes.append(f"not all is well, though: gpupool assert {self._bundle.environment}")
+        return Result(
+            self._bundle.environment, self._pool.name, Status.nothing, rows(nodes, task), tuple(notes)
+        )
+
+    def _finished(self, noted: Journal, nodes: Sequence[Node], task: Task) -> Result:
+        api, bundle, pool = self._api, self._bundle, self._pool
+        noted = journal.advance(api, noted, phase="finish")
+        in_line = False
+        if noted.backwards:
+            phases.finish_back(api, bundle, pool, noted, self._nodes, nodes, self._tell)
+        else:
+            in_line = phases.finish(api, bundle, pool, noted, nodes, self._tell)
+        journal.remove(api)
+        nodes = self._nodes.look()
+        status = Status.rolled_back if noted.backwards else Status.done
+        notes: tuple[str, ...] = ()
+        if self._options.again is None:
+            notes = closing.taken_back(bundle.environment)
+            if not noted.backwards:
+                others = remaining(api, bundle, [one for one in self._plan.pools if one.name != pool.name])
+                notes = closing.done(bundle.environment, pool.name, in_line, others)
+        # Held nodes have their usual label again.
+        shown = Task(task.new, {node.name: node.shape() for node in nodes}, task.order)
+        return Result(bundle.environment, pool.name, status, rows(nodes, shown), notes)
+
+    def _unfinished(self, nodes: Sequence[Node], task: Task, seen: Seen) -> Result:
+        environment, pool = self._bundle.environment, self._pool.name
+        status = Status.shut
+        if self._interrupted:
+            status = Status.interrupted
+        elif seen.failed or seen.lost or self._rules().may_begin:
+            status = Status.stopped
+        notes = closing.unfinished(environment, pool, nodes, task, seen.lost, self._options.again)
+        return Result(environment, pool, status, rows(nodes, task), notes)
+
+
+def remaining(api: KubeApi, bundle: Bundle, pools: Iterable[Pool]) -> list[str]:
+    """Which of `pools` could be repartitioned now; those that only `up` can change are left out."""
+    found = []
+    for pool in pools:
+        with contextlib.suppress(GpupoolError):
+            if begun(api, bundle, pool) is not None:
+                found.append(pool.name)
+    return found
+
+
+def towards(api: KubeApi, bundle: Bundle, pool: Pool) -> bool:
+    """Whether the repartition that has begun brings `pool` where `bundle` wants it."""
+    noted = journal.read(api)
+    return noted is not None and not noted.backwards and noted.target == begin.target(bundle, pool)
+
+
+def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Options) -> Journal | None:
+    """The journal, where it is about this pool and this shape. Raises GpupoolError where it is not."""
+    if noted is None:
+        return None
+    how = f"gpupool repartition {bundle.environment} {noted.pool}"
+    if noted.pool != pool.name:
+        raise GpupoolError(
+            f"a repartition of pool {noted.pool} has begun at {noted.started}; finish it first ({how}) or "
+            f"take it back ({how} --rollback)"
+        )
+    if not options.rollback and not noted.backwards and noted.target != begin.target(bundle, pool):
+        raise GpupoolError(
+            f"since {noted.started} pool {pool.name} is being brought into another shape than the file now "
+            f"asks for; take that back first ({how} --rollback), or put the file back and finish it ({how})"
+        )
+    return noted
+
+
+def _await_window(pool: Pool, options: Options, tell: Tell, pace: Pace) -> None:
+    window = pool.window
+    while window is not None and not options.now and not windows.is_open(window, datetime.now(UTC)):
+        opens = windows.opens(window, datetime.now(UTC))
+        if not options.wait:
+            raise GpupoolError(
+                f"the maintenance window of pool {pool.name} opens at {opens:%a %Y-%m-%d %H:%M} UTC; say "
+                "--wait to wait for it, or --now to begin at once"
+            )
+        tell(f"waiting for the maintenance window, which opens at {opens:%a %H:%M} UTC")
+        time.sleep(min(60.0, pace.poll * 10))
+
+
+def _reboots(pool: Pool) -> bool:
+    """Whether machines reboot to enter MIG mode: clouds give Ampere GPUs to virtual machines
+    (gpu-operator issues 668, 1606)."""
+    return bool(pool.capacities) and pool.gpu.architecture == "ampere"

@@ -1,0 +1,191 @@
+"""What a node has and should have: the labels that steer its operands, its slices, its jobs. Pure, no I/O.
+
+Labels and states: gpu-operator v26.7.0, k8s-device-plugin v0.20.0, mig-parted v0.15.0.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from gpupool.plan.model import Pool
+
+PLUGIN_LABEL = "nvidia.com/device-plugin.config"
+MIG_LABEL = "nvidia.com/mig.config"
+MIG_STATE_LABEL = "nvidia.com/mig.config.state"
+STEERING = (PLUGIN_LABEL, MIG_LABEL)
+"""The labels that decide how a node's GPUs are shared."""
+
+MARK = "gpupool.dev/repartition"
+"""Annotation on a node that is being worked on. It comes and goes in the same write as the cordon."""
+
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+NO_LAYOUT = "all-disabled"
+"""What the operator sets on nodes that ask for no layout; the same as no label."""
+_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a node's GPUs are shared."""
+
+    plugin: str
+    """Value of nvidia.com/device-plugin.config; empty where the label is not set."""
+    mig: str | None
+    """Value of nvidia.com/mig.config; None where the GPUs are not partitioned."""
+    slices: Mapping[str, int]
+    """Extended resource -> count that the node then has allocatable, zeros left out. Of an old
+    shape empty where nobody knows: a node that offered nothing when the change began."""
+
+    def labels(self) -> dict[str, str | None]:
+        """The steering labels; None for one that must not be there."""
+        return {PLUGIN_LABEL: self.plugin or None, MIG_LABEL: self.mig}
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"plugin": self.plugin, "mig": self.mig, "slices": dict(self.slices)}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Shape:
+        """The inverse of `as_dict`."""
+        return cls(value["plugin"], value["mig"], dict(value["slices"]))
+
+    def __str__(self) -> str:
+        counts = [
+            f"{count} {name.removeprefix('nvidia.com/')}" for name, count in sorted(self.slices.items())
+        ]
+        return ", ".join(counts) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pod that holds a GPU or a part of one."""
+
+    namespace: str
+    name: str
+    grace: int
+    """Seconds that it has to end once it is told to (terminationGracePeriodSeconds)."""
+    leaving: bool
+    """It has been told to end."""
+    remaining: float | None
+    """Seconds until its activeDeadlineSeconds are over; None where it has no deadline."""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The note on a node that is being worked on."""
+
+    cordoned_before: bool
+    """Somebody else had cordoned it: it stays cordoned when we are done."""
+    back: bool = False
+    """It did not come up in its new shape and goes back to the old one."""
+
+    def as_text(self) -> str:
+        return json.dumps({"cordonedBefore": self.cordoned_before, "back": self.back})
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of the pool as it is now."""
+
+    name: str
+    ready: bool
+    cordoned: bool
+    mark: Mark | None
+    plugin: str
+    mig: str | None
+    mig_state: str | None
+    """pending, rebooting, success or failed; None before the MIG manager has acted."""
+    slices: Mapping[str, int]
+    machine: str | None
+    jobs: tuple[Job, ...] = ()
+
+    @property
+    def down(self) -> bool:
+        """Takes no new jobs, for whatever reason."""
+        return self.cordoned or not self.ready
+
+    def wears(self, shape: Shape) -> bool:
+        """Whether the steering labels are those of `shape`."""
+        return (self.plugin, self.mig) == (shape.plugin, shape.mig)
+
+    def shape(self) -> Shape:
+        """The node as it is, as a shape to come back to."""
+        return Shape(self.plugin, self.mig, dict(self.slices))
+
+
+def wanted(pool: Pool, machine: str | None) -> Shape:
+    """What the plan says a node of that instance type offers (the only machine's, where it has none)."""
+    kinds = [kind for kind in pool.machines if kind.instance_type == machine]
+    slices = kinds[0].slices if kinds else pool.slices_per_node
+    return Shape(pool.name, pool.mig_config, {name: count for name, count in slices.items() if count})
+
+
+def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> Node:
+    """A Node object, with the pods that are bound to it."""
+    meta, status = body["metadata"], body.get("status") or {}
+    labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    mig = labels.get(MIG_LABEL)
+    found = (_job(pod, now) for pod in pods)
+    return Node(
+        name=meta["name"],
+        ready=any(
+            row["type"] == "Ready" and row["status"] == "True" for row in status.get("conditions") or ()
+        ),
+        cordoned=bool((body.get("spec") or {}).get("unschedulable")),
+        mark=_mark(notes.get(MARK)),
+        plugin=labels.get(PLUGIN_LABEL, ""),
+        mig=None if mig in (None, "", NO_LAYOUT) else mig,
+        mig_state=labels.get(MIG_STATE_LABEL) or None,
+        slices=_slices(status.get("allocatable") or {}),
+        machine=labels.get(_INSTANCE_TYPE),
+        jobs=tuple(job for job in found if job is not None),
+    )
+
+
+def _slices(allocatable: Mapping[str, str]) -> dict[str, int]:
+    """GPU resources that are there; the kubelet keeps removed ones at zero (kubernetes issue 92396)."""
+    counts = {name: int(count) for name, count in allocatable.items() if _GPU_RESOURCE.fullmatch(name)}
+    return {name: count for name, count in sorted(counts.items()) if count}
+
+
+def _mark(text: str | None) -> Mark | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+        return Mark(bool(value["cordonedBefore"]), bool(value["back"]))
+    except (ValueError, KeyError, TypeError):
+        # Damaged by hand: ours still, and safest to leave the node as it is found.
+        return Mark(cordoned_before=False)
+
+
+def _job(pod: Mapping[str, Any], now: datetime) -> Job | None:
+    """The pod as a job; None where it holds no GPU, has ended, or belongs to a DaemonSet, which stays."""
+    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
+    if status.get("phase") in _ENDED:
+        return None
+    if any(owner.get("kind") == "DaemonSet" for owner in meta.get("ownerReferences") or ()):
+        return None
+    asked = {
+        name
+        for container in (*spec.get("containers", ()), *spec.get("initContainers", ()))
+        for kind in ("requests", "limits")
+        for name in (container.get("resources") or {}).get(kind) or {}
+    }
+    if not any(_GPU_RESOURCE.fullmatch(name) for name in asked):
+        return None
+    deadline, started = spec.get("activeDeadlineSeconds"), status.get("startTime")
+    remaining = None
+    if deadline is not None and started:
+        since = datetime.fromisoformat(started.replace("Z", "+00:00")).astimezone(UTC)
+        remaining = max(0.0, deadline - (now - since).total_seconds())
+    grace = spec.get("terminationGracePeriodSeconds", 30)
+    return Job(meta["namespace"], meta["name"], int(grace), bool(meta.get("deletionTimestamp")), remaining)

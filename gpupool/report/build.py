@@ -1,0 +1,295 @@
+"""Two states of a repository to a Report: reads, resolves, judges and compares every environment.
+
+The one maker of Reports. Each plan is resolved and generated once, and policy is asked only about
+environments that differ: what is the same in both states has the same findings. Writes nothing and prints
+nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from generators import generate
+from gpupool.catalog import models as installed
+from gpupool.findings import Finding, GpupoolError, SpecError, UsageError
+from gpupool.plan.changes import totals
+from gpupool.plan.changes.model import BeforeAfter, Change
+from gpupool.plan.changes.pools import pool_changes
+from gpupool.plan.changes.tenants import tenant_changes
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import resolve
+from gpupool.report.effects.order import node_effects
+from gpupool.report.effects.sentences import explained, told
+from gpupool.report.git_states import Snapshot
+from gpupool.report.judgement import NONE, Judge
+from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
+from gpupool.report.risks import risks
+from gpupool.report.settings import setting_changes
+from gpupool.report.side import Side
+from gpupool.report.waivers import waiver_notes
+from gpupool.spec.environment import Environment
+from gpupool.spec.load import Loaded, check_shape
+from gpupool.spec.yaml_source import parse_source
+
+if TYPE_CHECKING:
+    from gpupool.cluster.kube_api import KubeApi
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One environment in one state, as far as it could be read."""
+
+    content: bytes | None
+    """None where there is no such file."""
+    environment: Environment | None
+    side: Side | None
+    invalid: tuple[PolicyNote, ...]
+
+
+def build(
+    base: Snapshot,
+    head: Snapshot,
+    names: Sequence[str],
+    today: date,
+    cost_threshold: float,
+    step: Progress = lambda _: None,
+    clusters: Callable[[str, Plan], KubeApi | None] = lambda *_: None,
+) -> Report:
+    """The report of going from `base` to `head`, about the environments `names` (all where there are none).
+
+    `cost_threshold` is in percent; `step` is told what is being done; `clusters` gives a client for the
+    cluster of an environment that is to be looked at. Raises UsageError for a name that is in neither state.
+    """
+    known = sorted({*base.environments, *head.environments})
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(
+            f"no environment {unknown[0]!r} at {base.state.name} or {head.state.name}; there are: "
+            + (", ".join(known) or "none")
+        )
+    reads = {name: _pair(name, base, head) for name in known}
+    judge = Judge(today, _plain(base, head))
+    parts = []
+    for name in names or known:
+        step(f"comparing {name}")
+        parts.append(_environment(name, *reads[name], head, today, cost_threshold, judge, clusters))
+    together = NONE
+    if any(old.side != new.side for old, new in reads.values()):
+        step("looking at all environments together")
+        sides = [[one.side for one in each if one.side] for each in zip(*reads.values(), strict=True)]
+        together = judge.changes_together(sides[0], sides[1])
+    return Report(
+        base=base.state,
+        head=head.state,
+        today=today,
+        cost_threshold=cost_threshold,
+        environments=tuple(sorted(parts, key=lambda part: part.name)),
+        together=together,
+        notes=tuple(_notes(base, head)),
+    )
+
+
+def _pair(name: str, base: Snapshot, head: Snapshot) -> tuple[_Read, _Read]:
+    """The environment in both states; what is the same in both is read once."""
+    new = _read(name, head)
+    same = base.root == head.root and base.environments.get(name) == head.environments.get(name)
+    # The same words of promotion may be right in one state and wrong in the other: they name what is beside.
+    alone = new.environment is None or new.environment.promotion is None
+    same = same and (alone or base.environments == head.environments)
+    return (new if same else _read(name, base)), new
+
+
+def _read(name: str, snapshot: Snapshot) -> _Read:
+    content = snapshot.environments.get(name)
+    if content is None:
+        return _Read(None, None, None, ())
+    path = snapshot.path(name)
+    loaded: Loaded | None = None
+    try:
+        loaded = check_shape(parse_source(str(path), content))
+        plan = resolve(loaded, siblings=snapshot.environments)
+        side = Side(plan, generate(plan))
+    except SpecError as error:
+        notes = tuple(_invalid(finding, snapshot) for finding in error.findings)
+        told = loaded is not None and not loaded.gaps.covers(("cluster", "platform"))
+        return _Read(content, loaded.environment if loaded and told else None, None, notes)
+    except GpupoolError as error:
+        # A policy file beside the environments that can't be used.
+        text = _relative(snapshot, str(error))
+        note = PolicyNote("invalid", "validate", f"{snapshot.folder}/{name}.yaml", "", text, "")
+        return _Read(content, loaded.environment if loaded else None, None, (note,))
+    return _Read(content, loaded.environment, side, ())
+
+
+def _invalid(finding: Finding, snapshot: Snapshot) -> PolicyNote:
+    file = _relative(snapshot, finding.file)
+    return PolicyNote(
+        level="invalid",
+        rule="validate",
+        object=f"{file}:{finding.line}:{finding.column}",
+        path=finding.path,
+        message=finding.message,
+        fix=finding.hint,
+    )
+
+
+def _relative(snapshot: Snapshot, text: str) -> str:
+    """`text` with paths as they are in the project, wherever it was read from."""
+    here = Path.cwd()
+    shown = [f"{snapshot.root}/", f"{snapshot.root.resolve()}/"]
+    if snapshot.root.resolve().is_relative_to(here):
+        inside = snapshot.root.resolve().relative_to(here)
+        shown += [f"{inside}/"] if inside.parts else []
+    for prefix in shown:
+        text = text.replace(prefix, "")
+    return text
+
+
+def _plain(base: Snapshot, head: Snapshot) -> Callable[[str], str]:
+    return lambda text: _relative(head, _relative(base, text))
+
+
+def _environment(
+    name: str,
+    old: _Read,
+    new: _Read,
+    head: Snapshot,
+    today: date,
+    cost_threshold: float,
+    judge: Judge,
+    clusters: Callable[[str, Plan], KubeApi | None],
+) -> EnvironmentReport:
+    before, after = old.side, new.side
+    # Against a file that can't be read nothing can be compared.
+    known = not old.invalid and not new.invalid
+    plans = (before.plan if before and known else None, after.plan if after and known else None)
+    sides = (before, after) if known else (None, None)
+    settings = setting_changes(old.environment, new.environment) if known else ()
+    pools, tenants = pool_changes(*plans), tenant_changes(*plans)
+    changed = _change(old, new, bool(settings))
+    effects, live, trouble = _effects(name, sides if changed != "unchanged" else (None, None), clusters)
+    report = EnvironmentReport(
+        name=name,
+        file=f"{head.folder}/{name}.yaml",
+        change=changed,
+        edited=old.content != new.content or _policies_differ(before, after),
+        platform=BeforeAfter(_platform(old), _platform(new)),
+        invalid=BeforeAfter(old.invalid, new.invalid),
+        pools=pools,
+        resources=totals.resource_changes(*plans),
+        gpus=totals.gpus(*plans),
+        nodes=totals.nodes(*plans),
+        cost=totals.cost(*plans),
+        effects=effects,
+        tenants=tenants,
+        settings=settings,
+        findings=judge.finding_changes(*sides) if changed != "unchanged" else NONE,
+        waivers=waiver_notes(*plans, today),
+        risks=(),
+        live=live,
+        notes=(*explained(effects, _partitioned(*plans)), *trouble),
+    )
+    return dataclasses.replace(report, risks=risks(report, *plans, cost_threshold))
+
+
+def _effects(
+    name: str, sides: tuple[Side | None, Side | None], clusters: Callable[[str, Plan], KubeApi | None]
+) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
+    """Effects on nodes in words, what the cluster shows, and why it could not be asked."""
+    effects, live, trouble = _seen(name, node_effects(*sides), sides, clusters)
+    return tuple(map(told, effects)), live, trouble
+
+
+def _seen(
+    name: str,
+    effects: tuple[NodeEffect, ...],
+    sides: tuple[Side | None, Side | None],
+    clusters: Callable[[str, Plan], KubeApi | None],
+) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
+    """The effects as the cluster shows them, what else it shows, and why it could not be asked."""
+    # The state before says where the nodes are.
+    side = sides[0] or sides[1]
+    if side is None:
+        return effects, None, []
+    try:
+        api = clusters(name, side.plan)
+        if api is None:
+            return effects, None, []
+        from gpupool.report import live
+
+        with closing(api):
+            sight = live.look(api)
+    except GpupoolError as error:
+        return effects, None, [f"The cluster could not be asked what runs there: {error}"]
+    return live.with_cluster(effects, sight, *sides), live.live_state(sight, *sides), []
+
+
+def _partitioned(*plans: Plan | None) -> bool:
+    return any(pool.mig_config for plan in plans if plan for pool in plan.pools)
+
+
+def _platform(read: _Read) -> str | None:
+    return read.environment.cluster.platform if read.environment else None
+
+
+def _change(old: _Read, new: _Read, settings: bool) -> Change:
+    if old.content is None:
+        return "added"
+    if new.content is None:
+        return "removed"
+    if old.side is None or new.side is None:
+        return "unchanged" if _but_fixes(old) == _but_fixes(new) else "changed"
+    same = old.side.bundle == new.side.bundle and _without_files(old.side.plan) == _without_files(
+        new.side.plan
+    )
+    return "unchanged" if same and not settings else "changed"
+
+
+def _but_fixes(read: _Read) -> _Read:
+    """Without what to do about findings, which may name what is beside the file."""
+    return dataclasses.replace(
+        read, invalid=tuple(dataclasses.replace(note, fix="") for note in read.invalid)
+    )
+
+
+def _without_files(plan: Plan) -> Plan:
+    """The plan without where its policy files were read; what is in them is in the bundle."""
+    return dataclasses.replace(plan, policies=dataclasses.replace(plan.policies, files=()))
+
+
+def _policies_differ(before: Side | None, after: Side | None) -> bool:
+    return (before.plan.policies.files if before else ()) != (after.plan.policies.files if after else ())
+
+
+def _notes(base: Snapshot, head: Snapshot) -> list[str]:
+    notes = [
+        f"{snapshot.state.name} has no {snapshot.folder} folder with environments in it."
+        for snapshot in (base, head)
+        if not snapshot.environments
+    ]
+    changed = _differing(base.catalog, head.catalog)
+    if changed:
+        notes.append(
+            f"The GPU catalog differs ({', '.join(changed)}); both states were worked out with the catalog "
+            "of the gpupool that is installed."
+        )
+    elif head.catalog and _differing(head.catalog, _installed_catalog()):
+        notes.append("The catalog in this repository is not the one of the gpupool that made this report.")
+    return notes
+
+
+def _differing(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> list[str]:
+    return [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+
+
+def _installed_catalog() -> dict[str, bytes]:
+    folder = Path(installed.__file__).parent
+    return {path.name: path.read_bytes() for path in folder.glob("*.yaml")}

@@ -1,0 +1,80 @@
+"""What a reviewer must not miss about what pools promise: more granted than there is, jobs isolated less from
+each other, older releases of what runs the nodes. Registered in `gpupool.report.risks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gpupool.plan.changes import wording
+from gpupool.plan.model import Plan
+from gpupool.plan.operator_releases import version_key
+from gpupool.report.model import Risk
+from gpupool.report.risk_context import Context
+
+_ISOLATION: Mapping[str, int] = {"exclusive": 2, "mig": 2, "mps": 1, "time-slicing": 0}
+"""2: memory and faults of one job are no other's (a GPU of its own, or MIG's hardware partitions). 1: MPS
+limits memory, and a fault of one client may end the others. 0: nothing is held apart. NVIDIA's MPS
+documentation and k8s-device-plugin v0.20.0's README."""
+_LOST: Mapping[str, str] = {
+    "mps": "a fault in one job may end those that share its GPU",
+    "time-slicing": "a job may take the memory of those that share its GPU, and a fault in one may end them",
+}
+
+
+def overgranted(context: Context) -> Iterator[Risk]:
+    """Pools that tenants are together granted more of than there is, where that gets worse."""
+    if context.before is None or context.after is None:
+        return
+    before = _granted(context.before)
+    for (pool, resource), (granted, most) in _granted(context.after).items():
+        was, had = before.get((pool, resource), (0, 0))
+        if granted > most and granted - most > was - had:
+            yield Risk(
+                "caution",
+                "capacity",
+                f"pool {pool}: tenants are granted {granted:,} of {most:,} {wording.resource_name(resource)} "
+                f"({was:,} of {had:,} before), so not all of them get what their quotas promise at once",
+            )
+
+
+def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
+    """Pool and resource -> what all tenants are granted of it, and what there is with all nodes."""
+    sums: dict[tuple[str, str], int] = {}
+    for tenant in plan.tenants:
+        for pool, grant in tenant.grants.items():
+            for resource, count in grant.items():
+                sums[pool, resource] = sums.get((pool, resource), 0) + count
+    most = {pool.name: pool.slices_max for pool in plan.pools}
+    return {key: (count, most.get(key[0], {}).get(key[1], 0)) for key, count in sums.items()}
+
+
+def isolation(context: Context) -> Iterator[Risk]:
+    """Pools whose jobs are held apart less than before."""
+    for was, pool in context.kept_pools:
+        if _ISOLATION[pool.sharing.mode] < _ISOLATION[was.sharing.mode]:
+            yield Risk(
+                "caution",
+                "isolation",
+                f"pool {pool.name} goes from {was.sharing.mode} to {pool.sharing.mode}: "
+                f"{_LOST[pool.sharing.mode]}",
+            )
+
+
+def downgrades(context: Context) -> Iterator[Risk]:
+    """Charts that go back to an older release, which their projects test no way to."""
+    if context.before is None or context.after is None:
+        return
+    old, new = context.before, context.after
+    pairs = []
+    if old.gpu_operator.install and new.gpu_operator.install:
+        pairs.append(("gpuOperator.version", old.gpu_operator.version, new.gpu_operator.version))
+    if old.karpenter and new.karpenter and old.karpenter.install and new.karpenter.install:
+        pairs.append(("karpenter.version", old.karpenter.version, new.karpenter.version))
+    for name, was, now in pairs:
+        if version_key(now) < version_key(was):
+            yield Risk(
+                "caution",
+                "downgrade",
+                f"{name} goes back from {was} to {now}: the chart's own kinds stay those of {was}, and what "
+                "the newer release has written may be refused or misread; read its release notes",
+            )

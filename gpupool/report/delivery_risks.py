@@ -1,0 +1,110 @@
+"""What a reviewer must not miss where Argo CD or Flux applies: what they leave behind, what they stop
+keeping, and who looks after the objects. Registered in `gpupool.report.risks`.
+
+What is in the cluster now was annotated by the state before, so that state's `onRemoval` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generators.gpu_operator import operand_tolerations
+from gpupool.plan.model import Plan, Pool
+from gpupool.report.model import Risk
+from gpupool.report.risk_context import Context
+
+_ENGINES = {"pulumi": "Pulumi", "argocd": "Argo CD", "flux": "Flux"}
+
+
+def left_behind(context: Context) -> Iterator[Risk]:
+    """Pools that go from the file while their nodes stay: nothing that those nodes need stays with them."""
+    old, new = context.before, context.after
+    if old is None or new is None or not old.delivery.gitops:
+        return
+    there = {pool.name for pool in new.pools}
+    members = {name for pool in new.pools for name in pool.node_names}
+    for pool in old.pools:
+        if pool.name in there:
+            continue
+        if pool.capacities and old.delivery.on_removal != "delete":
+            yield Risk("danger", "left", _kept(pool, old, new))
+        orphans = sorted(set(pool.node_names) - members)
+        if orphans:
+            yield Risk("danger", "left", _still_labelled(pool, orphans, old))
+
+
+def _kept(pool: Pool, old: Plan, new: Plan) -> str:
+    engine = _ENGINES[old.delivery.engine]
+    first = "drain its nodes before the merge and "
+    if old.delivery.on_removal == "keep":
+        until = "until somebody deletes it"
+        first += f"run kubectl delete nodepool {' '.join(c.name for c in pool.capacities)} right after it"
+    else:
+        until = "until the pruning is confirmed"
+        first += "confirm right after it"
+    return (
+        f"{engine} leaves pool {pool.name} {until}, but {_gone(pool, old, new)} go at once: its nodes name a "
+        "configuration that is no longer there, so the device plugin does not start again on them and they "
+        f"hand out no GPU. Either {first}, or let the removal delete it: delivery.onRemoval: delete, in a "
+        "change before this one"
+    )
+
+
+def _gone(pool: Pool, old: Plan, new: Plan) -> str:
+    """What the rendering loses with the pool, as far as others do not need it too."""
+    gone = ["its configuration of the device plugin"]
+    if pool.mig_config and all(pool.mig_config != other.mig_config for other in new.pools):
+        gone.append(f"its MIG layout {pool.mig_config}")
+    if pool.sharing.mode != "exclusive":
+        gone.append("its NodeOverlay")
+    tolerated = operand_tolerations(new)
+    if old.gpu_operator.install and any(taint.toleration() not in tolerated for taint in pool.taints):
+        gone.append("the operator's tolerations of its taints")
+    if len(gone) == 1:
+        return f"{gone[0]} and its other objects"
+    return f"{', '.join(gone[:-1])} and {gone[-1]}"
+
+
+def _still_labelled(pool: Pool, nodes: list[str], old: Plan) -> str:
+    several = len(nodes) > 1
+    return (
+        f"{_ENGINES[old.delivery.engine]} takes nothing off nodes: {', '.join(nodes)} "
+        f"{'keep' if several else 'keeps'} the labels of pool {pool.name}, whose configuration of the "
+        "device plugin goes, so the plugin does not start again there. Drain first, and take "
+        "nvidia.com/device-plugin.config and the pool's other labels off by hand"
+    )
+
+
+def removal(context: Context) -> Iterator[Risk]:
+    """What a removal will take with it from now on."""
+    old, new = context.before, context.after
+    if old is None or new is None or not new.delivery.gitops:
+        return
+    was, now = old.delivery, new.delivery
+    if was.gitops and was.on_removal != "delete" == now.on_removal:
+        yield Risk(
+            "caution",
+            "removal",
+            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {_ENGINES[now.engine]} "
+            "deletes pools with their nodes, and tenants' namespaces with all that is in them, as soon as "
+            "they are gone from the file",
+        )
+
+
+def engine(context: Context) -> Iterator[Risk]:
+    """Another engine: the one before goes on looking after the same objects until it is told not to."""
+    old, new = context.before, context.after
+    if old is None or new is None or old.delivery.engine == new.delivery.engine:
+        return
+    was, now = _ENGINES[old.delivery.engine], _ENGINES[new.delivery.engine]
+    if not old.delivery.gitops:
+        left = (
+            f"Pulumi still has every object in its state, and a destroy would delete them. Once {now} has "
+            "synced and gpupool assert finds nothing, make Pulumi forget: pulumi stack rm "
+            f"{old.environment} --force (docs/delivery.md)"
+        )
+    elif not new.delivery.gitops:
+        left = f"suspend {was} first, and import what is there: up takes nothing over unasked"
+    else:
+        left = f"suspend {was} before {now} begins, or each undoes what the other does"
+    yield Risk("caution", "delivery", f"delivery.engine goes from {was} to {now}: {left}")

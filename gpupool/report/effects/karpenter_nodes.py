@@ -1,0 +1,200 @@
+"""What a change does to the nodes that Karpenter starts: replaced, deleted, newly started, or left alone.
+
+Compares the NodePools and node classes of both states by Karpenter's rule (`gpupool.report.effects.drift`). A
+NodePool is known by its name, so a pool under another name is another one: its nodes are not carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpupool.plan.changes import wording
+from gpupool.plan.changes.pools import renamed_pools
+from gpupool.plan.model import Capacity, Pool
+from gpupool.report.effects.drift import Drift, node_class_drifts, node_pool_drifts
+from gpupool.report.effects.effect import effect, stay
+from gpupool.report.model import NodeEffect
+from gpupool.report.side import Side
+from gpupool.sharing import Mps
+
+_CLASSES = ("EC2NodeClass", "KWOKNodeClass")
+Pair = tuple[Pool, Capacity]
+
+
+def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    """Effects on every NodePool of both states, without counts in words."""
+    old, new = _capacities(before), _capacities(after)
+    for name, (pool, capacity) in old.items():
+        if name not in new:
+            assert before is not None
+            yield _deleted(pool, capacity, before, after)
+    if before is not None and after is not None:
+        drifts = _all_drifts(before, after)
+        for name in new:
+            if name in old and drifts.get(name):
+                yield _replaced(old[name], new[name], drifts[name])
+        for name in new:
+            if name in old:
+                yield from _lowered(old[name], new[name])
+    yield from _warm(before, after)
+    yield from _cluster_version(before, after)
+
+
+def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
+    """Pools of the state after, some of whose nodes are or may be replaced."""
+    if before is None or after is None:
+        return frozenset()
+    pools = {capacity.name: pool.name for pool in after.plan.pools for capacity in pool.capacities}
+    return frozenset(pools[name] for name, found in _all_drifts(before, after).items() if found)
+
+
+def leaving(node_pool: str, labels: Mapping[str, str], before: Side, after: Side) -> bool:
+    """Whether a live node of the NodePool, with these labels, is or may be replaced."""
+    drifts = _all_drifts(before, after).get(node_pool, [])
+    if any(drift.which != "some" for drift in drifts):
+        return True
+    body = _bodies(after, ("NodePool",))[("NodePool", node_pool)]
+    wanted = body["spec"]["template"]["spec"]["requirements"]
+    return any(labels.get(each["key"], each["values"][0]) not in each["values"] for each in wanted)
+
+
+def _capacities(side: Side | None) -> dict[str, Pair]:
+    pools = side.plan.pools if side else ()
+    return {capacity.name: (pool, capacity) for pool in pools for capacity in pool.capacities}
+
+
+def _bodies(side: Side, kinds: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    return {(one.kind, one.name): one.body for one in side.bundle if one.kind in kinds}
+
+
+def _all_drifts(before: Side, after: Side) -> dict[str, list[Drift]]:
+    """NodePool -> why nodes of it are replaced."""
+    old_classes, new_classes = _bodies(before, _CLASSES), _bodies(after, _CLASSES)
+    old_pools, new_pools = _bodies(before, ("NodePool",)), _bodies(after, ("NodePool",))
+    found: dict[str, list[Drift]] = {}
+    for key, new in new_pools.items():
+        old = old_pools.get(key)
+        if old is None:
+            continue
+        reference = new["spec"]["template"]["spec"]["nodeClassRef"]
+        where = (reference["kind"], reference["name"])
+        drifts = node_pool_drifts(old, new)
+        # The local cluster's class has no hash and selects nothing (Karpenter v1.14.1, kwok/cloudprovider).
+        if where[0] == "EC2NodeClass" and where in old_classes and where in new_classes:
+            drifts += node_class_drifts(old_classes[where], new_classes[where])
+        found[key[1]] = drifts
+    return found
+
+
+def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
+    pool, capacity = old
+    everything = any(drift.which == "all" for drift in drifts)
+    certain = any(drift.which != "unknown" for drift in drifts)
+    only = "" if everything else " or ".join(dict.fromkeys(d.only for d in drifts if d.only))
+    return effect(
+        "replaced",
+        pool.name,
+        "; ".join(drift.reason for drift in drifts),
+        f"only those {only}" if only else "",
+        node_pool=capacity.name,
+        nodes_max=capacity.max_nodes,
+        at_once=new[0].max_unavailable,
+        window=wording.window(new[0].window),
+        pods="evicted",
+        certain=certain,
+    )
+
+
+def _new_name(name: str, before: Side, after: Side) -> str:
+    """What a pool that is gone is called now, where it was but renamed."""
+    old, new = ({pool.name: pool for pool in side.plan.pools} for side in (before, after))
+    return "".join(now for now, was in renamed_pools(old, new).items() if was == name)
+
+
+def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -> NodeEffect:
+    names = {each.name: each for each in after.plan.pools} if after else {}
+    if after is None:
+        reason = "the environment is removed"
+        what = "not before its objects are: gpupool destroy with the file as it was, or GitOps that prunes"
+    elif pool.name in names:
+        share = f"spotShare {names[pool.name].spot_share:g}"
+        reason = f"{share} leaves the pool no {capacity.type} nodes under this name"
+        what = "the pool's other nodes take them"
+    else:
+        renamed = _new_name(pool.name, before, after)
+        reason = f"the pool is called {renamed} now" if renamed else "the pool is removed"
+        what = "jobs that name the pool find no node any more"
+    # What is in the cluster now was annotated by the state before.
+    delivery = before.plan.delivery
+    if delivery.on_removal == "keep":
+        left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
+        if after is not None and pool.name not in names:
+            until = " until its MPS daemon restarts" if isinstance(pool.sharing, Mps) else ""
+            left += (
+                f", while the configuration goes that its nodes name: running pods stay{until}, and new ones "
+                "get no GPU there once the device plugin has restarted"
+            )
+        return stay(pool.name, reason, left, capacity.name)
+    if delivery.on_removal == "confirm":
+        what = f"not before the pruning is confirmed in Argo CD; {what}"
+    return effect(
+        "deleted",
+        pool.name,
+        reason,
+        what,
+        node_pool=capacity.name,
+        nodes_max=capacity.max_nodes,
+        pods="evicted",
+    )
+
+
+def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
+    was, now = old[1].max_nodes, new[1].max_nodes
+    if now < was:
+        yield stay(
+            old[0].name,
+            f"maximum of NodePool {new[1].name} goes from {was} to {now}",
+            f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
+            f"while there are {now} or more",
+            new[1].name,
+        )
+
+
+def _cluster_version(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    """AWS' images of an alias are those of the cluster's version (AWS provider v1.14.1,
+    pkg/providers/amifamily), and it is others who upgrade the cluster."""
+    if before is None or after is None or after.plan.cluster.platform != "eks":
+        return
+    was, now = before.plan.cluster.kubernetes_version, after.plan.cluster.kubernetes_version
+    aliased = [pool.name for pool in after.plan.pools if pool.image is None]
+    if was != now and aliased:
+        yield stay(
+            "",
+            f"cluster.kubernetesVersion goes from {was} to {now}",
+            "gpupool upgrades no cluster, so no node goes now; once the cluster is upgraded, "
+            "karpenter.amiAlias stands for other images, and Karpenter replaces the nodes of "
+            f"{', '.join(aliased)}",
+        )
+
+
+def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+    old = {pool.name: pool.warm for pool in before.plan.pools} if before else {}
+    for pool in after.plan.pools if after else ():
+        more = pool.warm - old.get(pool.name, 0)
+        if more > 0:
+            yield effect(
+                "started",
+                pool.name,
+                f"nodes.warm goes from {old.get(pool.name, 0)} to {pool.warm}",
+                f"{'it costs' if more == 1 else 'they cost'} money from then on, used or not",
+                nodes_max=more,
+            )
+        elif more < 0:
+            yield stay(
+                pool.name,
+                f"nodes.warm goes from {old[pool.name]} to {pool.warm}",
+                f"nodes that are empty go {pool.consolidate_after} after their last pod"
+                if pool.consolidate_after != "Never"
+                else "consolidateAfter is Never, so empty nodes stay all the same",
+            )

@@ -1,0 +1,64 @@
+"""What a restart of the operator's daemonsets does to pools that share with MPS.
+
+The operator gives the device plugin's configuration and the daemonsets' tolerations to the MPS control daemon
+too (GPU Operator v26.7.0, TransformMPSControlDaemon), so the daemon restarts where the plugin does. Whether
+pods that compute through it survive that is promised nowhere: NVIDIA's MPS documentation lets clients of a
+server that ends fail with a CUDA error. Every effect here is therefore one that may happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from generators.device_plugin import config_map_name as plugin_config
+from generators.gpu_operator import operand_tolerations
+from gpupool.plan.model import Plan
+from gpupool.report.effects.effect import effect
+from gpupool.report.model import NodeEffect
+from gpupool.sharing import Mps
+
+
+def mps_pools(old: Plan, new: Plan) -> tuple[str, ...]:
+    """Pools whose pods compute through an MPS daemon now and whose nodes are looked after still."""
+    kept = {pool.name for pool in new.pools}
+    return tuple(pool.name for pool in old.pools if isinstance(pool.sharing, Mps) and pool.name in kept)
+
+
+def but_for_mps(old: Plan, new: Plan) -> str:
+    """What to add to a sentence that says that running pods stay; empty where it holds for all of them."""
+    pools = mps_pools(old, new)
+    return f" (perhaps not in {', '.join(pools)}: MPS)" if pools else ""
+
+
+def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffect]:
+    """One effect for each MPS pool whose daemon may restart; `reshared` pools are told of by others."""
+    reasons = list(_reasons(old, new))
+    pools = {pool.name: pool for pool in old.pools}
+    for name in mps_pools(old, new) if reasons else ():
+        if name in reshared:
+            continue
+        yield effect(
+            "restarted",
+            name,
+            "; ".join(reasons),
+            "the MPS control daemon may restart with the device plugin, on one node after the other, and "
+            "pods that compute through it may fail with a CUDA error; let jobs end first, or "
+            "expect them again",
+            nodes_max=pools[name].nodes_max,
+            at_once=1,
+            pods="killed",
+            certain=False,
+            nodes=pools[name].node_names,
+        )
+
+
+def _reasons(old: Plan, new: Plan) -> Iterator[str]:
+    was, now = old.gpu_operator, new.gpu_operator
+    if plugin_config(old) != plugin_config(new):
+        yield "the device plugin's configuration changes"
+    if not (was.install and now.install):
+        return
+    if was.version != now.version:
+        yield f"gpuOperator.version goes from {was.version} to {now.version}"
+    if operand_tolerations(old) != operand_tolerations(new):
+        yield "the pools' taints change what the operator's pods must tolerate"

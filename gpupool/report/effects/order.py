@@ -1,0 +1,44 @@
+"""All effects of a change on one environment's nodes, in the order in which they happen.
+
+First what is done by the objects that are applied (labels, restarts), then what objects that are deleted take
+with them, then what Karpenter does bit by bit within budgets and windows, last what does not happen.
+"""
+
+from __future__ import annotations
+
+from gpupool.report.effects import karpenter_nodes, operands, static_nodes
+from gpupool.report.effects.effect import stay
+from gpupool.report.model import NodeEffect
+from gpupool.report.side import Side
+
+_STEPS = {"relabelled": 0, "restarted": 1, "started": 2, "deleted": 3, "replaced": 4, "stay": 6}
+_FATES = {"killed": 0, "evicted": 1, "kept": 2}
+
+
+def node_effects(before: Side | None, after: Side | None) -> tuple[NodeEffect, ...]:
+    """Effects in their order, their counts not yet in words."""
+    if before and after and before.plan.cluster.platform != after.plan.cluster.platform:
+        # Another platform is another cluster: nothing of the one is found in the other.
+        return _ordered([*_one_way(before, None), *_one_way(None, after)])
+    found = _one_way(before, after)
+    if before and after and not found and before.plan != after.plan:
+        found = [stay("", "no object that nodes are made from changes", "no node is touched")]
+    return _ordered(found)
+
+
+def _one_way(before: Side | None, after: Side | None) -> list[NodeEffect]:
+    return [
+        *static_nodes.effects(before, after),
+        *operands.effects(before, after, karpenter_nodes.drifting(before, after)),
+        *karpenter_nodes.effects(before, after),
+    ]
+
+
+def _ordered(effects: list[NodeEffect]) -> tuple[NodeEffect, ...]:
+    """Stable within a step: the worst for pods first, otherwise as in the file."""
+
+    def rank(effect: NodeEffect) -> tuple[int, int]:
+        step = _STEPS[effect.kind] + (1 if effect.kind == "replaced" and effect.window else 0)
+        return step, _FATES[effect.pods]
+
+    return tuple(sorted(effects, key=rank))

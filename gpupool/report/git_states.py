@@ -1,0 +1,208 @@
+"""The two states of a repository that a report compares: files as they are in a commit or in the working
+tree.
+
+Commits are read with plumbing commands that change nothing: no checkout, no index, no optional locks. What is
+read is `environments/*.yaml`, `policies/*.yaml`, `catalog/*.yaml` and, in gpupool's own repository, the
+shipped catalog. What is in the files is not looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gpupool.findings import UsageError
+from gpupool.git import FETCH, Repository
+from gpupool.report.model import State
+from gpupool.spec.load import environments_folder
+
+WORKING_TREE = "working tree"
+_POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"
+_LINK, _FILES = "120000", ("100644", "100755")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The project's files in one state."""
+
+    state: State
+    environments: Mapping[str, bytes]
+    """Name -> content of environments/<name>.yaml."""
+    policies: Mapping[str, bytes]
+    """File name -> content of what lies in policies/."""
+    gpus: Mapping[str, bytes]
+    """File name -> content of what lies in catalog/."""
+    catalog: Mapping[str, bytes]
+    """File name -> content; empty but in gpupool's own repository."""
+    root: Path
+    """Folder that stands for the project: `<root>/policies` and `<root>/catalog` hold those of this state.
+    What else is there, if anything, may be of the other state."""
+    folder: str
+    """Name of the folder with the environments, `environments` as a rule."""
+
+    def path(self, name: str) -> Path:
+        """Where the file of an environment is, or would be; read its content from `environments`."""
+        return self.root / self.folder / f"{name}.yaml"
+
+
+@contextmanager
+def snapshots(
+    folder: Path, base: str, head: str | None, *, merge_base: bool = False
+) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """Both states of the project whose environments are in `folder`; `head` None is the working tree.
+
+    With `merge_base` the base is where head's history left that of `base`, as pull requests count. Files that
+    had to be written for the policy reader go when the context ends. Raises UsageError.
+    """
+    git = _States(folder.parent)
+    with TemporaryDirectory(prefix="gpupool-report-") as scratch:
+        head_commit = git.commit(head) if head is not None else git.commit_here()
+        base_commit = git.commit(base)
+        if merge_base and head_commit is not None:
+            base_commit = git.fork(base_commit, head_commit)
+            base = f"merge base with {base}"
+        old = git.snapshot(State(base, base_commit, False), base_commit, folder.name)
+        if head is None:
+            state = State(
+                WORKING_TREE, head_commit, git.dirty([f"{folder.name}/", f"{_POLICIES}/", f"{_GPUS}/"])
+            )
+            new = _from_disk(state, folder)
+        else:
+            assert head_commit is not None
+            new = git.snapshot(State(head, head_commit, False), head_commit, folder.name)
+            new = _written(new, Path(scratch) / "head")
+        # One folder for both where they have the same files, so that those are read once.
+        same = (dict(old.policies), dict(old.gpus)) == (dict(new.policies), dict(new.gpus))
+        yield (_at(old, new.root) if same else _written(old, Path(scratch) / "base")), new
+
+
+def _at(snapshot: Snapshot, root: Path) -> Snapshot:
+    return replace(snapshot, root=root)
+
+
+def _written(snapshot: Snapshot, root: Path) -> Snapshot:
+    """The snapshot with its policies and GPU models written below `root`, which must not exist."""
+    files = {f"{_POLICIES}/{name}": text for name, text in snapshot.policies.items()}
+    files |= {f"{_GPUS}/{name}": text for name, text in snapshot.gpus.items()}
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+    return _at(snapshot, root)
+
+
+def _from_disk(state: State, folder: Path) -> Snapshot:
+    root = folder.parent
+    return Snapshot(
+        state,
+        {path.stem: _content(path) for path in sorted(folder.glob("*.yaml")) if path.is_file()},
+        {path.name: _content(path) for path in _yaml_paths(root / _POLICIES)},
+        {path.name: _content(path) for path in _yaml_paths(root / _GPUS)},
+        {path.name: _content(path) for path in sorted((root / _CATALOG).glob("*.yaml"))},
+        root,
+        folder.name,
+    )
+
+
+def _yaml_paths(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml") and path.is_file()]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; make it readable") from error
+
+
+class _States(Repository):
+    """The states that a project's folder is in, was in and is proposed to be in."""
+
+    def fork(self, base: str, head: str) -> str:
+        """The last commit that the two histories share. Raises UsageError."""
+        found = self.merge_base(base, head)
+        if found is None:
+            what = FETCH if self.shallow else "compare without --merge-base"
+            raise UsageError(f"{base[:12]} and {head[:12]} have no commit in common here; {what}")
+        return found
+
+    def dirty(self, paths: Sequence[str]) -> bool:
+        """Whether anything below `paths` differs from the commit, files that Git does not know included."""
+        return bool(self.ask("status", "--porcelain", "--untracked-files=all", "--", *paths).strip())
+
+    def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
+        """The project's files in `commit`, not yet written anywhere."""
+        found = self._listed(commit, [folder, _POLICIES, _GPUS, _CATALOG])
+        environments = self._contents(commit, found, folder, (".yaml",))
+        return Snapshot(
+            state,
+            {name.removesuffix(".yaml"): content for name, content in environments.items()},
+            self._contents(commit, found, _POLICIES, (".yaml", ".yml")),
+            self._contents(commit, found, _GPUS, (".yaml", ".yml")),
+            self._contents(commit, found, _CATALOG, (".yaml",)),
+            self._folder,
+            folder,
+        )
+
+    def _listed(self, commit: str, folders: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Path relative to the project -> mode and hash of the files right in `folders`."""
+        answer = self.ask("ls-tree", "-z", commit, "--", *(f"{folder}/" for folder in folders))
+        rows: dict[str, tuple[str, str]] = {}
+        for row in filter(None, answer.split(b"\0")):
+            described, _, path = row.decode(errors="surrogateescape").partition("\t")
+            mode, _, digest = described.split()
+            rows[path] = (mode, digest)
+        return rows
+
+    def _contents(
+        self, commit: str, found: Mapping[str, tuple[str, str]], folder: str, suffixes: tuple[str, ...]
+    ) -> dict[str, bytes]:
+        """File name -> content of the files right in `folder` with one of `suffixes`; links are followed."""
+        wanted: dict[str, str] = {}
+        prefix = self.ask("rev-parse", "--show-prefix").decode().strip()
+        for path, (mode, digest) in sorted(found.items()):
+            name = Path(path).name
+            if path != f"{folder}/{name}" or Path(name).suffix not in suffixes or "\n" in name:
+                continue
+            if mode in _FILES:
+                wanted[name] = digest
+            elif mode == _LINK:
+                wanted[name] = f"{commit}:{prefix}{path}"
+        return self._blobs(wanted)
+
+    def _blobs(self, wanted: Mapping[str, str]) -> dict[str, bytes]:
+        """The contents of objects, all in one call; links that lead nowhere are left out."""
+        if not wanted:
+            return {}
+        given = "".join(f"{query}\n" for query in wanted.values()).encode(errors="surrogateescape")
+        answer = self.ask("cat-file", "--batch", "--follow-symlinks", given=given)
+        contents: dict[str, bytes] = {}
+        for name in wanted:
+            header, _, answer = answer.partition(b"\n")
+            words = header.split()
+            if header.endswith((b" missing", b" ambiguous")):
+                continue
+            size = int(words[-1])
+            content, answer = answer[:size], answer[size + 1 :]
+            if words[-2] == b"blob":
+                contents[name] = content
+        return contents
+
+
+def project_folder(environments: Sequence[str]) -> tuple[Path, list[str]]:
+    """The folder with the environments, and the names of those that are meant, given as names or as paths.
+
+    Names are looked for from here upwards. Paths, which need not exist any more, must be in one folder.
+    Raises UsageError.
+    """
+    paths = [Path(one) for one in environments if one.endswith(".yaml") or "/" in one]
+    folders = {path.resolve().parent for path in paths}
+    if len(folders) > 1 or (folders and len(paths) < len(environments)):
+        raise UsageError("the environments are not in one folder; name them, or give paths in one folder")
+    strange = [path for path in paths if path.suffix != ".yaml"]
+    if strange:
+        raise UsageError(f"{strange[0]}: no environment file; its name must end in .yaml")
+    folder = folders.pop() if folders else environments_folder()
+    return folder, [path.stem for path in paths] or list(environments)

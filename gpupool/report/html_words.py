@@ -1,0 +1,172 @@
+"""The words that the HTML page puts around what the model says: counts, gists, rows of small tables.
+
+Sentences about effects and risks are the model's; none are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpupool.money import usd
+from gpupool.plan.changes import wording
+from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
+from gpupool.report import phrases
+from gpupool.report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
+
+SHOWN = 6
+"""Dangers that the summary lists; all of them are told where they belong."""
+GIST_FIELDS = 3
+"""Changed settings that the line about a pool names; the table below has them all."""
+HAPPENINGS = {
+    "replaced": "Nodes replaced",
+    "deleted": "Nodes deleted",
+    "relabelled": "Nodes relabelled in place",
+    "restarted": "Pods of the GPU operator restart",
+    "started": "Nodes started",
+    "stay": "Nodes stay",
+}
+
+
+def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
+    """Every danger with its environment and the number of that, from 1."""
+    return [
+        (number, environment, risk)
+        for number, environment in enumerate(report.environments, 1)
+        for risk in environment.risks
+        if risk.severity == "danger"
+    ]
+
+
+def happening(effect: NodeEffect) -> str:
+    """A heading for what happens to nodes."""
+    return HAPPENINGS.get(effect.kind, effect.kind)
+
+
+def percent(before: float, after: float) -> str:
+    """`3% more`, `12% less`; an amount where there was none before."""
+    if before == 0:
+        return "before nothing"
+    return f"{abs(after - before) / before * 100:.0f}% {'more' if after > before else 'less'}"
+
+
+def with_risks(environment: EnvironmentReport) -> list[tuple[NodeEffect, Risk | None]]:
+    """Every effect with the risk that says the same of it, so that the page says it once."""
+    left = list(environment.risks)
+    paired: list[tuple[NodeEffect, Risk | None]] = []
+    for effect in environment.effects:
+        # Two NodePools of one pool may be told in the same words: each risk goes with one effect.
+        risk = next((one for one in left if effect.what and one.text.endswith(effect.what)), None)
+        if risk is not None:
+            left.remove(risk)
+        paired.append((effect, risk))
+    return paired
+
+
+def risks_apart(environment: EnvironmentReport) -> list[Risk]:
+    """The risks that stand beside no effect on nodes."""
+    left = list(environment.risks)
+    for _, risk in with_risks(environment):
+        if risk is not None:
+            left.remove(risk)
+    return left
+
+
+def gist(pool: PoolChange) -> str:
+    """What there is to know of a changed pool, on one line."""
+    state = pool.after or pool.before
+    if pool.before is None or pool.after is None:
+        assert state is not None
+        return f"{state.gpu}, {state.sharing}, up to {phrases.plural(state.nodes_max, 'node')}"
+    if pool.renamed_from:
+        return f"before {pool.renamed_from}"
+    parts = [
+        f"{field.name} {field.before or 'not set'} to {field.after or 'not set'}"
+        for field in pool.fields[:GIST_FIELDS]
+    ]
+    more = len(pool.fields) - GIST_FIELDS
+    return "; ".join([*parts, *([f"{more} more"] if more > 0 else [])])
+
+
+def differences(pool: PoolChange) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (what, before, after) of a pool that is in both states: settings, and what follows."""
+    return settings(pool.fields) + [
+        (name, before, after) for name, before, after in _both(pool) if before != after
+    ]
+
+
+def same(pool: PoolChange) -> str:
+    """What a pool that is in both states amounts to where that does not differ, on one line."""
+    kept = [(name.removeprefix("cost "), after) for name, before, after in _both(pool) if before == after]
+    return ", ".join(f"{after} {name}" for name, after in kept)
+
+
+def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, QuotaChange]]:
+    """Every quota that differs, with the tenant's name."""
+    return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
+
+
+def tenant_settings(tenants: Iterable[TenantChange]) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (tenant and setting, before, after); of a tenant that came or went only the budget."""
+    rows = []
+    for tenant in tenants:
+        if tenant.budget.changed:
+            rows.append((f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after))
+        rows += [(f"{tenant.name}: {field.name}", field.before, field.after) for field in tenant.fields]
+    return rows
+
+
+def settings(fields: Iterable[FieldChange]) -> list[tuple[str, str | None, str | None]]:
+    """Rows of (setting, before, after)."""
+    return [(field.name, field.before, field.after) for field in fields]
+
+
+def _both(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
+    assert pool.before is not None
+    assert pool.after is not None
+    after = _derived(pool.after)
+    for name, before in _derived(pool.before).items():
+        yield name, before, after[name]
+
+
+def _derived(state: PoolState) -> dict[str, str]:
+    return {
+        "GPUs at most": f"{state.gpus_max}",
+        "slices at most": wording.counts(state.slices_max),
+        "cost a month": wording.cost_range(state.cost) if state.cost else "an unknown sum",
+    }
+
+
+def amounts(state: PoolState) -> list[tuple[str, str]]:
+    """What a pool amounts to that came or went."""
+    return [
+        ("GPU", state.gpu_title),
+        ("sharing", state.sharing),
+        ("machines", ", ".join(state.instance_types) or "nodes that exist already"),
+        ("nodes", f"{state.nodes_max} at most, {state.warm} kept ready"),
+        *_derived(state).items(),
+    ]
+
+
+def capitalised(sentence: str) -> str:
+    """With a capital letter in front, unless it begins with a name, and with no full stop at the end."""
+    first, _, _ = sentence.partition(" ")
+    return (sentence[:1].upper() + sentence[1:] if first.isalpha() else sentence).rstrip(".")
+
+
+def counted_findings(findings: FindingChanges) -> str:
+    """`2 new, 1 fixed, 14 as before`, without what there is none of."""
+    counts = ((len(findings.new), "new"), (len(findings.fixed), "fixed"), (findings.remaining, "as before"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count)
+
+
+def ceiling(environment: EnvironmentReport) -> tuple[str, str]:
+    """What is spent at most after the change, and how that differs from before."""
+    before, after = environment.cost.before, environment.cost.after
+    if environment.change == "removed":
+        return "nothing", f"before at most {usd(before.ceiling)}" if before else ""
+    if after is None:
+        return "unknown", ""
+    said = f"at most {usd(after.ceiling)}"
+    if before is None or environment.change == "added":
+        return said, "new" if environment.change == "added" else "before unknown"
+    return said, "as before" if before.ceiling == after.ceiling else percent(before.ceiling, after.ceiling)

@@ -1,0 +1,107 @@
+"""Findings of policy in two states: which are new, which are fixed, and how many stay.
+
+A finding is known by its rule, object and path. How grave it is does not count, since a policy that is turned
+down has not been kept. Asks `infra.policy_gate`, which is the only judge.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from gpupool.report.model import FindingChanges, PolicyNote
+from gpupool.report.side import Side
+
+if TYPE_CHECKING:
+    from vapcheck.outcome import PolicyFinding
+    from vapcheck.policy.compiled_policy import Compiler
+
+_ORDER = {"deny": 0, "warn": 1, "audit": 2}
+_HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
+"""Names that change with the content; the object is the same to people."""
+
+NONE = FindingChanges((), (), 0)
+
+
+class Judge:
+    """What policy says, for one report."""
+
+    def __init__(self, today: date, plain: Callable[[str], str]) -> None:
+        """Waivers end by `today`; every text goes through `plain`."""
+        self._today = today
+        self._plain = plain
+
+    def finding_changes(self, before: Side | None, after: Side | None) -> FindingChanges:
+        """How what policy says of one environment changes."""
+        return _compared(self._found(before), self._found(after), self._plain)
+
+    def changes_together(self, before: Sequence[Side], after: Sequence[Side]) -> FindingChanges:
+        """How what environments show only together changes."""
+        return _compared(_together(before), _together(after), self._plain)
+
+    def _found(self, side: Side | None) -> Sequence[PolicyFinding]:
+        if side is None:
+            return ()
+        from infra.policy_gate import judge
+
+        return judge(side.plan, self._today, bundle=side.bundle, compiler=_compiler()).findings
+
+
+@functools.cache
+def _compiler() -> Compiler:
+    """One for all reports of a process: they are about the same policies, as a rule."""
+    from vapcheck.policy.compiled_policy import Compiler
+
+    return Compiler()
+
+
+def _together(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
+    from infra.policy_gate import judge_together
+
+    return judge_together([side.plan for side in sides]) if len(sides) > 1 else ()
+
+
+def _compared(
+    old: Iterable[PolicyFinding], new: Iterable[PolicyFinding], plain: Callable[[str], str]
+) -> FindingChanges:
+    before = [_note(finding, plain) for finding in old if _counts(finding)]
+    after = [_note(finding, plain) for finding in new if _counts(finding)]
+    fixed, added = _beyond(before, after), _beyond(after, before)
+    told = sum(note.level != "audit" for note in after) - sum(note.level != "audit" for note in added)
+    return FindingChanges(tuple(added), tuple(fixed), told)
+
+
+def _counts(finding: PolicyFinding) -> bool:
+    """Whether it is about the environment: the engine's own remarks are for the records."""
+    return finding.level != "audit" or finding.origin == "policy"
+
+
+def _beyond(notes: Sequence[PolicyNote], others: Sequence[PolicyNote]) -> list[PolicyNote]:
+    """Those of `notes` that are not among `others`, the gravest first."""
+    left = Counter(map(_key, others))
+    found = []
+    for note in notes:
+        if left[_key(note)]:
+            left[_key(note)] -= 1
+        else:
+            found.append(note)
+    return sorted(found, key=lambda note: (_ORDER[note.level], note.rule, note.object, note.path))
+
+
+def _key(note: PolicyNote) -> tuple[str, str, str]:
+    return note.rule, note.object, note.path
+
+
+def _note(finding: PolicyFinding, plain: Callable[[str], str]) -> PolicyNote:
+    return PolicyNote(
+        level=finding.level,
+        rule=finding.rule,
+        object=_HASHED.sub(r"\1", str(finding.object or "")),
+        path=finding.path,
+        message=plain(finding.message),
+        fix=plain(finding.fix),
+    )

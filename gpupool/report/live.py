@@ -1,0 +1,165 @@
+"""What a cluster adds to a report: how many nodes there are now, what runs on those that are touched, who
+uses more than the new quota gives.
+
+Two list requests for a cluster, nodes and pods, whatever it holds. Reads only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
+from gpupool.plan.changes.wording import counts
+from gpupool.plan.model import Plan
+from gpupool.plan.tenants import Tenant
+from gpupool.report.effects.karpenter_nodes import leaving
+from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, TenantUse
+from gpupool.report.side import Side
+
+Object = Mapping[str, Any]
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+_OVER = ("Succeeded", "Failed")
+
+
+def look(api: KubeApi, now: datetime | None = None) -> Snapshot:
+    """The cluster's nodes and pods. Raises GpupoolError where it can't be asked."""
+    return take(api, (NODES, ALL_PODS), now)
+
+
+def with_cluster(
+    effects: Sequence[NodeEffect], sight: Snapshot, before: Side | None, after: Side | None
+) -> tuple[NodeEffect, ...]:
+    """`effects` with the nodes that they touch now and the pods with GPUs there."""
+    tenants = _tenants(before, after)
+    return tuple(_seen(effect, sight, tenants, before, after) for effect in effects)
+
+
+def live_state(sight: Snapshot, before: Side | None, after: Side | None) -> LiveState:
+    """Nodes by pool, and who uses more now than the change leaves."""
+    plans = [side.plan for side in (after, before) if side is not None]
+    pools = dict.fromkeys(pool.name for plan in plans for pool in plan.pools)
+    return LiveState(
+        cluster=plans[-1].cluster.name,
+        nodes=tuple((pool, len(sight.nodes_of(pool))) for pool in pools),
+        over_quota=tuple(_over_quota(sight, before, after)),
+    )
+
+
+def _tenants(before: Side | None, after: Side | None) -> dict[str, str]:
+    plans = [side.plan for side in (after, before) if side is not None]
+    return {tenant.namespace: tenant.name for plan in plans for tenant in plan.tenants}
+
+
+def _seen(
+    effect: NodeEffect,
+    sight: Snapshot,
+    tenants: Mapping[str, str],
+    before: Side | None,
+    after: Side | None,
+) -> NodeEffect:
+    if effect.kind in ("stay", "started"):
+        return effect
+    nodes = _touched(effect, sight, before, after)
+    names = {node["metadata"]["name"] for node in nodes}
+    pods = [pod for name in sorted(names) for pod in sight.pods_on(name)] if effect.disruptive else []
+    return dataclasses.replace(
+        effect,
+        nodes=tuple(sorted(names)),
+        nodes_now=len(names),
+        pods_at_risk=tuple(
+            _at_risk(pod, tenants, sight.taken) for pod in pods if requests(pod) and not _over(pod)
+        ),
+    )
+
+
+def _touched(
+    effect: NodeEffect, sight: Snapshot, before: Side | None, after: Side | None
+) -> list[dict[str, Any]]:
+    if effect.kind == "relabelled" and effect.nodes:
+        return [sight.nodes[name] for name in effect.nodes if name in sight.nodes]
+    if effect.kind == "relabelled":
+        return [node for node in sight.nodes.values() if _selected(node, effect.pool, before, after)]
+    pools = [pool.name for side in (before,) if side for pool in side.plan.pools]
+    nodes = [node for pool in ([effect.pool] if effect.pool else pools) for node in sight.nodes_of(pool)]
+    if effect.node_pool is None:
+        return nodes
+    nodes = [node for node in nodes if labels(node).get(NODEPOOL_LABEL) == effect.node_pool]
+    if effect.kind != "replaced" or before is None or after is None:
+        return nodes
+    return [node for node in nodes if leaving(effect.node_pool, labels(node), before, after)]
+
+
+def _selected(node: dict[str, Any], pool: str, before: Side | None, after: Side | None) -> bool:
+    selectors = [
+        each.node_selector
+        for side in (before, after)
+        if side
+        for each in side.plan.pools
+        if each.name == pool and each.node_selector
+    ]
+    return any(selector.items() <= labels(node).items() for selector in selectors)
+
+
+def requests(pod: Object) -> dict[str, int]:
+    """Extended NVIDIA resource -> how many of it the pod's containers ask for together."""
+    total: dict[str, int] = {}
+    for container in pod["spec"].get("containers", ()):
+        resources = container.get("resources") or {}
+        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, count in asked.items():
+            if name == "nvidia.com/gpu" or name.startswith("nvidia.com/mig-"):
+                total[name] = total.get(name, 0) + int(count)
+    return {name: count for name, count in total.items() if count}
+
+
+def _over(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in _OVER
+
+
+def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> PodAtRisk:
+    metadata = pod["metadata"]
+    owners = [one for one in metadata.get("ownerReferences") or () if one.get("controller")]
+    began = pod.get("status", {}).get("startTime") or metadata["creationTimestamp"]
+    held = notes(pod).get(DO_NOT_DISRUPT, "false")
+    return PodAtRisk(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        tenant=tenants.get(metadata["namespace"]),
+        node=pod["spec"]["nodeName"],
+        age_seconds=max(0, int((now - datetime.fromisoformat(began)).total_seconds())),
+        restart_policy=pod["spec"].get("restartPolicy", "Always"),
+        owner=f"{owners[0]['kind']} {owners[0]['name']}" if owners else None,
+        requests=counts(requests(pod)),
+        protected=held != "false",
+    )
+
+
+def _over_quota(sight: Snapshot, before: Side | None, after: Side | None) -> Iterable[TenantUse]:
+    used: dict[str, dict[str, int]] = {}
+    for pod in sight.of("v1", "Pod"):
+        if not _over(pod):
+            row = used.setdefault(pod["metadata"]["namespace"], {})
+            for name, count in requests(pod).items():
+                row[name] = row.get(name, 0) + count
+    after_tenants = {tenant.namespace: tenant for tenant in _of(after)}
+    for tenant in {**{one.namespace: one for one in _of(before)}, **after_tenants}.values():
+        quota = after_tenants[tenant.namespace].quota if tenant.namespace in after_tenants else {}
+        for resource, count in sorted(used.get(tenant.namespace, {}).items()):
+            if count > quota.get(resource, 0):
+                yield TenantUse(tenant.name, tenant.namespace, resource, count, quota.get(resource, 0))
+
+
+def _of(side: Side | None) -> tuple[Tenant, ...]:
+    return side.plan.tenants if side else ()
+
+
+def connect(plan: Plan) -> KubeApi:
+    """A client for the cluster of the plan. Raises KubeconfigError."""
+    from infra.program import connect as connect_to
+
+    return connect_to(plan)

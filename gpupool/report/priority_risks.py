@@ -1,0 +1,78 @@
+"""What a reviewer must not miss about priorities: who goes before whom, who pushes out whom, and what becomes
+of pods that name a class. Registered in `gpupool.report.risks`.
+
+`value` and `preemptionPolicy` of a PriorityClass are immutable (Kubernetes, scheduling.k8s.io/v1), so every
+engine deletes the class and makes it anew; a pod keeps the number that it was admitted with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gpupool.plan.model import Plan
+from gpupool.plan.tenants import Priority
+from gpupool.report.model import Risk
+from gpupool.report.risk_context import Context
+
+
+def priorities(context: Context) -> Iterator[Risk]:
+    """What changes between the classes of both states."""
+    if context.before is None or context.after is None:
+        return
+    old, new = _classes(context.before), _classes(context.after)
+    yield from _gone(old, new)
+    for name, now in new.items():
+        if name in old:
+            yield from _remade(old[name], now)
+    yield from _order(old, new)
+
+
+def _classes(plan: Plan) -> Mapping[str, Priority]:
+    return {priority.name: priority for priority in plan.priorities}
+
+
+def _gone(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[Risk]:
+    for name, was in old.items():
+        if name in new:
+            continue
+        twins = [
+            now.name
+            for now in new.values()
+            if now.name not in old and (now.value, now.level) == (was.value, was.level)
+        ]
+        what = f"is called {twins[0]} now" if len(twins) == 1 else "is removed"
+        yield Risk(
+            "caution",
+            "priority",
+            f"priority {name} {what}: running pods keep their number, and new pods that name {name} are "
+            "rejected, those of Jobs and Deployments that exist already too",
+        )
+
+
+def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
+    changes = []
+    if was.value != now.value:
+        changes.append(f"value goes from {was.value} to {now.value}")
+    if was.preempts != now.preempts:
+        changes.append(
+            "preempts is switched on, so its pods push out those of lower priorities"
+            if now.preempts
+            else "preempts is switched off, so its pods wait instead of pushing out others"
+        )
+    if changes:
+        yield Risk(
+            "caution",
+            "priority",
+            f"priority {now.name}: {' and '.join(changes)}. The class is deleted and made anew; running pods "
+            "keep their number, and a pod that names it in between is rejected",
+        )
+
+
+def _order(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[Risk]:
+    """Pairs of classes, in both states, of which the other one goes first now."""
+    both = [name for name in new if name in old]
+    for index, one in enumerate(both):
+        for other in both[index + 1 :]:
+            # Each has a value of its own, and `new` is in their order.
+            if old[one].value < old[other].value:
+                yield Risk("caution", "priority", f"priority {one} goes before {other} now; it came after it")

@@ -1,0 +1,261 @@
+"""What a reviewer must not miss about one environment: a list of rules, each with its sentence.
+
+RULES is the one place where a rule is registered. A rule reads the report's parts and the two plans, never a
+file or a cluster; what only a cluster shows is in the report's live part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gpupool.money import usd
+from gpupool.plan.changes import wording
+from gpupool.plan.model import Plan
+from gpupool.report import capacity_risks, delivery_risks, priority_risks, tenant_risks
+from gpupool.report.model import EnvironmentReport, Risk, Severity
+from gpupool.report.policy_risks import policy_risks
+from gpupool.report.risk_context import Context
+
+
+def risks(
+    report: EnvironmentReport, before: Plan | None, after: Plan | None, cost_threshold: float
+) -> tuple[Risk, ...]:
+    """All risks, dangers first, otherwise in the order of the rules. The plans are None where there is none,
+    or where one of the states can't be read."""
+    context = Context(report, before, after, cost_threshold)
+    found = [risk for rule in RULES for risk in rule(context)]
+    return tuple(sorted(found, key=lambda risk: risk.severity != "danger"))
+
+
+def _invalid(context: Context) -> Iterator[Risk]:
+    if context.report.invalid.after:
+        count = len(context.report.invalid.after)
+        what = f"{count} finding{'s' if count != 1 else ''}"
+        yield Risk("danger", "invalid", f"{context.report.file} can't be used after the change: {what}")
+
+
+def _elsewhere(context: Context) -> Iterator[Risk]:
+    old, new = context.before, context.after
+    if old is None or new is None:
+        return
+    found = [
+        f"{name} changes from {was or 'the default'} to {now or 'the default'}"
+        for name, was, now in _identity(old, new)
+        if was != now
+    ]
+    if found:
+        yield Risk("danger", "cluster", f"{', '.join(found)}: nodes and jobs are not moved there")
+
+
+def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None], ...]:
+    """What says which cluster is meant: setting, before, after."""
+    return (
+        ("cluster.platform", old.cluster.platform, new.cluster.platform),
+        ("cluster.kubeContext", old.cluster.kube_context, new.cluster.kube_context),
+        ("cluster.name", old.cluster.name, new.cluster.name),
+        ("cluster.region", old.cluster.region, new.cluster.region),
+    )
+
+
+def _environment_removed(context: Context) -> Iterator[Risk]:
+    if context.report.change == "removed":
+        yield Risk(
+            "danger",
+            "delete",
+            f"{context.report.file} goes; its objects and nodes stay until they are destroyed, and nothing "
+            "describes them any more",
+        )
+
+
+def _nodes(context: Context) -> Iterator[Risk]:
+    words = {"replaced": "drain", "deleted": "delete", "relabelled": "relabel", "restarted": "restart"}
+    old, new = context.before, context.after
+    moved = bool(old and new and any(was != now for _, was, now in _identity(old, new)))
+    for effect in context.report.effects:
+        # Of another cluster no node is known, so what only may be is nothing to hold beside that.
+        if not effect.disruptive or (moved and not effect.certain):
+            continue
+        where = f"pool {effect.pool}" if effect.pool else "every pool"
+        if effect.node_pool and effect.node_pool != effect.pool:
+            where += f" ({effect.node_pool})"
+        # Nodes that are not there can't be drained; they may be by the time of the merge.
+        severity: Severity = "danger" if effect.certain and effect.nodes_now != 0 else "caution"
+        pods = len(effect.pods_at_risk)
+        if pods:
+            where += f", with {pods} pod{'s' if pods != 1 else ''} on GPUs now"
+        yield Risk(severity, words.get(effect.kind, effect.kind), f"{where}: {effect.what}")
+
+
+def _renamed(context: Context) -> Iterator[Risk]:
+    for pool in context.report.pools:
+        if pool.change == "renamed":
+            yield Risk(
+                "danger",
+                "rename",
+                f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find no "
+                "node, and no node of it is carried over",
+            )
+
+
+def _cost(context: Context) -> Iterator[Risk]:
+    cost, limit = context.report.cost, context.cost_threshold
+    if context.after is not None and context.before is not None and cost.before and cost.after is None:
+        yield Risk(
+            "caution", "cost", "the price of a machine is unknown after the change, so no cost is known"
+        )
+    if cost.before is None or cost.after is None:
+        return
+    pairs = (
+        ("at least", cost.before.floor, cost.after.floor),
+        ("at most", cost.before.ceiling, cost.after.ceiling),
+    )
+    for name, was, now in pairs:
+        if now > was and (was == 0 or (now - was) / was * 100 > limit):
+            grows = f"{(now - was) / was * 100:+.0f}%" if was else "from nothing"
+            yield Risk(
+                "caution",
+                "cost",
+                f"a month costs {name} {usd(now)} instead of {usd(was)} ({grows}, more than {limit:g}%)",
+            )
+
+
+def _ceiling(context: Context) -> Iterator[Risk]:
+    was = context.before.monthly_usd_max if context.before else None
+    now = context.after.monthly_usd_max if context.after else None
+    if was is None or context.after is None or now == was:
+        return
+    if now is None:
+        yield Risk("caution", "budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
+    elif now > was:
+        yield Risk("caution", "budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
+
+
+def _above_maximum(context: Context) -> Iterator[Risk]:
+    counts = dict(context.report.live.nodes) if context.report.live else {}
+    for pool in context.report.changed_pools:
+        now = counts.get(pool.name, 0)
+        if pool.before and pool.after and pool.after.nodes_max < min(now, pool.before.nodes_max):
+            yield Risk(
+                "caution",
+                "maximum",
+                f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: none of "
+                "them has a successor until so many are left",
+            )
+
+
+def _pool_settings(context: Context) -> Iterator[Risk]:
+    """Settings that do nothing today and hurt later."""
+    for was, pool in context.kept_pools:
+        if was.expire_after == "Never" != pool.expire_after:
+            yield Risk(
+                "caution",
+                "expire",
+                f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
+                "on them; no budget and no window holds for that",
+            )
+        grace = pool.termination_grace_period
+        if grace is not None and grace != was.termination_grace_period:
+            yield Risk(
+                "caution",
+                "expire",
+                f"pool {pool.name}: pods on nodes that are to go are ended after {grace}, whatever grace or "
+                "protection they ask for",
+            )
+        if pool.spot_share > was.spot_share:
+            yield Risk(
+                "caution",
+                "spot",
+                f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
+                "nodes go with two minutes' notice",
+            )
+
+
+def _pool_protection(context: Context) -> Iterator[Risk]:
+    """What keeps running work from being disturbed, and is less after the change."""
+    for was, pool in context.kept_pools:
+        if was.window is not None and pool.window is None:
+            yield Risk(
+                "caution",
+                "window",
+                f"pool {pool.name}: its maintenance window {wording.window(was.window)} is removed, so that "
+                "nodes may be replaced at any time",
+            )
+        if pool.max_unavailable > was.max_unavailable:
+            yield Risk(
+                "caution",
+                "window",
+                f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
+                "be replaced at once",
+            )
+        if was.jobs_only and not pool.jobs_only:
+            yield Risk(
+                "caution",
+                "jobs",
+                f"pool {pool.name} is no longer for Jobs only: what has no end may keep its GPUs",
+            )
+        if was.taints and not pool.taints:
+            yield Risk(
+                "caution",
+                "taint",
+                f"pool {pool.name} has no taint any more: pods without GPUs may fill its nodes",
+            )
+
+
+def _interruptions(context: Context) -> Iterator[Risk]:
+    was = context.before.karpenter if context.before else None
+    now = context.after.karpenter if context.after else None
+    spot = any(c.type == "spot" for p in (context.after.pools if context.after else ()) for c in p.capacities)
+    if spot and was and now and was.interruption_queue and not now.interruption_queue:
+        yield Risk(
+            "caution", "spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained"
+        )
+
+
+def _policies(context: Context) -> Iterator[Risk]:
+    yield from policy_risks(context.before, context.after)
+    denied = [note for note in context.report.findings.new if note.level == "deny"]
+    if denied:
+        rules = ", ".join(sorted({note.rule for note in denied}))
+        noun = "denial" if len(denied) == 1 else "denials"
+        yield Risk("danger", "policy", f"policy refuses it: {len(denied)} new {noun} ({rules})")
+
+
+def _waivers(context: Context) -> Iterator[Risk]:
+    for note in context.report.waivers:
+        where = f"in {note.namespace}" if note.namespace else "everywhere"
+        if note.change in ("added", "extended") and note.days_left >= 0:
+            yield Risk(
+                "caution",
+                "waiver",
+                f"{note.policy} is waived {where} until {note.until.isoformat()} ({note.owner}: "
+                f"{note.reason})",
+            )
+
+
+RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
+    _invalid,
+    _environment_removed,
+    _elsewhere,
+    _renamed,
+    _nodes,
+    delivery_risks.left_behind,
+    delivery_risks.engine,
+    delivery_risks.removal,
+    tenant_risks.tenants,
+    tenant_risks.over_quota,
+    _above_maximum,
+    capacity_risks.overgranted,
+    capacity_risks.isolation,
+    capacity_risks.downgrades,
+    priority_risks.priorities,
+    tenant_risks.highest_priority,
+    _cost,
+    _ceiling,
+    tenant_risks.budgets,
+    tenant_risks.access,
+    _pool_settings,
+    _pool_protection,
+    _interruptions,
+    _waivers,
+    _policies,
+)

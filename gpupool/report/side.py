@@ -1,0 +1,15 @@
+"""One environment in one state, as far as it is known: its plan and everything that the plan amounts to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from generators.manifest import Bundle
+from gpupool.plan.model import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    plan: Plan
+    bundle: Bundle
+    """What `plan` generates."""

@@ -1,0 +1,125 @@
+"""What a reviewer must not miss about tenants: quotas, budgets, namespaces, access. Registered in
+`gpupool.report.risks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.money import usd
+from gpupool.plan.changes import wording
+from gpupool.report.model import Risk
+from gpupool.report.risk_context import Context
+
+
+def tenants(context: Context) -> Iterator[Risk]:
+    for tenant in context.report.tenants:
+        if tenant.change == "removed" and context.after is not None:
+            yield Risk(
+                "danger",
+                "tenant",
+                f"tenant {tenant.name} is removed: its namespace {tenant.namespace} goes with everything in "
+                "it, once that is consented to",
+            )
+            continue
+        lowered = [each for each in tenant.quota if each.after < each.before]
+        if lowered and tenant.change not in ("added", "removed"):
+            text = ", ".join(
+                f"{wording.resource_name(each.resource)} from {each.before} to {each.after}"
+                for each in lowered
+            )
+            yield Risk(
+                "caution",
+                "quota",
+                f"quota of {tenant.name} falls: {text}. What runs above it runs on, nothing new starts",
+            )
+        for field in tenant.fields:
+            if field.name == "namespace":
+                yield Risk(
+                    "danger",
+                    "tenant",
+                    f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
+                    f"{field.before} stays behind, and goes once that is consented to",
+                )
+
+
+def over_quota(context: Context) -> Iterator[Risk]:
+    for use in context.report.live.over_quota if context.report.live else ():
+        yield Risk(
+            "danger",
+            "quota",
+            f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
+            f"{use.quota}: when those pods go, they don't come back",
+        )
+
+
+def budgets(context: Context) -> Iterator[Risk]:
+    old = {tenant.name: tenant.budget for tenant in context.before.tenants} if context.before else {}
+    for tenant in context.after.tenants if context.after else ():
+        was, now = old.get(tenant.name), tenant.budget
+        if was is None:
+            continue
+        if now is None:
+            yield Risk(
+                "caution",
+                "budget",
+                f"budget of {tenant.name}, {wording.budget(was)}, is removed: nothing says any more "
+                "what it may spend",
+            )
+        elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
+            yield Risk(
+                "caution",
+                "budget",
+                f"budget of {tenant.name} goes from {usd(was.usd)} to {usd(now.usd)} a {now.period}",
+            )
+
+
+_CUT = {
+    "access.ingressFrom": "pods in {gone} reach {tenant} no more, those that call it today included",
+    "access.serviceAccounts": "{gone} may act for {tenant} no more: pipelines that submit with it fail",
+    "access.oidcGroups": "people of {gone} reach {tenant} no more",
+    "access.exposure": "Services of {tenant} by {gone} can't be made or changed any more",
+}
+"""What is cut off where an entry goes from a setting; `gone` are the entries."""
+_WIDER = {"access.exposure": "Services of {tenant} may be reached from outside by {wider}"}
+"""What is opened where an entry is added to a setting, if it is not an account or a namespace."""
+
+
+def access(context: Context) -> Iterator[Risk]:
+    """Who may do more, and who is cut off."""
+    for tenant in context.report.tenants:
+        if tenant.change not in ("changed", "renamed"):
+            continue
+        for field in tenant.fields:
+            if field.name not in _CUT:
+                continue
+            before, after = _entries(field.before), _entries(field.after)
+            if after - before:
+                wider = ", ".join(sorted(after - before))
+                text = _WIDER.get(field.name, "{wider} may reach or act for {tenant}")
+                yield Risk("caution", "access", text.format(wider=wider, tenant=tenant.name))
+            if before - after:
+                gone = ", ".join(sorted(before - after))
+                yield Risk("caution", "access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
+
+
+def _entries(listed: str | None) -> set[str]:
+    return set((listed or "").split(", ")) - {""}
+
+
+def highest_priority(context: Context) -> Iterator[Risk]:
+    """Tenants that may use higher classes than before, or no longer the ones that they did."""
+    if context.before is None or context.after is None:
+        return
+    values = {each.name: each.value for plan in (context.before, context.after) for each in plan.priorities}
+    old = {tenant.name: tenant.max_priority for tenant in context.before.tenants}
+    for tenant in context.after.tenants:
+        was, now = old.get(tenant.name), tenant.max_priority
+        if was is None or now is None or was not in values or now not in values or was == now:
+            continue
+        if values[now] > values[was]:
+            text = f"may use priorities up to {now} instead of {was}: its pods go before more of the others'"
+        elif values[now] < values[was]:
+            text = f"may use priorities up to {now} instead of {was}: new pods above are rejected"
+        else:
+            continue
+        yield Risk("caution", "priority", f"{tenant.name} {text}")

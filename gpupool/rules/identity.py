@@ -1,0 +1,33 @@
+"""Two objects of one bundle that are the same object to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.rule import Found
+
+Key = tuple[str, str, str, str]
+
+
+def key_of(item: BundleObject) -> Key:
+    """Group, kind, namespace and name: versions of one group are views of one object."""
+    return (item.group, item.kind, item.namespace, item.name)
+
+
+def unique(bundle: Bundle) -> Iterator[Found]:
+    """Each object but the first of an identity. Objects without a name get one from the server."""
+    first: dict[Key, BundleObject] = {}
+    for item in bundle.objects:
+        if not item.name:
+            continue
+        other = first.setdefault(key_of(item), item)
+        if other is not item:
+            place = f" ({other.file}:{other.line})" if other.file else ""
+            message = f"{item} stands in the bundle twice{place}: whichever is applied last wins"
+            yield Found(message, item, "metadata.name")
+    releases = set[tuple[str, str]]()
+    for release in bundle.releases:
+        if (release.namespace, release.name) in releases:
+            yield Found(f"{release} stands in the bundle twice", release, "release")
+        releases.add((release.namespace, release.name))

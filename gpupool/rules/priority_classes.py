@@ -1,0 +1,86 @@
+"""PriorityClasses as a set: one value each, one default, and what the environment lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.fields import at, count, items, text
+from gpupool.rules.rule import Found
+
+
+def values(bundle: Bundle) -> Iterator[Found]:
+    first: dict[int, BundleObject] = {}
+    for item in bundle.of_kind("PriorityClass"):
+        value = item.body.get("value")
+        if isinstance(value, int) and not isinstance(value, bool):
+            other = first.setdefault(value, item)
+            if other.name != item.name:
+                message = f"value {value} is that of {other.name} too, so neither goes first"
+                yield Found(message, item, "value", {"value": value, "other": other.name})
+
+
+def default(bundle: Bundle) -> Iterator[Found]:
+    defaults = [item for item in bundle.of_kind("PriorityClass") if at(item.body, "globalDefault") is True]
+    for item in defaults[1:]:
+        message = f"is the default of all pods, which {defaults[0].name} already is"
+        yield Found(message, item, "globalDefault", {"other": defaults[0].name})
+
+
+def planned(bundle: Bundle) -> Iterator[Found]:
+    """Each priority of the environment has its class, with its value and its right to preempt."""
+    if bundle.plan is None:
+        return
+    classes = {item.name: item for item in bundle.of_kind("PriorityClass")}
+    for priority in bundle.plan.priorities:
+        item = classes.get(priority.name)
+        if item is None:
+            yield Found(
+                f"priority {priority.name!r} has no PriorityClass", path=f"priorities {priority.name}"
+            )
+            continue
+        value = item.body.get("value")
+        if value != priority.value:
+            message = f"value is {value}, the environment says {priority.value}"
+            yield Found(message, item, "value", {"value": value, "planned": priority.value})
+        # Absent means that it preempts (Kubernetes 1.36, PriorityClass).
+        preempts = (text(item.body, "preemptionPolicy") or "PreemptLowerPriority") != "Never"
+        if preempts != priority.preempts:
+            word = "may" if preempts else "may not"
+            message = f"its pods {word} push others out, which the environment says otherwise"
+            yield Found(message, item, "preemptionPolicy", {"planned": priority.preempts})
+
+
+def bounded(bundle: Bundle) -> Iterator[Found]:
+    """No class above a tenant's highest is open to its pods."""
+    if bundle.plan is None:
+        return
+    classes = [(item.name, item.body.get("value")) for item in bundle.of_kind("PriorityClass")]
+    quotas = bundle.by_namespace("ResourceQuota")
+    highest = {priority.name: priority.value for priority in bundle.plan.priorities}
+    for tenant in bundle.plan.tenants:
+        if tenant.max_priority is None:
+            continue
+        most = highest[tenant.max_priority]
+        closed = _closed(quotas.get(tenant.namespace, ()))
+        above = [name for name, value in classes if isinstance(value, int) and value > most]
+        opened = sorted(set(above) - closed)
+        if opened:
+            message = (
+                f"tenant {tenant.name!r} may use priorities up to {tenant.max_priority}, but no quota of "
+                f"namespace {tenant.namespace!r} forbids {', '.join(opened)}"
+            )
+            namespace = bundle.find("Namespace", tenant.namespace)
+            yield Found(message, namespace, values={"above": opened, "most": most})
+
+
+def _closed(quotas: Iterable[BundleObject]) -> set[str]:
+    """PriorityClasses of which one of `quotas` allows no pod."""
+    return {
+        str(name)
+        for quota in quotas
+        if count(at(quota.body, "spec", "hard", "pods")) == 0
+        for row in items(quota.body, "spec", "scopeSelector", "matchExpressions")
+        if text(row, "scopeName") == "PriorityClass" and text(row, "operator") == "In"
+        for name in items(row, "values")
+    }

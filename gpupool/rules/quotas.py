@@ -1,0 +1,146 @@
+"""ResourceQuotas: there, as granted, within capacity, and nothing promised many times over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+
+from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.fields import count, mapping
+from gpupool.rules.rule import Found
+
+OVERSUBSCRIBED = 4
+"""How many times over a pool may be promised. Shares that are each used a quarter of the time still fit;
+beyond that a quota tells its tenant nothing about what it will get, and only the queue decides."""
+_TENANT_LABEL = "gpupool.dev/tenant"
+_REQUESTS = "requests."
+_GPU_PREFIX = "nvidia.com/"
+
+
+def granted(quota: BundleObject) -> dict[str, int]:
+    """GPU resource -> count that the quota allows. Kubernetes counts extended resources by `requests.` alone;
+    anything else is accepted and never enforced (Kubernetes 1.36, resource quotas)."""
+    result = {}
+    for key, value in mapping(quota.body, "spec", "hard").items():
+        number = count(value)
+        if key.startswith(_REQUESTS + _GPU_PREFIX) and number is not None:
+            result[key.removeprefix(_REQUESTS)] = number
+    return result
+
+
+def by_namespace(bundle: Bundle) -> dict[str, dict[str, int]]:
+    """Namespace -> GPU resource -> count: of several quotas the least holds."""
+    result: dict[str, dict[str, int]] = {}
+    for quota in bundle.of_kind("ResourceQuota"):
+        total = result.setdefault(quota.namespace, {})
+        for resource, number in granted(quota).items():
+            total[resource] = min(number, total.get(resource, number))
+    return result
+
+
+def capacity(bundle: Bundle) -> dict[str, int] | None:
+    """GPU resource -> count of all nodes that there may be; None where the bundle does not say."""
+    if bundle.plan is not None:
+        return _summed(pool.slices_max for pool in bundle.plan.pools)
+    pools = [limits_of(item) for item in bundle.of_kind("NodePool")]
+    static = any(POOL_LABEL in node.labels for node in bundle.of_kind("Node"))
+    if static or not pools or not all(pools):
+        return None
+    return _summed(pools)
+
+
+def _summed(pools: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for pool in pools:
+        for resource, number in pool.items():
+            total[resource] = total.get(resource, 0) + number
+    return total
+
+
+def limits_of(node_pool: BundleObject) -> dict[str, int]:
+    """GPU resource -> count that a NodePool is limited to."""
+    limits = mapping(node_pool.body, "spec", "limits").items()
+    return {
+        name: number
+        for name, value in limits
+        if name.startswith(_GPU_PREFIX) and (number := count(value)) is not None
+    }
+
+
+def within_capacity(bundle: Bundle) -> Iterator[Found]:
+    there = capacity(bundle)
+    for quota in bundle.of_kind("ResourceQuota") if there is not None else ():
+        for resource, number in granted(quota).items():
+            most = (there or {}).get(resource, 0)
+            if number > most:
+                message = f"allows {number} x {resource}; all pools together have {most}"
+                path = f"spec.hard[{_REQUESTS}{resource}]"
+                yield Found(message, quota, path, {"quota": number, "capacity": most})
+
+
+def present(bundle: Bundle) -> Iterator[Found]:
+    """Each tenant's namespace has a quota that names every GPU resource: one that none names is free."""
+    quotas, tenants = by_namespace(bundle), _tenant_namespaces(bundle)
+    resources = bundle.plan.resources if bundle.plan else sorted(capacity(bundle) or {})
+    for namespace, source in tenants.items():
+        named = quotas.get(namespace)
+        if named is None:
+            yield Found(f"namespace {namespace!r} has no quota, so its pods may take every GPU", source)
+            continue
+        free = [resource for resource in resources if resource not in named]
+        if free:
+            message = (
+                f"no quota of namespace {namespace!r} names {', '.join(free)}: its pods may take all of it"
+            )
+            yield Found(message, source, values={"free": free})
+
+
+def _tenant_namespaces(bundle: Bundle) -> dict[str, BundleObject | None]:
+    if bundle.plan is not None:
+        return {t.namespace: bundle.find("Namespace", t.namespace) for t in bundle.plan.tenants}
+    return {item.name: item for item in bundle.of_kind("Namespace") if _TENANT_LABEL in item.labels}
+
+
+def as_granted(bundle: Bundle) -> Iterator[Found]:
+    """The figures are those of the environment file."""
+    quotas = bundle.by_namespace("ResourceQuota")
+    for tenant in bundle.plan.tenants if bundle.plan else ():
+        for quota in quotas.get(tenant.namespace, ()):
+            for resource, number in granted(quota).items():
+                planned = tenant.quota.get(resource, 0)
+                if number != planned:
+                    message = f"allows {number} x {resource}; tenant {tenant.name!r} is granted {planned}"
+                    path = f"spec.hard[{_REQUESTS}{resource}]"
+                    yield Found(message, quota, path, {"quota": number, "granted": planned})
+
+
+def oversubscribed(bundle: Bundle) -> Iterator[Found]:
+    """Per pool where the Plan tells pools apart, else per resource."""
+    if bundle.plan is not None:
+        for pool in bundle.plan.pools:
+            grants = {tenant.name: tenant.grants.get(pool.name, {}) for tenant in bundle.plan.tenants}
+            gpus = {name: _gpus(pool, grant) for name, grant in grants.items() if grant}
+            total, there = sum(gpus.values(), Fraction(0)), pool.nodes_max * pool.gpus_per_node
+            if total > OVERSUBSCRIBED * there:
+                message = (
+                    f"pool {pool.name!r} has {there} GPUs at most, of which tenants are promised "
+                    f"{float(total):g}: {float(total / there):.1f} times as many"
+                )
+                shares = {name: float(share) for name, share in gpus.items()}
+                yield Found(message, path=f"pool {pool.name}", values={"capacity": there, "granted": shares})
+        return
+    there_are = capacity(bundle) or {}
+    quotas = by_namespace(bundle)
+    for resource, most in there_are.items():
+        promised = {name: quota[resource] for name, quota in quotas.items() if quota.get(resource)}
+        summed = sum(promised.values())
+        if most and summed > OVERSUBSCRIBED * most:
+            message = f"there are {most} x {resource} at most; quotas promise {summed}"
+            yield Found(message, values={"capacity": most, "quotas": promised})
+
+
+def _gpus(pool: Pool, grant: Mapping[str, int]) -> Fraction:
+    """Physical GPUs that slices of `pool` amount to."""
+    shares = pool.equivalents
+    return sum((number * shares.get(name, Fraction(0)) for name, number in grant.items()), Fraction(0))

@@ -1,0 +1,285 @@
+"""The environment file as strict types: what may be written, and nothing of what it means.
+
+Used at the edge only: `load` reads a file into these models, `resolve` turns them into a Plan, and
+past that point nobody sees them. Every attribute docstring here is the field's description in the
+published JSON Schema (`gpupool/schema/environment.schema.json`).
+
+No cross-checks live here: whatever needs a second field or the catalog is in `gpupool.plan.checks`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from gpupool.spec.cost import Cost
+from gpupool.spec.delivery import Delivery
+from gpupool.spec.field_types import (
+    AmiAlias,
+    Compute,
+    Count,
+    Duration,
+    DurationOrNever,
+    LabelKey,
+    LabelValue,
+    Model,
+    Name,
+    NodeFact,
+    NodeName,
+    Positive,
+    Share,
+    Usd,
+    Version,
+)
+from gpupool.spec.promotion import Promotion
+from gpupool.spec.services import Monitoring, Policies, Queue
+from gpupool.spec.tenants import Tenant
+
+API_VERSION = "gpupool.dev/v1alpha1"
+SLICES_PER_GPU_MAX = 3000
+"""The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some
+65 bytes each: 3000 on each of 16 GPUs still fit."""
+
+
+class Metadata(Model):
+    name: Name
+    """Name of the environment: the file's name without .yaml, and the Pulumi stack."""
+    annotations: dict[str, str] = {}
+    """Free text for people and other tools; gpupool reads none of it."""
+
+
+class Cluster(Model):
+    platform: Literal["eks", "static", "local"]
+    """eks: Karpenter starts AWS nodes. static: nodes exist already. local: the embedded control plane."""
+    name: Name
+    """The cluster's name."""
+    region: str | None = None
+    """Cloud region; needed on eks."""
+    kubernetes_version: Annotated[str, StringConstraints(pattern=r"^1\.[0-9]{2}$")] = "1.36"
+    """Kubernetes minor version, in quotes, as "1.36"."""
+    kube_context: str | None = None
+    """Context in the kubeconfig; default: the current context (local: the local control plane's)."""
+
+
+class Driver(Model):
+    enabled: bool = True
+    """Whether the operator installs the driver; false where the machine image has it."""
+    version: Version | None = None
+    """Driver version; default: the one that the operator's release brings."""
+
+
+class GpuOperator(Model):
+    install: bool = True
+    """Install the operator (Helm release); false where others run it: its ClusterPolicy is then pointed at
+    the pools' configurations, and its daemonsets must tolerate the pools' taints already."""
+    version: Version = "v26.7.0"
+    """Release of the NVIDIA GPU Operator; default: the release that gpupool is tested with."""
+    driver: Driver = Driver()
+    """The NVIDIA driver."""
+    values: dict[str, JsonValue] = {}
+    """Escape hatch: Helm values, deep-merged last. They may not contradict a pool."""
+
+
+class Karpenter(Model):
+    install: bool = True
+    """Install the controller (Helm release, NodeOverlay gate on); false where others run it."""
+    version: Version = "1.14.1"
+    """Karpenter release. NodeOverlay exists since 1.7."""
+    node_role: str | None = None
+    """IAM role of the nodes (EC2NodeClass `role`); needed on eks."""
+    discovery_tag: str | None = None
+    """Value of the tag karpenter.sh/discovery on subnets and security groups; default: the cluster's name."""
+    ami_alias: AmiAlias = "al2023@latest"
+    """EC2NodeClass AMI alias, family@version; `pools[].nodes.image` goes before it."""
+    interruption_queue: str | None = None
+    """Name of the SQS queue with spot interruption notices; it must exist. Default: none is listened to."""
+    values: dict[str, JsonValue] = {}
+    """Helm values for the controller, deep-merged last, e.g. its service account's role."""
+
+
+class Exclusive(Model):
+    mode: Literal["exclusive"]
+    """A whole GPU per request."""
+
+
+class TimeSlicing(Model):
+    mode: Literal["time-slicing"]
+    """Several pods take turns on a GPU; memory is not isolated."""
+    replicas: Annotated[int, Field(le=SLICES_PER_GPU_MAX)]
+    """Slices per GPU, at least 2."""
+
+
+class Mps(Model):
+    mode: Literal["mps"]
+    """Several pods run side by side on a GPU, each with an equal share of memory and threads."""
+    replicas: int
+    """Shares per GPU, at least 2."""
+
+
+class Mig(Model):
+    mode: Literal["mig"]
+    """GPUs are partitioned in hardware."""
+    layout: dict[str, int]
+    """MIG profiles and how many of each, per GPU; every GPU of a node alike."""
+
+
+Sharing = Annotated[Exclusive | TimeSlicing | Mps | Mig, Field(discriminator="mode")]
+
+
+class UsdPerHour(Model):
+    on_demand: Usd | None = None
+    """Price of one node, USD per hour."""
+    spot: Usd | None = None
+    """Spot price of one node, USD per hour."""
+
+
+_AmiId = Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-z]+$")]
+_Said = Annotated[str, StringConstraints(min_length=1)]
+
+
+class ImageTerm(Model):
+    """One way to find a machine image; what is in one term holds together (EC2NodeClass, Karpenter 1.14)."""
+
+    alias: AmiAlias | None = None
+    """An image of Amazon's, family@version; with nothing beside it."""
+    id: _AmiId | None = None
+    """The image's id, such as ami-0123456789abcdef0; with nothing beside it."""
+    name: _Said | None = None
+    """The image's name, in which * stands for anything."""
+    owner: _Said | None = None
+    """The account that the image is from, or self, amazon, aws-marketplace; beside name or tags."""
+    ssm_parameter: _Said | None = None
+    """Name or ARN of the SSM parameter that has the image's id."""
+    tags: Annotated[dict[_Said, _Said], Field(max_length=20)] | None = None
+    """Tags that the image has; * as value stands for any."""
+
+
+class MachineImage(Model):
+    family: Literal["AL2023", "Bottlerocket", "Custom"]
+    """How the node is bootstrapped; Custom: by `userData` alone. Bottlerocket is refused (known limits)."""
+    selector_terms: Annotated[list[ImageTerm], Field(min_length=1, max_length=30)]
+    """EC2NodeClass amiSelectorTerms: by alias, id, name and owner, tags or ssmParameter."""
+    user_data: str | None = None
+    """What the machine runs at its first start."""
+
+
+class Nodes(Model):
+    instance_types: list[str] = []
+    """Cloud instance types that carry the pool's GPU (eks, local)."""
+    max: Positive | None = None
+    """Most nodes the pool may have; a pool is never unbounded."""
+    warm: Count = 0
+    """Nodes kept ready, whatever the demand."""
+    spot_share: Share = 0.0
+    """Share of the nodes that are spot capacity, 0 to 1; a hard cap on the rest."""
+    image: MachineImage | None = None
+    """Machine image where the pool needs another than `karpenter.amiAlias` (eks)."""
+    zones: list[NodeFact] = []
+    """Availability zones; default: any."""
+    consolidate_after: DurationOrNever = "10m"
+    """How long an empty node stays."""
+    expire_after: DurationOrNever = "Never"
+    """Age at which a node is replaced; Never keeps long trainings alive."""
+    termination_grace_period: Duration | None = None
+    """How long a node that is to go waits for its pods, whatever they ask for (Karpenter); default: for as
+    long as they run."""
+    usd_per_hour: UsdPerHour = UsdPerHour()
+    """Prices that differ from the catalog's, for every instance type of the pool."""
+    names: list[NodeName] = []
+    """Existing nodes by name (static)."""
+    selector: dict[LabelKey, LabelValue] = {}
+    """Existing nodes by label (static); `max` then says how many there are at most."""
+    gpus: Positive | None = None
+    """GPUs per existing node (static); default 1."""
+    size: Compute | None = None
+    """CPU and memory of one existing node (static); they bound what tenants' pods request there."""
+
+
+class Taint(Model):
+    key: LabelKey
+    """Taint key."""
+    value: LabelValue = ""
+    """Taint value."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
+
+
+class Maintenance(Model):
+    max_unavailable: Positive = 1
+    """Nodes that may be replaced or drained at once."""
+    window: str | None = None
+    """When that may happen, as "Sat 02:00-06:00 UTC" or "daily 01:00-03:00 UTC"; default: any time."""
+
+
+class Pool(Model):
+    name: Name
+    """Name of the pool; label gpupool.dev/pool on its nodes."""
+    description: str = ""
+    """What the pool is for, in a sentence."""
+    gpu: str
+    """GPU model: a key of the catalog (`gpupool catalog`)."""
+    sharing: Sharing = Exclusive(mode="exclusive")
+    """How each GPU is handed out; default: whole."""
+    nodes: Nodes
+    """The machines of the pool."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels on every node of the pool."""
+    taints: list[Taint] | None = None
+    """Taints on every node; default gpupool.dev/pool=<name>:NoSchedule; [] for none."""
+    fallback_to: list[str] = []
+    """Time-sliced pools that take this pool's jobs when it is full."""
+    jobs_only: bool = False
+    """Whether only Jobs may use the pool: what runs there then has an end."""
+    maintenance: Maintenance = Maintenance()
+    """When nodes may be replaced, and how many at once."""
+
+
+class Priority(Model):
+    name: Name
+    """Name of the PriorityClass."""
+    value: Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)]
+    """Priority; higher goes first."""
+    level: Literal["critical", "high", "medium", "low"]
+    """Queue level."""
+    preempts: bool = False
+    """Whether its jobs may push out preemptible ones."""
+    preemptible: bool = False
+    """Whether its jobs may be pushed out."""
+    description: str = ""
+    """What the priority is for, in a sentence."""
+
+
+class Environment(Model):
+    """One environment: its GPU pools, who may use them, and what it costs."""
+
+    api_version: Literal["gpupool.dev/v1alpha1"]
+    """Always gpupool.dev/v1alpha1."""
+    kind: Literal["Environment"]
+    """Always Environment."""
+    metadata: Metadata
+    """Name and annotations."""
+    cluster: Cluster
+    """The cluster that the environment lives in."""
+    gpu_operator: GpuOperator = GpuOperator()
+    """The NVIDIA GPU Operator."""
+    karpenter: Karpenter = Karpenter()
+    """The node autoscaler (eks, local)."""
+    pools: list[Pool] = []
+    """GPU pools."""
+    priorities: list[Priority] = []
+    """Priorities, highest first."""
+    tenants: list[Tenant] = []
+    """Teams that share the pools."""
+    queue: Queue = Queue()
+    """The job queue."""
+    cost: Cost = Cost()
+    """What everything together may cost."""
+    policies: Policies = Policies()
+    """What is enforced."""
+    delivery: Delivery = Delivery()
+    """How objects reach the cluster."""
+    promotion: Promotion | None = None
+    """Where changes to the pools come from, and what may differ; absent: this environment is the first."""
+    monitoring: Monitoring = Monitoring()
+    """Metrics and dashboards."""

@@ -1,0 +1,188 @@
+"""An environment file to an Environment: finds it, checks its shape, and says everything that is wrong.
+
+Only the shape is judged here, field by field. What the fields mean together is `gpupool.plan.checks`;
+so that one run reports both, a file with broken parts still yields an Environment of its sound ones
+(`gpupool.spec.gaps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from gpupool.findings import Finding, UsageError
+from gpupool.spec.environment import Environment
+from gpupool.spec.gaps import Gaps, value_at
+from gpupool.spec.messages import describe
+from gpupool.spec.yaml_scalars import Unclear
+from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, path_text, read_source
+
+_NAMES = ("name", "namespace")
+_NAMED = ("pools", "tenants", "priorities")
+_FREE: tuple[Loc, ...] = (
+    ("gpuOperator", "values"),
+    ("karpenter", "values"),
+)
+"""Mappings with any values in them; 0 is any index."""
+_SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What could be read of a file, and what could not."""
+
+    environment: Environment | None
+    """None where too little is sound to check anything else."""
+    source: Source
+    findings: tuple[Finding, ...]
+    """Findings about the file's shape, in no order."""
+    gaps: Gaps
+    """What is not in `environment`, or has a neutral value there."""
+
+    def finding(self, loc: Loc, message: str, hint: str) -> Finding:
+        """A finding at `loc`, which counts list items as `environment` does."""
+        return self.source.finding(self.gaps.place(loc), message, hint)
+
+    def named(self, section: str) -> set[str]:
+        """Every name that the file gives in `section`, broken items included."""
+        items = self.source.data.get(section) if isinstance(self.source.data, dict) else None
+        names = (
+            [item.get("name") for item in items or [] if isinstance(item, dict)]
+            if isinstance(items, list)
+            else []
+        )
+        # A name without its quotes is a finding; that others refer to it is none.
+        return {str(name) for name in names if isinstance(name, str | int | float | Unclear)}
+
+
+def environments_folder(start: Path | None = None) -> Path:
+    """The `environments` folder of the project that `start` (default: here) lies in."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / "environments").is_dir():
+            return folder / "environments"
+    return here / "environments"
+
+
+def environment_names() -> list[str]:
+    """Names of all environments of the project, sorted."""
+    return sorted(path.stem for path in environments_folder().glob("*.yaml"))
+
+
+def find_environment(env: str) -> Path:
+    """The file that ENV, a name or a path, means. Raises UsageError with the names there are."""
+    if env.endswith((".yaml", ".yml")) or "/" in env:
+        path = Path(env)
+        if path.is_file():
+            return path
+        what = "no such file" if not path.exists() else "a folder" if path.is_dir() else "not a file"
+        raise UsageError(f"{env}: {what}; name an environment ({_known()}) or the path of a file")
+    path = environments_folder() / f"{env}.yaml"
+    if path.is_file():
+        return path
+    raise UsageError(f"no environment {env!r} in {display_path(path.parent)}; there are: {_known()}")
+
+
+def _known() -> str:
+    return ", ".join(environment_names()) or "none"
+
+
+def load(path: Path) -> Loaded:
+    """Read `path`. Raises SpecError where reading had to stop; all else is in the result's findings."""
+    return check_shape(read_source(path))
+
+
+def check_shape(source: Source) -> Loaded:
+    """Turn values into an Environment, cutting out what is broken until the rest is sound."""
+    data, findings, gaps = source.data, list(source.findings), Gaps()
+    for place in source.unread:
+        gaps.add(place)
+    if not isinstance(data, dict):
+        message = "the file is empty" if data is None else f"the document is {_kind(data)}, not a mapping"
+        finding = source.finding(
+            (), message, "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
+        )
+        return Loaded(None, source, tuple(findings) or (finding,), gaps)
+    reported: set[Loc] = set()
+    while True:
+        try:
+            environment = Environment.model_validate(data)
+            return Loaded(_as_named(environment, source, gaps), source, tuple(findings), gaps)
+        except ValidationError as error:
+            errors = error.errors(include_url=False)
+        located = [(item, _strip_tags(item["type"], item["loc"])) for item in errors]
+        for item, loc in located:
+            place = gaps.place(loc)
+            if place not in reported and not _told(item, place, gaps):
+                reported.add(place)
+                findings.append(source.finding(place, *describe(item, place, source)))
+        if any(loc[0] in ("apiVersion", "kind") for _, loc in located):
+            # Another kind of file: what its fields mean is not ours to say.
+            return Loaded(None, source, tuple(findings), gaps)
+        data = gaps.cut(data, [("key" if _is_key(item) else item["type"], loc) for item, loc in located])
+
+
+def _told(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
+    """Whether `error` is no more than what became of a finding that there is already."""
+    if error["type"] == "missing":
+        # Cut out in an earlier round, or left out with a merge key that merges nothing.
+        return place in gaps.broken or (*place[:-1], "<<") in gaps.broken
+    return isinstance(error["input"], Unread)
+
+
+def _as_named(environment: Environment, source: Source, gaps: Gaps) -> Environment:
+    """`environment` with names as the file has them where they got neutral ones, or else after their place:
+    none is like another by that, and findings name what can be found."""
+    if not gaps.broken:
+        return environment
+    update: dict[str, Any] = {}
+    for section in _NAMED:
+        items = list(getattr(environment, section))
+        for index, item in enumerate(items):
+            place = gaps.place((section, index))
+            names = {
+                name: written
+                if isinstance(written := value_at(source.data, (*place, name)), str)
+                else path_text(place)
+                for name in _NAMES
+                if hasattr(item, name) and gaps.covers((section, index, name))
+            }
+            items[index] = item.model_copy(update=names)
+        update[section] = items
+    if gaps.covers(("metadata", "name")):
+        update["metadata"] = environment.metadata.model_copy(update={"name": Path(source.file).stem})
+    return environment.model_copy(update=update)
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", str: "text", Unclear: "text"}.get(type(value), "a single value")
+
+
+def _strip_tags(kind: str, loc: Loc) -> Loc:
+    """Without what pydantic puts in between: the union tag after `sharing`, `[key]` after a mapping's key,
+    and inside free values the kind of each container."""
+    free = next(
+        (
+            len(path)
+            for path in _FREE
+            if path == tuple(0 if isinstance(p, int) else p for p in loc[: len(path)])
+        ),
+        None,
+    )
+    if free is not None:
+        loc = loc[: free + 1] + loc[free + 2 :: 2]
+    parts = list[str | int]()
+    for before, part in zip(("", *loc), loc, strict=False):
+        if before != "sharing" or part not in _SHARING_MODES:
+            parts.append(part)
+    # An unknown field may itself be called "[key]".
+    return tuple(parts[:-1] if parts[-1:] == ["[key]"] and kind != "extra_forbidden" else parts)
+
+
+def _is_key(error: Mapping[str, Any]) -> bool:
+    """Whether `error` is about a mapping's key and not about what it stands for."""
+    return bool(error["loc"][-1:] == ("[key]",)) and error["type"] != "extra_forbidden"

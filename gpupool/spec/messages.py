@@ -1,0 +1,288 @@
+"""What a field that breaks its type says to the person who wrote it: what is wrong, what would be right.
+
+Words only. The types are `gpupool.spec`, the places `gpupool.spec.yaml_source`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gpupool.spec.environment import API_VERSION, Environment, Exclusive, Mig, Mps, TimeSlicing
+from gpupool.spec.yaml_scalars import Unclear
+from gpupool.spec.yaml_source import Loc, Source
+
+_PATTERNS = {
+    "pools|priorities": "a field's path that starts with pools, priorities, policies, queue, gpuOperator or "
+    "karpenter, such as pools.*.labels",
+    "[0-9]+(s|m|h))+|Never": 'a duration such as 10m or 1h30m, or "Never"',
+    "[0-9]+(s|m|h))+$": "a duration such as 30s, 10m or 1h30m",
+    "(Mi|Gi|Ti)$": "an amount of memory such as 512Gi",
+    "^1\\.[0-9]{2}$": 'a Kubernetes minor version in quotes, such as "1.36"',
+    "^v?[0-9]+": "a version such as v26.7.0, of a driver such as 595.91.07",
+    "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625",
+    "^ami-": "an image's id such as ami-0123456789abcdef0",
+    "^(nats|tls": "an address such as nats://nats.nats:4222",
+    "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
+    "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
+    "{0,61}[A-Za-z0-9])?$": "a label key such as team or example.com/team",
+    "^0x[0-9A-F]": "a PCI device id such as 0x27B810DE, in quotes",
+    "^[1-9]g": "a MIG profile such as 1g.10gb or 1g.10gb+me",
+    "^[1-9][0-9]*\\.[0-9]$": 'a compute capability in quotes, such as "8.9"',
+    "^[0-9]+(\\.": 'a driver version or branch in quotes, such as "550"',
+    "^[A-Za-z0-9]([A-Za-z0-9._-]": "a value of nvidia.com/gpu.product such as NVIDIA-GeForce-RTX-4090",
+    "^[A-Za-z0-9_-]+(\\.": "words of letters, digits, - and _ joined by dots",
+    "(\\.[a-z0-9]": "a node name: words of lower-case letters, digits and '-', joined by '.'",
+    "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
+}
+
+_SHARING: tuple[type[BaseModel], ...] = (Exclusive, TimeSlicing, Mps, Mig)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    source: Source
+    shape: type[BaseModel]
+
+
+def describe(
+    error: Mapping[str, Any], loc: Loc, source: Source, shape: type[BaseModel] = Environment
+) -> tuple[str, str]:
+    """Message and hint for one pydantic error at `loc` of `source`, a file of the fields of `shape`."""
+    file = _File(source, shape)
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    field = loc[-1] if loc else ""
+    if kind == "extra_forbidden":
+        return f'unknown field "{field}"', _known_fields(loc, file)
+    if kind == "missing":
+        return f'field "{field}" is missing', f"add it: {_description(loc, file)}"
+    if kind == "union_tag_not_found":
+        return 'field "mode" is missing', "add mode: exclusive, time-slicing, mps or mig"
+    if kind == "union_tag_invalid":
+        close = get_close_matches(str(context["tag"]), ("exclusive", "time-slicing", "mps", "mig"), 1, 0.5)
+        return f"mode {context['tag']} does not exist", _did_you_mean(
+            close
+        ) + "one of exclusive, time-slicing, mps, mig"
+    if isinstance(value, Unclear):
+        return _unclear(kind, value, loc, file)
+    return _wrong_value(kind, value, context, loc, file)
+
+
+def _unclear(kind: str, value: Unclear, loc: Loc, file: _File) -> tuple[str, str]:
+    if kind.startswith(("int", "float")):
+        return (
+            f"{value} is read as different numbers, or text, by different readers of YAML",
+            "write plain digits",
+        )
+    if kind.startswith("date"):
+        return f"{value} is not a date", "write year-month-day, such as 2027-03-31"
+    if kind.startswith("bool"):
+        return f"{value} is not a truth value to every reader of YAML", "write true or false"
+    if kind == "literal_error":
+        return _not_among(str(value), loc, file)
+    return f"{value} is a number, date or truth value to some readers of YAML", _in_quotes(
+        str(value), loc, file
+    )
+
+
+def _in_quotes(text: str, loc: Loc, file: _File) -> str:
+    """To quote `text`, where the field takes it then; else what the field takes."""
+    patterns = list(_patterns(_field(loc, file)))
+    if all(re.search(pattern, text) for pattern in patterns):
+        return f'put it in quotes: "{text}"'
+    return f"write {_wanted(patterns[-1])}"
+
+
+def _wanted(pattern: str) -> str:
+    return next((text for part, text in _PATTERNS.items() if part in pattern), pattern)
+
+
+def _patterns(part: Any) -> Iterator[str]:
+    """The pattern of the text that a field takes; of a mapping's values, not of its keys."""
+    if isinstance(part, FieldInfo):
+        yield from (found for rule in part.metadata if (found := getattr(rule, "pattern", None)))
+        yield from _patterns(part.annotation)
+        return
+    yield from (
+        found for rule in getattr(part, "__metadata__", ()) if (found := getattr(rule, "pattern", None))
+    )
+    arguments = get_args(part)
+    for argument in arguments[1:] if get_origin(part) is dict else arguments:
+        yield from _patterns(argument)
+
+
+def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, file: _File) -> tuple[str, str]:
+    shown = _shown(value)
+    match kind:
+        case "string_type":
+            plain = isinstance(value, bool | int | float)
+            return (
+                f"{shown} is {_kind(value)}, not text",
+                _in_quotes(file.source.written(loc) or shown, loc, file) if plain else _purpose(loc, file),
+            )
+        case "int_type" | "int_from_float":
+            return f"{shown} is {_kind(value)}, not a whole number", "write plain digits without quotes"
+        case "float_type" | "finite_number":
+            return f"{shown} is {_kind(value)}, not a number", "write a number without quotes"
+        case "bool_type":
+            return f"{shown} is {_kind(value)}, not a truth value", "write true or false without quotes"
+        case "list_type" | "tuple_type":
+            return (
+                f"{shown} is {_kind(value)}, not a list",
+                "write a list: [a, b], or one item a line after '- '",
+            )
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return f"{shown} is {_kind(value)}, not a mapping", "write a mapping: fields with values"
+        case "greater_than_equal" | "greater_than" | "less_than_equal" | "less_than":
+            word = {
+                "greater_than_equal": "at least",
+                "greater_than": "more than",
+                "less_than_equal": "at most",
+            }
+            bound = next(iter(context.values()))
+            return f"{shown} is out of range", f"it must be {word.get(kind, 'less than')} {bound:.15g}"
+        case "literal_error":
+            return _not_among(value, loc, file)
+        case "string_pattern_mismatch":
+            return f"{shown} can't be used here", f"write {_wanted(context['pattern'])}"
+        case "duration_too_long":
+            return (
+                f"{shown} is longer than Kubernetes' components can count",
+                f"use at most {context['longest']}",
+            )
+        case "mig_profiles":
+            return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"
+        case "string_too_long":
+            return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
+        case "string_too_short":
+            return "the text is empty", _purpose(loc, file)
+        case "too_short":
+            return f"the {'mapping' if isinstance(value, dict) else 'list'} is empty", _purpose(loc, file)
+        case "too_long":
+            return f"{len(value)} entries are too many", f"use at most {context['max_length']}"
+        case _ if kind.startswith("date"):
+            return f"{shown} is not a date", "write year-month-day, such as 2027-03-31"
+        case _:
+            return f"{shown} can't be used here", _purpose(loc, file)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "{...}" if isinstance(value, dict) else "[...]"
+    text = str(value)
+    return repr(text if len(text) <= 60 else text[:57] + "...") if isinstance(value, str) else text[:60]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "empty"
+    names = {
+        bool: "a truth value",
+        int: "a number",
+        float: "a number",
+        str: "text",
+        list: "a list",
+        dict: "a mapping",
+    }
+    return names.get(type(value), "a value")
+
+
+def _not_among(value: Any, loc: Loc, file: _File) -> tuple[str, str]:
+    if loc == ("apiVersion",):
+        return f"apiVersion {_shown(value)} is not supported", f"write {API_VERSION}"
+    field = _field(loc, file)
+    choices = [str(choice) for choice in _literals(field.annotation)] if field else []
+    close = get_close_matches(str(value), choices, 1, 0.5)
+    return f"{_shown(value)} is not one of the choices", f"{_did_you_mean(close)}one of {', '.join(choices)}"
+
+
+def _literals(annotation: Any) -> Iterator[Any]:
+    for argument in get_args(annotation):
+        if isinstance(argument, str):
+            yield argument
+        else:
+            yield from _literals(argument)
+
+
+def _did_you_mean(close: list[str]) -> str:
+    return f'did you mean "{close[0]}"? ' if close else ""
+
+
+def _known_fields(loc: Loc, file: _File) -> str:
+    model = _model_of(loc[:-1], file)
+    names = [info.alias or name for name, info in model.model_fields.items()] if model else []
+    close = get_close_matches(str(loc[-1]), names, 1, 0.6)
+    return f"{_did_you_mean(close)}known here: {', '.join(names)}"
+
+
+def _purpose(loc: Loc, file: _File) -> str:
+    return f"this field is: {_description(loc, file)}"
+
+
+def _description(loc: Loc, file: _File) -> str:
+    field = _field(loc, file)
+    description = field.description if field and field.description else "a value"
+    # The first word keeps its capitals where it is an abbreviation, such as GPU or USD.
+    rest = description[1:].rstrip(".")
+    return (description[0] if rest[:1].isupper() else description[0].lower()) + rest
+
+
+def _field(loc: Loc, file: _File) -> FieldInfo | None:
+    """The field that `loc` names, or the one whose items it names."""
+    while loc and isinstance(loc[-1], int):
+        loc = loc[:-1]
+    model = _model_of(loc[:-1], file) if loc else None
+    while loc and model is None:
+        loc = loc[:-1]
+        model = _model_of(loc[:-1], file) if loc else None
+    if model is None or not loc:
+        return None
+    return next((info for name, info in model.model_fields.items() if loc[-1] in (info.alias, name)), None)
+
+
+def _model_of(loc: Loc, file: _File) -> type[BaseModel] | None:
+    """The model of the mapping at `loc` of the file; of `sharing`, of the mode that it has there."""
+    return _variant(loc, file) or _model(loc, file.shape)
+
+
+def _variant(loc: Loc, file: _File) -> type[BaseModel] | None:
+    """The model that the `mode` of the mapping at `loc` chooses; None where there is no such choice."""
+    if loc[-1:] != ("sharing",):
+        return None
+    value = file.source.data
+    for part in loc:
+        value = value[part]
+    mode = value.get("mode") if isinstance(value, dict) else None
+    return next(
+        (model for model in _SHARING if mode in _literals(model.model_fields["mode"].annotation)), None
+    )
+
+
+def _model(loc: Loc, shape: type[BaseModel]) -> type[BaseModel] | None:
+    """The model of the mapping at `loc`; of a union its first variant."""
+    model: type[BaseModel] | None = shape
+    for part in loc:
+        if model is None:
+            return None
+        if isinstance(part, int):
+            continue
+        info = next((info for name, info in model.model_fields.items() if part in (info.alias, name)), None)
+        model = next(_models(info.annotation), None) if info else None
+    return model
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)

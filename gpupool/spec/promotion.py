@@ -1,0 +1,46 @@
+"""Where an environment's pools come from, as a section of the environment file; free of cross-checks.
+
+What is promoted and what stays where nothing is said is data: `gpupool/promote/shape.yaml`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from gpupool.spec.field_types import Day, Model, Name
+
+SECTIONS = ("pools", "priorities", "policies", "queue", "gpuOperator", "karpenter")
+"""The sections of an environment that a promotion may carry."""
+
+FieldPath = Annotated[
+    str, StringConstraints(pattern=rf"^({'|'.join(SECTIONS)})(\.[^.\s]+)*$", max_length=400)
+]
+"""A field and all below it, as `pools.notebooks.sharing`; `*` is any one name, as in `pools.*.labels`."""
+
+
+class PromotionException(Model):
+    path: FieldPath
+    """What may differ for now."""
+    reason: Annotated[str, StringConstraints(min_length=1)]
+    """Why it could not wait for its turn."""
+    owner: str | None = None
+    """Who answers for it."""
+    until: Day
+    """Last day on which it holds."""
+
+
+class Promotion(Model):
+    from_: Annotated[Name | None, Field(alias="from")] = None
+    """The environment that changes come from: the name of a file beside this one."""
+    keep: list[FieldPath] = []
+    """What is meant to differ here, besides sizes, instance types and the like, which stay anyway: a field,
+    a pool of this environment alone, or a pool that is not wanted here."""
+    follow: list[FieldPath] = []
+    """What would stay and is promoted here nevertheless."""
+    exceptions: list[PromotionException] = []
+    """Changes that were made here first. They stay until their day has passed."""
+
+    # `from` is asked for by `gpupool.plan.checks.promotion`, with a better message than a missing field has.
+    model_config = ConfigDict(json_schema_extra={"required": ["from"]})

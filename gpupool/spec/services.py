@@ -1,0 +1,120 @@
+"""What runs beside the pools, as sections of the environment file: queue, policies, monitoring.
+
+As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from gpupool.spec.field_types import Day, Duration, Model, Name
+
+
+class SecretRef(Model):
+    name: Name
+    """Name of the Secret."""
+    key: str
+    """Key in the Secret."""
+
+
+class Database(Model):
+    secret_ref: SecretRef
+    """Where the connection URL is."""
+
+
+class Nats(Model):
+    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
+    """Server address."""
+
+
+class Alerts(Model):
+    webhook_secret_ref: SecretRef | None = None
+    """Where the Slack-compatible webhook's URL is."""
+
+
+class Queue(Model):
+    enabled: bool = True
+    """Whether the job queue is installed."""
+    engine: Literal["builtin", "kueue"] = "builtin"
+    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
+    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
+    """Who goes first."""
+    aging: Duration = "30m"
+    """Waiting time that lifts a job by one level."""
+    reserve_after: Duration = "10m"
+    """Waiting time after which capacity is held for a job."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """Attempts after the first."""
+    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
+        "mlops.gpu.jobs"
+    )
+    """Prefix of event subjects."""
+    database: Database | None = None
+    """PostgreSQL; absent: SQLite."""
+    nats: Nats | None = None
+    """Event broker; absent: none."""
+    alerts: Alerts = Alerts()
+    """Where alerts go."""
+
+
+class Waiver(Model):
+    policy: Name
+    """The policy that is waived."""
+    namespace: Name | None = None
+    """Namespace that it holds in; default: everywhere."""
+    owner: Annotated[str, StringConstraints(min_length=1)]
+    """Who answers for the exception."""
+    reason: Annotated[str, StringConstraints(min_length=1)]
+    """Why the policy can't be kept here."""
+    until: Day
+    """Last day on which it holds."""
+
+
+class PolicyLimits(Model):
+    registries: list[Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._:/-]*[a-z0-9]$")]] = []
+    """Registries that images may come from, host or host/path; default: any."""
+    job_ttl: Duration = "168h"
+    """Longest ttlSecondsAfterFinished of a GPU job."""
+    job_deadline: Duration = "336h"
+    """Longest activeDeadlineSeconds of a GPU job."""
+    job_retries: Annotated[int, Field(ge=0, le=100)] = 3
+    """Largest number of retries of a GPU job (backoffLimit), or of each index of one that counts them apart
+    (backoffLimitPerIndex). Kubernetes' own default is 6."""
+    budget_after: Duration = "12h"
+    """GPU jobs that may run longer than this are to name a budget."""
+    pod_grace: Duration = "1h"
+    """Longest terminationGracePeriodSeconds of tenants' pods: so long a pod may keep its GPU, and its node,
+    after it was told to go."""
+
+
+class Policies(Model):
+    default: Literal["deny", "warn", "audit"] = "deny"
+    """What happens on a violation."""
+    overrides: dict[Name, Literal["deny", "warn", "audit"]] = {}
+    """Other actions, by policy."""
+    waivers: list[Waiver] = []
+    """Exceptions that end."""
+    limits: PolicyLimits = PolicyLimits()
+    """What policies hold workloads to, where sites differ."""
+
+
+class Assertion(Model):
+    image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$")]
+    """Image with the gpupool command, pinned by a version or a digest."""
+    schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
+    """When to look, as a CronJob writes it."""
+    pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
+    """Address of a Prometheus Pushgateway that gets the figures; default: none."""
+
+
+class Monitoring(Model):
+    prometheus_operator: bool = False
+    """Whether the cluster has the Prometheus operator's CRDs (ServiceMonitor)."""
+    grafana: bool = False
+    """Whether dashboards are generated."""
+    dcgm_interval: Duration = "15s"
+    """Scrape interval of GPU metrics."""
+    assertion: Assertion | None = None
+    """Run `gpupool assert` in the cluster, as a CronJob; default: don't."""

@@ -1,0 +1,75 @@
+"""Who shares the pools, as sections of the environment file: tenants, what they are granted and may do.
+
+As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Usd
+
+
+class Grant(Model):
+    gpus: Positive | None = None
+    """Physical GPUs; becomes gpus x slices per GPU."""
+    slices: Positive | None = None
+    """Slices, where the pool is not MIG."""
+    profiles: dict[str, Positive] = {}
+    """MIG instances by profile, where the pool is MIG."""
+
+
+class Limits(Model):
+    running: Positive | None = None
+    """Jobs that may run at once."""
+    queued: Positive | None = None
+    """Jobs that may wait at once."""
+    gpus_per_job: Positive | None = None
+    """GPUs that one job may ask for."""
+
+
+class Budget(Model):
+    usd: Usd
+    """USD per period."""
+    period: Literal["day", "week", "month"] = "month"
+    """What the sum is for."""
+    alert_at: list[Annotated[float, Field(gt=0, le=10)]] = [0.8, 1.0]
+    """Shares of the budget at which an alert goes out."""
+    on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
+    """What happens to jobs when it is spent."""
+
+
+class Access(Model):
+    ingress_from: list[Name] = []
+    """Namespaces whose pods may reach the tenant's, such as an ingress controller's or Prometheus'."""
+    oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
+    """Groups of the identity provider whose members act for the tenant."""
+    service_accounts: list[AccountName] = []
+    """Service accounts, as namespace/name, that act for the tenant."""
+    exposure: list[Literal["LoadBalancer", "NodePort", "ExternalIPs"]] = []
+    """How the tenant's Services may be reached from outside the cluster; default: not at all."""
+
+
+class Tenant(Model):
+    name: Name
+    """Name of the tenant."""
+    namespace: Name
+    """The tenant's namespace; one per tenant."""
+    projects: list[Name] = []
+    """Projects, for budgets and reports."""
+    weight: Annotated[float, Field(gt=0, le=1000)] = 1
+    """Fair share relative to other tenants."""
+    max_priority: str | None = None
+    """Highest priority that the tenant may use; default: the lowest defined."""
+    pools: dict[str, Grant] = {}
+    """Pools that the tenant may use, and how much of each."""
+    extra: Compute | None = None
+    """What the tenant's pods may request beside what comes with the granted GPUs; default: nothing."""
+    limits: Limits = Limits()
+    """Limits in the queue."""
+    budget: Budget | None = None
+    """Money; absent: unlimited."""
+    access: Access = Access()
+    """Who acts for the tenant."""

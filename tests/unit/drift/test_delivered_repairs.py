@@ -1,0 +1,120 @@
+"""Where Argo CD or Flux delivers, a repair asks the object of theirs that has what is to be put back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from generators import delivery
+from tests.unit.drift.sights import EKS, Cluster, Object
+
+DELIVERED = (
+    EKS
+    + "priorities: [{name: training, value: 100, level: low}]\n"
+    + "delivery: {engine: %s, repo: 'https://git.example.com/ml/platform.git', path: rendered/trial}\n"
+)
+ARGOCD = "kubectl -n argocd patch application {} --type=merge"
+WAVES = "kubectl -n flux-system annotate kustomization -l gpupool.dev/environment=trial reconcile"
+CHART = "kubectl -n flux-system annotate helmrelease {} reconcile"
+MANAGERS = {"argocd": "argocd-controller", "flux": "kustomize-controller"}
+
+
+def delivered(engine: str) -> Cluster:
+    cluster = Cluster(DELIVERED % engine)
+    for held in cluster.objects.values():
+        for row in held.values():
+            row["metadata"]["managedFields"][0]["manager"] = MANAGERS[engine]
+    return cluster
+
+
+def _lose(kind: str, name: str) -> Callable[[Cluster], None]:
+    def change(cluster: Cluster) -> None:
+        for held in cluster.objects.values():
+            for key, body in list(held.items()):
+                if (body["kind"], body["metadata"]["name"]) == (kind, name):
+                    del held[key]
+
+    return change
+
+
+def _old_chart(cluster: Cluster) -> None:
+    cluster.get("Deployment", "karpenter")["metadata"]["labels"]["helm.sh/chart"] = "karpenter-1.0.0"
+
+
+def _gate_off(cluster: Cluster) -> None:
+    gates = {"env": [{"name": "FEATURE_GATES", "value": "NodeOverlay=false"}]}
+    cluster.get("Deployment", "karpenter")["spec"]["template"]["spec"]["containers"] = [gates]
+
+
+def _pointed_elsewhere(cluster: Cluster) -> None:
+    cluster.get("ClusterPolicy", "cluster-policy")["spec"]["devicePlugin"]["config"]["name"] = "theirs"
+
+
+def _left_over(cluster: Cluster) -> None:
+    added = cluster.get("PriorityClass", "training")
+    body: Object = {**added, "metadata": {**added["metadata"], "name": "former"}}
+    cluster.add(body)
+
+
+CASES = {
+    "quota": ("missing", _lose("ResourceQuota", "gpupool"), ""),
+    "priority": ("missing", _lose("PriorityClass", "training"), "priorities"),
+    "priority that is no longer wanted": ("extra", _left_over, "priorities"),
+    "chart": ("release-missing", _lose("Deployment", "karpenter"), "karpenter"),
+    "chart of another release": ("release-version", _old_chart, "karpenter"),
+    "value of a chart": ("gate-off", _gate_off, "karpenter"),
+    "object of a chart": ("operator-settings", _pointed_elsewhere, "gpu-operator"),
+}
+CHARTS = ("karpenter", "gpu-operator")
+
+
+@pytest.mark.parametrize("engine", MANAGERS)
+@pytest.mark.parametrize("case", CASES)
+def test_who_delivers_is_asked_to_put_things_back(engine: str, case: str) -> None:
+    """`gpupool up` must not, where Argo CD or Flux does; and their field manager is no stranger's."""
+    kind, change, part = CASES[case]
+    cluster = delivered(engine)
+    assert cluster.look() == ()
+    change(cluster)
+    (found,) = cluster.look()
+    assert found.kind == kind
+    name = "-".join(filter(None, ("gpupool-trial", part)))
+    if engine == "argocd":
+        wanted = [ARGOCD.format(name)]
+    else:
+        wanted = [WAVES] + ([CHART.format(name)] if part in CHARTS else [])
+    assert found.repair.count("kubectl") == len(wanted)
+    for command in wanted:
+        assert command in found.repair
+    bodies = [body for body in delivery.wrappers(cluster.bundle).values() if "metadata" in body]
+    rendered = {(body["kind"].lower(), body["metadata"]["name"]) for body in bodies}
+    assert set(re.findall(r"(application|helmrelease) (\S+)", found.repair)) <= rendered
+
+
+def test_a_chart_is_installed_anew_though_its_release_is_the_same() -> None:
+    """helm-controller does so only where both annotations have one value."""
+    cluster = delivered("flux")
+    _lose("Deployment", "karpenter")(cluster)
+    (found,) = cluster.look()
+    values = re.findall(r'reconcile\.fluxcd\.io/(requestedAt|forceAt)=("\$at")', found.repair)
+    assert values == [("requestedAt", '"$at"'), ("forceAt", '"$at"')]
+
+
+def test_a_node_waits_for_all_that_it_lacks() -> None:
+    """The operator's settings point elsewhere, and the node's label names nothing there."""
+    cluster = delivered("argocd")
+    node = cluster.node("shared")
+    del node["metadata"]["labels"]["nvidia.com/device-plugin.config"]
+    _pointed_elsewhere(cluster)
+    (found,) = [drift for drift in cluster.look() if drift.kind == "wrong-config-key"]
+    assert found.repair.startswith(ARGOCD.format("gpupool-trial gpupool-trial-gpu-operator"))
+    assert found.repair.endswith("--overwrite")
+
+
+def test_an_environment_that_was_never_applied_asks_for_all_of_it() -> None:
+    cluster = delivered("argocd")
+    cluster.objects = {}
+    first = next(drift for drift in cluster.look() if drift.kind == "missing")
+    assert ARGOCD.format("gpupool-trial gpupool-trial-priorities") in first.repair

@@ -1,0 +1,57 @@
+"""Whose cluster an imported one is, and what of its own file no object shows."""
+
+from __future__ import annotations
+
+from gpupool.importing import notes as import_notes
+
+KEPT = """
+metadata: {name: local}
+pools:
+  - {name: a, gpu: t4, description: for notebooks, fallbackTo: [b], nodes: {max: 2, warm: 1}}
+priorities:
+  - {name: research, value: 100, preemptible: true}
+tenants:
+  - {name: vision, weight: 2, pools: {a: {gpus: 1}}}
+"""
+WRITTEN = """
+metadata: {name: mine}
+pools:
+  - {name: a, gpu: t4, nodes: {max: 2}}
+priorities:
+  - {name: research, value: 100}
+tenants:
+  - {name: vision, pools: {a: {slices: 4}}}
+"""
+
+
+def _object(environment: str | None) -> dict[str, object]:
+    labels = {"app.kubernetes.io/managed-by": "gpupool", "gpupool.dev/environment": environment}
+    return {"kind": "NodePool", "metadata": {"name": "a", "labels": labels if environment else {}}}
+
+
+def test_owners_are_those_whose_labels_are_there() -> None:
+    assert import_notes.owners([_object("local"), _object(None), _object("local")]) == ["local"]
+
+
+def test_another_environments_cluster_is_told_with_everything_that_is_lost() -> None:
+    first, *lost = import_notes.notes("context x", "mine", ["local"], KEPT, WRITTEN)
+    assert "belong to environment local" in first.why
+    assert first.advice == "`gpupool import local` reads the file that the cluster keeps"
+    assert [(entry.path, entry.value) for entry in lost] == [
+        ("pools[a].description", '"for notebooks"'),
+        ("pools[a].fallbackTo", '["b"]'),
+        ("pools[a].nodes.warm", "1"),
+        ("priorities[research].preemptible", "true"),
+        ("tenants[vision].weight", "2"),
+    ]
+
+
+def test_without_a_kept_file_it_is_one_entry() -> None:
+    (only,) = import_notes.notes("context x", "local", ["local"], None, WRITTEN)
+    assert "descriptions" in only.why
+    assert "preemptible" in only.why
+    assert only.object == "environment local"
+
+
+def test_nothing_is_told_of_a_cluster_made_by_hand() -> None:
+    assert list(import_notes.notes("context x", "mine", [], None, WRITTEN)) == []

@@ -1,0 +1,162 @@
+"""Rules at their edges: the value just right, and the one that is not. Wordings are in golden files."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from gpupool.findings import SpecError
+from gpupool.plan.checks import CHECKS
+from tests.environment_strategies import Data, plan_of
+
+BASE: Data = {
+    "apiVersion": "gpupool.dev/v1alpha1",
+    "kind": "Environment",
+    "metadata": {"name": "random"},
+    "cluster": {"platform": "local", "name": "x"},
+    "pools": [
+        {
+            "name": "slices",
+            "gpu": "t4",
+            "sharing": {"mode": "time-slicing", "replicas": 4},
+            "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 2, "warm": 1, "usdPerHour": {"onDemand": 1.0}},
+        },
+        {
+            "name": "parts",
+            "gpu": "a100-80gb",
+            "sharing": {"mode": "mig", "layout": {"3g.40gb": 1, "2g.20gb": 2}},
+            "nodes": {"instanceTypes": ["p4de.24xlarge"], "max": 1},
+        },
+    ],
+    "priorities": [{"name": "p", "value": 2, "level": "high"}, {"name": "q", "value": 1, "level": "low"}],
+    "tenants": [
+        {"name": "one", "namespace": "one", "pools": {"slices": {"gpus": 1}}, "budget": {"usd": 1000}},
+        {"name": "two", "namespace": "two", "pools": {"slices": {"gpus": 1}}},
+    ],
+}
+
+
+def found(*changes: tuple[tuple[str | int, ...], Any]) -> list[str]:
+    """Paths of the findings of BASE with the values at some places set, or removed where they are None."""
+    environment = copy.deepcopy(BASE)
+    for place, value in changes:
+        inner: Any = environment
+        for part in place[:-1]:
+            inner = inner[part]
+        if value is None:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = value
+    try:
+        plan_of(environment)
+    except SpecError as error:
+        return [finding.path for finding in error.findings]
+    return []
+
+
+def pool(index: int, *path: str | int) -> tuple[str | int, ...]:
+    return ("pools", index, *path)
+
+
+def tenant(*path: str | int) -> tuple[str | int, ...]:
+    return ("tenants", 0, *path)
+
+
+GOOD: list[tuple[tuple[str | int, ...], Any]] = [
+    (pool(0, "sharing", "replicas"), 2),
+    (pool(0, "nodes", "warm"), 2),
+    (pool(0, "nodes", "spotShare"), 0.5),
+    (pool(0, "nodes", "spotShare"), 1),
+    (pool(1, "nodes", "spotShare"), 1),
+    (pool(1, "name"), "s" * 52),
+    (pool(0, "labels"), {"team": "a", "example.com/x": ""}),
+    (pool(0, "labels"), {"mykubernetes.io/x": "a", "gpupool.dev.example.com/x": "a"}),
+    (pool(0, "taints"), [{"key": "nvidia.com/gpu"}]),
+    (pool(0, "taints"), [{"key": "a"}, {"key": "a", "effect": "NoExecute"}]),
+    (pool(0, "maintenance"), {"maxUnavailable": 2, "window": "Sat,Sun 23:00-01:00 UTC"}),
+    (tenant("pools"), {"slices": {"gpus": 2}}),
+    (tenant("pools"), {"slices": {"slices": 8}}),
+    (tenant("pools"), {"parts": {"profiles": {"3g.40gb": 8, "2g.20gb": 16}}}),
+    (tenant("pools"), {"parts": {"gpus": 8}}),
+    # A warm node at 1 USD an hour, shared by two tenants with equal grants: 365 USD a month each.
+    (tenant("budget"), {"usd": 365.0}),
+    (tenant("budget"), {"usd": 84.0, "period": "week"}),
+    (tenant("budget"), {"usd": 12.0, "period": "day"}),
+    (("priorities", 0, "level"), "low"),
+    (("cluster", "kubernetesVersion"), "1.30"),
+    (("karpenter",), {"version": "1.7.0"}),
+]
+BAD: list[tuple[tuple[str | int, ...], Any, str]] = [
+    (pool(0, "sharing", "replicas"), 1, "pools[0].sharing.replicas"),
+    (pool(0, "sharing", "replicas"), -3, "pools[0].sharing.replicas"),
+    (pool(0, "sharing"), {"mode": "mps", "replicas": 49}, "pools[0].sharing.replicas"),
+    (pool(0, "sharing"), {"mode": "mig", "layout": {"1g.10gb": 1}}, "pools[0].sharing.mode"),
+    (pool(1, "sharing", "layout"), {"3g.40gb": 2, "1g.10gb": 1}, "pools[1].sharing.layout"),
+    (pool(0, "nodes", "warm"), 3, "pools[0].nodes.warm"),
+    (pool(1, "nodes", "spotShare"), 0.5, "pools[1].nodes.spotShare"),
+    (pool(0, "nodes", "instanceTypes"), ["g5.xlarge"], "pools[0].nodes.instanceTypes[0]"),
+    (pool(0, "nodes", "instanceTypes"), ["g4dn.xlarge"] * 2, "pools[0].nodes.instanceTypes[1]"),
+    (pool(0, "nodes", "max"), None, "pools[0].nodes.max"),
+    (pool(0, "nodes", "names"), ["a"], "pools[0].nodes.names"),
+    (pool(1, "name"), "s" * 53, "pools[1].name"),
+    (pool(1, "name"), "slices", "pools[1].name"),
+    (pool(0, "labels"), {"gpupool.dev/x": "a"}, 'pools[0].labels["gpupool.dev/x"]'),
+    (pool(0, "labels"), {"sub.kubernetes.io/x": "a"}, 'pools[0].labels["sub.kubernetes.io/x"]'),
+    (pool(0, "labels"), {"nvidia.com/gpu": "a"}, 'pools[0].labels["nvidia.com/gpu"]'),
+    (pool(0, "labels"), {"a..b/x": "a"}, 'pools[0].labels["a..b/x"]'),
+    (pool(0, "taints"), [{"key": "karpenter.sh/x"}], "pools[0].taints[0].key"),
+    (pool(0, "taints"), [{"key": "a", "value": "b"}, {"key": "a", "value": "c"}], "pools[0].taints[1]"),
+    (pool(0, "fallbackTo"), ["parts"], "pools[0].fallbackTo[0]"),
+    (pool(0, "fallbackTo"), ["slices"], "pools[0].fallbackTo[0]"),
+    (pool(0, "fallbackTo"), ["nowhere"], "pools[0].fallbackTo[0]"),
+    (pool(1, "fallbackTo"), ["slices"], "pools[1].fallbackTo[0]"),
+    (pool(0, "maintenance"), {"maxUnavailable": 3}, "pools[0].maintenance.maxUnavailable"),
+    (tenant("pools"), {"slices": {"gpus": 3}}, "tenants[0].pools.slices.gpus"),
+    (tenant("pools"), {"slices": {"slices": 9}}, "tenants[0].pools.slices.slices"),
+    (tenant("pools"), {"slices": {"gpus": 1, "slices": 1}}, "tenants[0].pools.slices"),
+    (tenant("pools"), {"slices": {}}, "tenants[0].pools.slices"),
+    (tenant("pools"), {"parts": {"profiles": {"3g.40gb": 9}}}, "tenants[0].pools.parts.profiles"),
+    (tenant("pools"), {"parts": {"profiles": {"1g.10gb": 1}}}, "tenants[0].pools.parts.profiles"),
+    (tenant("pools"), {"parts": {"slices": 1}}, "tenants[0].pools.parts.slices"),
+    (tenant("budget"), {"usd": 364.0}, "tenants[0].budget.usd"),
+    (tenant("budget"), {"usd": 83.0, "period": "week"}, "tenants[0].budget.usd"),
+    (tenant("budget"), {"usd": 11.0, "period": "day"}, "tenants[0].budget.usd"),
+    (tenant("budget"), {"usd": 1000.0, "alertAt": [1.0, 0.5]}, "tenants[0].budget.alertAt"),
+    (tenant("maxPriority"), "r", "tenants[0].maxPriority"),
+    (tenant("namespace"), "kube-public", "tenants[0].namespace"),
+    (tenant("namespace"), "gpu-operator", "tenants[0].namespace"),
+    (("tenants", 1, "namespace"), "one", "tenants[1].namespace"),
+    (("tenants", 1, "name"), "one", "tenants[1].name"),
+    (tenant("projects"), ["a", "a"], "tenants[0].projects[1]"),
+    (("priorities", 0, "value"), 1, "priorities[1].value"),
+    (("priorities", 1, "level"), "critical", "priorities[1].level"),
+    (("priorities", 0, "name"), "system-x", "priorities[0].name"),
+    (("cluster", "kubernetesVersion"), "1.29", "cluster.kubernetesVersion"),
+    (("karpenter",), {"version": "1.6.9"}, "karpenter.version"),
+    (("gpuOperator",), {"driver": {"version": "300.1"}}, "gpuOperator.driver.version"),
+    (
+        ("gpuOperator",),
+        {"values": {"migManager": {"enabled": False}}},
+        "gpuOperator.values.migManager.enabled",
+    ),
+]
+
+
+def test_the_base_is_sound() -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(("place", "value"), GOOD, ids=lambda value: str(value)[:60])
+def test_just_right(place: tuple[str | int, ...], value: object) -> None:
+    assert found((place, value)) == []
+
+
+@pytest.mark.parametrize(("place", "value", "path"), BAD, ids=lambda value: str(value)[:60])
+def test_just_wrong(place: tuple[str | int, ...], value: object, path: str) -> None:
+    assert set(found((place, value))) == {path}
+
+
+def test_every_rule_is_registered_once() -> None:
+    assert len(set(CHECKS)) == len(CHECKS)

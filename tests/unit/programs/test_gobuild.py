@@ -1,0 +1,97 @@
+"""Builds: atomic, locked, told about, and clear when they can't be."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpupool.programs import gobuild
+from gpupool.programs.failures import LocalError
+from gpupool.programs.gobuild import Build
+
+needs_go = pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
+
+
+def module(folder: Path, body: str, go: str = "1.21") -> Path:
+    """A Go module without imports, which builds in a moment."""
+    folder.mkdir()
+    (folder / "go.mod").write_text(f"module example.com/tiny\n\ngo {go}\n")
+    (folder / "go.sum").write_text("")
+    (folder / "main.go").write_text(f"package main\n\nvar name string\n\nfunc main() {{ {body} }}\n")
+    return folder
+
+
+def job(source: Path, target: Path) -> Build:
+    return Build("tiny v1", source, "example.com/tiny", "-s -w -X main.name=moon", target, 100)
+
+
+@needs_go
+def test_a_build_puts_the_program_in_place_and_tells(tmp_path: Path) -> None:
+    target = tmp_path / "cache" / "tiny-v1" / "tiny"
+    said: list[str] = []
+    gobuild.build(job(module(tmp_path / "src", "println(name)"), target), said.append)
+    done = subprocess.run([target], capture_output=True, text=True, check=True)
+    assert done.stderr == "moon\n"
+    assert re.fullmatch(r"building tiny v1: \d+ s \(usually about 2 min\)", said[0])
+    assert [path.name for path in target.parent.iterdir()] == ["tiny"], "nothing else is left behind"
+
+
+@needs_go
+def test_a_failed_build_shows_the_end_of_its_log_and_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "cache" / "tiny-v1" / "tiny"
+    with pytest.raises(LocalError, match=r"(?s)building tiny v1 failed.*main\.go:5.*go build example"):
+        gobuild.build(job(module(tmp_path / "src", "unknown()"), target), lambda _: None)
+    assert list(target.parent.iterdir()) == []
+
+
+@needs_go
+def test_two_at_once_build_once(tmp_path: Path) -> None:
+    target = tmp_path / "cache" / "tiny-v1" / "tiny"
+    source = module(tmp_path / "src", "println(name)")
+    said: list[str] = []
+    said_second: list[str] = []
+    second = threading.Thread(target=gobuild.build, args=(job(source, target), said_second.append))
+
+    def tell(line: str) -> None:
+        said.append(line)
+        if second.ident is None:  # the first one has begun, and goes on when the other has seen that
+            second.start()
+            while not said_second:
+                time.sleep(0.02)
+
+    gobuild.build(job(source, target), tell)
+    second.join()
+    assert target.exists()
+    assert said
+    assert said_second == ["waiting for another process that builds tiny v1"]
+
+
+def test_without_go_the_message_says_which_and_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LocalError, match=r"Go 1\.26\.6; install it from https.*Debian.*GPUPOOL_BIN_DIR"):
+        gobuild.require_go(module(tmp_path / "src", "", go="1.26.6") / "go.mod")
+
+
+def test_an_old_go_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "bin" / "go"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho go version go1.19.8 linux/amd64\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    with pytest.raises(LocalError, match=r"is Go 1\.19\.8; Go 1\.26\.6 is needed"):
+        gobuild.require_go(module(tmp_path / "src", "", go="1.26.6") / "go.mod")
+
+
+@needs_go
+def test_a_go_that_may_not_fetch_its_successor_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOTOOLCHAIN", "local")
+    with pytest.raises(LocalError, match=r"is Go 1\.\d+.*; Go 1\.99\.0 is needed"):
+        gobuild.require_go(module(tmp_path / "src", "", go="1.99.0") / "go.mod")

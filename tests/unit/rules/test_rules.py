@@ -1,0 +1,57 @@
+"""Every bundle rule finds its fault in a shipped environment, at its place, and nothing in it unbroken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpupool.rules import RULES, Bundle, check_bundle
+from tests.unit.rules.changes import Change
+from tests.unit.rules.counting_faults import COUNTING
+from tests.unit.rules.drafts import SHIPPED, shipped
+from tests.unit.rules.naming_faults import NAMING
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "rendered"
+BAD = {**NAMING, **COUNTING}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_environments_are_clean(name: str) -> None:
+    assert shipped(name).findings() == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_rendered_folders_are_clean_without_their_plan(name: str) -> None:
+    files = sorted((GOLDEN / name).rglob("*.yaml"))
+    bundle = Bundle.of(name, [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files])
+    assert len(bundle.objects) + len(bundle.releases) == len(files)
+    assert check_bundle(bundle) == []
+
+
+def test_every_rule_has_a_bad_case() -> None:
+    names = [rule.name for rule in RULES]
+    assert list(BAD) == names, "in the order in which they are registered"
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "change", "place", "message"),
+    [
+        pytest.param(rule, *case, id=f"{rule}-{n}")
+        for rule, cases in BAD.items()
+        for n, case in enumerate(cases)
+    ],
+)
+def test_fault_is_found(rule: str, name: str, change: Change, place: str, message: str) -> None:
+    draft = shipped(name)
+    change(draft)
+    found = [finding for finding in draft.findings() if finding.rule == rule]
+    assert found, {finding.rule for finding in draft.findings()}
+    said = [(f"{finding.object or ''} {finding.path}", finding.message) for finding in found]
+    assert any(place in where and message in text for where, text in said), said
+    registered = next(known for known in RULES if known.name == rule)
+    assert {finding.level for finding in found} == {registered.level}
+    assert {finding.origin for finding in found} == {"bundle"}
+    assert all(finding.title and finding.why and finding.fix for finding in found)

@@ -1,0 +1,25 @@
+"""The state of one running evaluation, as the compiled steps see it.
+
+A frame is a list, because a list's slots are the cheapest variables that Python has and every step touches
+them. Slots: COST the cost so far, VALUES the values by name, LIMIT the cost at which to stop, SCOPE who
+resolves names that have no value yet; from LOCALS on the variables of comprehensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vapcheck.cel.errors import CostExceeded
+
+COST, VALUES, LIMIT, SCOPE, LOCALS = 0, 1, 2, 3, 4
+
+Frame = list[Any]
+Run = Callable[[Frame], Any]
+"""A compiled step: gives its value or raises CelError, and adds what it cost to the frame."""
+
+
+def check_cost(frame: Frame) -> None:
+    """Stop an evaluation that has become too expensive. Raises CostExceeded."""
+    if frame[COST] > frame[LIMIT]:
+        raise CostExceeded

@@ -1,0 +1,1 @@
+"""Requests judged by policies: matching, evaluation, findings."""

@@ -1,0 +1,73 @@
+"""Decisions of an evaluation as findings: their level, and everything that a reader wants to know.
+
+It must not evaluate or match anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from vapcheck.judging.evaluation import Decision
+from vapcheck.manifests.documents import Document
+from vapcheck.outcome import Level, ObjectRef, PolicyFinding
+from vapcheck.policy.model import Binding, Policy
+from vapcheck.policy.policy_set import engine_finding
+
+_LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
+
+
+def not_judged(document: Document, error: Exception) -> PolicyFinding:
+    """For an object that a defect kept from being judged. Without the error's words, which may hold what is
+    in a Secret."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "the engine"
+    message = f"could not be judged: {type(error).__name__} in {where}, a defect of this program"
+    finding = engine_finding("not-judged", document, "", message)
+    return replace(finding, fix="correct what looks odd in the object, and report the defect with it")
+
+
+def config_level(policy: Policy) -> Level:
+    """Of what keeps a policy from being evaluated at all: the binding's actions don't count."""
+    return "deny" if policy.fails_closed else "audit"
+
+
+def level_of(policy: Policy, binding: Binding, decision: Decision) -> Level:
+    """Of one decision under a binding."""
+    if decision.kind != "violation" and not policy.fails_closed:
+        return "audit"  # the server lets it pass; say at least that it did not hold
+    if decision.kind == "audit-error":
+        return "deny"  # denied whatever the binding's actions are
+    # A binding whose actions can't be read is refused itself; what it would have enforced is denied.
+    actions = (action for action in ("Deny", "Warn", "Audit") if action in binding.actions)
+    return _LEVELS[next(actions, "Deny")]
+
+
+def finding_of(
+    policy: Policy, binding: Binding | None, decision: Decision, level: Level, document: Document, path: str
+) -> PolicyFinding:
+    """What a decision says about an object; `path` leads to the part of it that was judged."""
+    path = ".".join(part for part in (path, decision.path) if part)
+    line, column = document.position(path)
+    message = decision.message
+    if decision.kind != "violation" and not policy.fails_closed:
+        message += " (ignored: failurePolicy Ignore)"
+    return PolicyFinding(
+        level=level,
+        rule=policy.name,
+        message=message,
+        binding=binding.name if binding else None,
+        object=ObjectRef.of(document.body),
+        file=document.file,
+        line=line,
+        column=column,
+        path=path,
+        reason=decision.reason if decision.kind == "violation" else "",
+        expression=decision.expression.text if decision.expression else "",
+        values=decision.values,
+        title=policy.text("title"),
+        why=policy.text("why"),
+        fix=policy.text("fix"),
+    )

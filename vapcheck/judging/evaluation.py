@@ -1,0 +1,202 @@
+"""Evaluates one compiled policy on one request with one parameter: what the API server's validator decides.
+
+After `admission/plugin/policy/validating/validator.go` and `plugin/cel` of the API server 1.36: order,
+budgets, messages and what an error leads to. It must not decide about bindings or print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vapcheck.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, CelError, Program, Scope, explain
+from vapcheck.policy.compiled_policy import CompiledPolicy, CompiledValidation
+from vapcheck.policy.model import Expression
+
+CONDITIONS_BUDGET = 2_500_000
+VALIDATIONS_BUDGET = 10_000_000
+"""CEL cost units, about 10 to the microsecond (apis/cel/config.go)."""
+_MAX_MESSAGE_BYTES = 5 * 1024
+_OUT_OF_BUDGET = (
+    "validation failed due to running out of cost budget, no further validation rules will be run"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One validation that does not hold, or one error."""
+
+    kind: Literal["violation", "error", "audit-error"]
+    message: str
+    """The API server's words."""
+    expression: Expression | None = None
+    reason: str = "Invalid"
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Values of the policy's variables that the expression reads, and of the parts that decided."""
+    path: str = ""
+    """Where in the object the reason is, when it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one evaluation led to; no decisions means that the request may pass."""
+
+    decisions: tuple[Decision, ...] = ()
+    audit_annotations: Mapping[str, str] = field(default_factory=dict)
+    applied: bool = True
+    """False where a match condition took the request out."""
+
+
+_PASSED = Verdict()
+_LEFT_OUT = Verdict(applied=False)
+
+
+class Evaluation:
+    """The policy, applied to the values of one request and one parameter."""
+
+    def __init__(self, compiled: CompiledPolicy, scope: Scope) -> None:
+        self._compiled = compiled
+        self._scope = scope
+        self.evaluated = 0
+        """How many expressions were evaluated."""
+
+    def verdict(self) -> Verdict:
+        """Decides. An error is a decision too; what it leads to is up to the policy's failurePolicy."""
+        condition = self._conditions()
+        if condition is False:
+            return _LEFT_OUT
+        if isinstance(condition, Decision):
+            return Verdict((condition,))
+        decisions = self._validations()
+        if not self._compiled.audit_annotations:
+            return Verdict(tuple(decisions)) if decisions else _PASSED
+        annotations, wrong = self._audit_annotations()
+        return Verdict((*decisions, *wrong), annotations)
+
+    def _conditions(self) -> bool | Decision:
+        """Whether all conditions hold; one that is false outweighs errors of the others."""
+        compiled = self._compiled
+        if not compiled.conditions:
+            return True
+        scope = self._scope.with_values({"namespaceObject": None}, budget=Budget(CONDITIONS_BUDGET))
+        errors: list[tuple[Expression, str]] = []
+        for row, program in compiled.conditions:
+            try:
+                if self._run(program, scope) is False:
+                    return False
+            except BudgetExceeded:
+                return Decision("error", _OUT_OF_BUDGET, row)
+            except CelError as error:
+                errors.append((row, _failed(row, error)))
+        if not errors:
+            return True
+        texts = list(dict.fromkeys(text for _, text in errors))
+        message = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        return Decision("error", message, errors[0][0])
+
+    def _validations(self) -> list[Decision]:
+        budget = Budget(VALIDATIONS_BUDGET)
+        scope = self._scope.with_variables(self._compiled.variables, budget=budget)
+        results: list[Decision | bool] = []
+        for item in self._compiled.validations:
+            row = item.validation.expression
+            try:
+                results.append(self._run(item.program, scope) is True)
+            except BudgetExceeded:
+                return [Decision("error", _OUT_OF_BUDGET, row)]
+            except CelError as error:
+                path, values = self._explained(item, scope)
+                results.append(Decision("error", _failed(row, error), row, values=values, path=path))
+        spent = VALIDATIONS_BUDGET - budget.remaining
+        worst = self._compiled.messages * PER_CALL_LIMIT + spent
+        if budget.remaining >= worst and all(result is True for result in results):
+            return []  # no message will be read, and none can run out of what is left
+        messages, failed = self._messages(budget)
+        decisions = []
+        for number, (item, result) in enumerate(zip(self._compiled.validations, results, strict=True)):
+            row = item.validation.expression
+            if isinstance(result, Decision):
+                decisions.append(result)
+            elif messages is None:
+                decisions.append(Decision("error", f"failed messageExpression: {_OUT_OF_BUDGET}", row))
+            elif not result:
+                reason = item.validation.reason
+                worded = (
+                    messages[number] or item.validation.message or f"failed expression: {row.text.strip()}"
+                )
+                path, values = self._explained(item, scope)
+                if item.message and number in failed:
+                    values[item.message.expression] = f"({failed[number]})"
+                decisions.append(Decision("violation", worded, row, reason, values, path))
+        return decisions
+
+    def _messages(self, budget: Budget) -> tuple[list[str] | None, dict[int, str]]:
+        """The text of each message expression, empty where it gives none, and the errors of those that fail.
+
+        No texts at all when the budget ran out.
+        """
+        seen = {
+            name: value for name, value in self._scope.values.items() if not name.startswith("authorizer")
+        }
+        scope = Scope(seen).with_variables(self._compiled.variables, budget=budget)
+        texts: list[str] = []
+        failed: dict[int, str] = {}
+        for number, item in enumerate(self._compiled.validations):
+            text: Any = ""
+            if item.message:
+                try:
+                    text = self._run(item.message, scope)
+                except BudgetExceeded:
+                    return None, failed
+                except CelError as error:
+                    failed[number] = str(error)
+            texts.append(_usable(text))
+        return texts, failed
+
+    def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
+        found: dict[str, str] = {}
+        wrong: list[Decision] = []
+        scope = self._scope.with_variables(self._compiled.variables, budget=Budget(VALIDATIONS_BUDGET))
+        for row, program in self._compiled.audit_annotations:
+            try:
+                value = self._run(program, scope)
+            except BudgetExceeded:
+                return {}, [Decision("error", _OUT_OF_BUDGET, row)]
+            except CelError as error:
+                wrong.append(Decision("audit-error", _failed(row, error), row))
+                continue
+            if value is not None and (text := value.strip()):
+                found[row.name] = text
+        return found, wrong
+
+    def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:
+        """Where in the object the reason is, and the values that the reader of a finding wants to see."""
+        values: dict[str, Any] = {}
+        for name in sorted(item.program.reads):
+            if name.startswith("variables."):
+                program = self._compiled.variables[name.removeprefix("variables.")]
+                try:
+                    values[name] = program.evaluate(
+                        Scope(scope.values).with_variables(self._compiled.variables)
+                    )
+                except CelError as error:
+                    values[name] = f"({error})"
+        explanation = explain(item.program, scope)
+        return explanation.path, values | dict(explanation.readings)
+
+    def _run(self, program: Program, scope: Scope) -> Any:
+        self.evaluated += 1
+        return program.evaluate(scope)
+
+
+def _failed(row: Expression, error: CelError) -> str:
+    return f"expression '{row.text}' resulted in error: {error}"
+
+
+def _usable(text: Any) -> str:
+    """A message the API server would show: neither blank, too long, nor of several lines."""
+    if not isinstance(text, str):
+        return ""
+    text = text.strip()
+    return "" if len(text.encode()) > _MAX_MESSAGE_BYTES or "\n" in text else text

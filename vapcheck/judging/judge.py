@@ -1,0 +1,281 @@
+"""Judges objects by policies: the API server's dispatcher, offline.
+
+    requests of one object  x  policies that match  x  bindings that match  x  parameters  ->  findings
+
+After `admission/plugin/policy/validating/dispatcher.go` of the API server 1.36. The server answers with the
+first denial; this reports every one. It reads no files and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from vapcheck.cel import Scope
+from vapcheck.cel.libraries.authorization import Authorizer, ResourceCheck
+from vapcheck.judging.context_objects import ContextObjects, doubtful
+from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
+from vapcheck.judging.evaluation import Decision, Evaluation
+from vapcheck.judging.matching import Matcher, asks_labels, is_exempt
+from vapcheck.judging.request import Request, User
+from vapcheck.judging.tally import Reach, Tally, UnseenNamespace
+from vapcheck.manifests.documents import Document
+from vapcheck.outcome import PolicyFinding
+from vapcheck.policy.model import Binding
+from vapcheck.policy.parameters import GIVE_THE_CRD, ParameterError, Parameters
+from vapcheck.policy.plausibility import unknown_kind
+from vapcheck.policy.policy_set import BoundPolicy, PolicySet, engine_finding
+from vapcheck.server.addressing import namespace_of, resource_of
+from vapcheck.server.admission_view import Doubt, as_admitted, pod_templates
+from vapcheck.server.kinds import Kinds, Resource
+from vapcheck.server.subresources import subresource_of
+
+Body = dict[str, Any]
+
+
+class Judge:
+    """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
+
+    def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds) -> None:
+        self._policies = policies.policies
+        self._kinds = kinds
+        given = list(context)
+        self.context = ContextObjects(given, kinds)
+        self._parameters = Parameters([document.body for document in given], kinds)
+        namespaces = self.context.namespaces
+        labels = {name: body["metadata"].get("labels") or {} for name, body in namespaces.items()}
+        self._matcher = Matcher(kinds, labels)
+        self._candidates: dict[Hashable, list[BoundPolicy]] = {}
+        self._for_templates = [b for b in self._policies if b.compiled.policy.judges_pod_templates]
+        self._asked: set[tuple[str, str]] = set()
+        self.tally = self.new_tally()
+        """What was counted so far."""
+
+    def new_tally(self) -> Tally:
+        """One in which nothing is counted yet."""
+        return Tally.of(bound.compiled.policy.name for bound in self._policies)
+
+    def judge(
+        self,
+        document: Document,
+        *,
+        operation: str = "CREATE",
+        old: Mapping[str, Any] | None = None,
+        user: User = User(),  # noqa: B008  (immutable)
+        subresource: str = "",
+    ) -> list[PolicyFinding]:
+        """Every finding about one object; what goes wrong here in judging it is one too, never a silent pass.
+
+        With a `subresource`, as pods/exec, the operation follows from it, and objects that it is none of have
+        no findings.
+        `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
+        itself, and DELETE takes the document for the old object.
+        """
+        findings: list[PolicyFinding] = []
+        try:
+            if subresource:
+                findings.extend(self._of_subresource(document, subresource, old, user))
+            else:
+                findings.extend(self._findings(document, operation, old, user))
+        except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
+            findings.append(not_judged(document, error))
+        return findings
+
+    def _findings(
+        self, document: Document, operation: str, old: Mapping[str, Any] | None, user: User
+    ) -> Iterator[PolicyFinding]:
+        resource = resource_of(document.body, self._kinds)
+        if is_exempt(resource):
+            return
+        wrong_kind = unknown_kind(document, self._kinds)
+        if wrong_kind:
+            yield replace(engine_finding("unknown-kind", document, "kind", wrong_kind), origin="document")
+            return
+        doubts: list[Doubt] = []
+        request = self._request(document.body, resource, operation, old, user, doubts)
+        yield from (doubtful(doubt, document) for doubt in doubts)
+        yield from self._on(request, document, "", self._policies)
+        if self._for_templates and operation != "DELETE":
+            pods = self._kinds.resource("v1", "Pod")
+            assert pods is not None
+            for path, pod in pod_templates(document.body):
+                inner = self._request(pod, pods, "CREATE", None, user)
+                yield from self._on(inner, document, path, self._for_templates)
+
+    def _of_subresource(
+        self, document: Document, asked: str, old: Mapping[str, Any] | None, user: User
+    ) -> list[PolicyFinding]:
+        found = subresource_of(document.body, asked, self._kinds)
+        if found is None:
+            return []
+        body, before = found.object_of(document.body), found.object_of(dict(old)) if old else None
+        operation = found.operation
+        request = self._request(body, found.parent, operation.replace("CONNECT", "CREATE"), before, user)
+        if operation != "UPDATE":  # nothing is stored, so that nothing is filled in
+            request = replace(request, operation=operation, object=found.sent(body))
+        request = replace(request, subresource=found.name, own_kind=found.own_kind)
+        return self._on(request, document, "", self._policies)
+
+    def _request(
+        self,
+        body: Body,
+        resource: Resource,
+        operation: str,
+        old: Mapping[str, Any] | None,
+        user: User,
+        doubts: list[Doubt] | None = None,
+    ) -> Request:
+        new: Body | None = None
+        before: Body | None = None
+        if operation != "DELETE":
+            new = as_admitted(
+                body, self._kinds, operation=operation, surroundings=self.context.surroundings, doubts=doubts
+            )
+        if operation in ("UPDATE", "DELETE"):
+            stored = dict(old) if old is not None else body
+            before = as_admitted(
+                stored, self._kinds, operation="CREATE", surroundings=self.context.surroundings
+            )
+        metadata = (new or before or {}).get("metadata") or {}
+        name = str(metadata.get("name") or "")
+        namespace = ""
+        if resource.namespaced:
+            namespace = str(metadata.get("namespace") or "default")
+        elif resource.kind == "Namespace" and resource.group == "":
+            namespace = name
+        return Request(operation, resource, name, namespace, new, before, user)
+
+    def _on(
+        self, request: Request, document: Document, path: str, policies: Sequence[BoundPolicy]
+    ) -> list[PolicyFinding]:
+        findings: list[PolicyFinding] = []
+        scopes: dict[Resource, Scope] = {}
+        for bound, matched, bindings in self._in_force(request, document, policies):
+            policy = bound.compiled.policy
+            broken = self._parameters.unknown_kind(policy)
+            if broken:
+                self.tally.matched[policy.name] += 1
+                decision, level = Decision("error", broken), config_level(policy)
+                finding = finding_of(policy, None, decision, level, document, path)
+                findings.append(replace(finding, fix=GIVE_THE_CRD))
+                continue
+            if matched not in scopes and bindings:
+                scopes[matched] = self._scope(request, matched)
+            applied = False
+            for binding in bindings:
+                scope = scopes[matched]
+                try:
+                    if not self._converts(request.resource, matched):
+                        raise ParameterError(_unconverted(request.resource, matched))
+                    parameters = self._parameters.of(policy, binding, request.namespace)
+                except ParameterError as error:
+                    applied = True
+                    decision = Decision("error", f"failed to configure binding: {error}")
+                    finding = finding_of(policy, binding, decision, config_level(policy), document, path)
+                    findings.append(replace(finding, fix=error.fix or finding.fix))
+                    continue
+                if not parameters:
+                    self.tally.unparameterised[policy.name] = binding.name
+                for parameter in parameters:
+                    values = scope.with_values({"params": parameter}) if policy.param_kind else scope
+                    evaluation = Evaluation(bound.compiled, values)
+                    verdict = evaluation.verdict()
+                    self.tally.evaluations += evaluation.evaluated
+                    applied = applied or verdict.applied
+                    for decision in verdict.decisions:
+                        level = level_of(policy, binding, decision)
+                        findings.append(finding_of(policy, binding, decision, level, document, path))
+            self.tally.matched[policy.name] += applied
+            if not applied:
+                self.tally.reach(policy.name, Reach.CONDITIONS if bindings else Reach.BINDINGS)
+        return findings
+
+    def _in_force(
+        self, request: Request, document: Document, policies: Sequence[BoundPolicy]
+    ) -> Iterator[tuple[BoundPolicy, Resource, list[Binding]]]:
+        """The policies that match, as which resource they do, and those of their bindings that match too."""
+        key = (id(policies), request.kind)  # the two lists of policies live as long as the judge
+        if key not in self._candidates:
+            self._candidates[key] = [
+                bound
+                for bound in policies
+                if bound.bindings and self._matcher.may_match(bound.compiled.policy.match, request)
+            ]
+        candidates = self._candidates[key]
+        if candidates:
+            self._note_assumed(request, document)
+            self._note_unseen(request, document, candidates)
+        match = self._matcher.match
+        for bound in candidates:
+            policy = bound.compiled.policy
+            matched = match(policy.match, request)
+            if matched is not None:
+                yield bound, matched, [binding for binding in bound.bindings if match(binding.match, request)]
+            else:
+                self.tally.reach(policy.name, Reach.SELECTORS)
+
+    def _note_assumed(self, request: Request, document: Document) -> None:
+        own = request.resource
+        if self._kinds.resource(own.api_version, own.kind) is None and not namespace_of(document.body):
+            self.tally.assumed.setdefault((own.api_version, own.kind), (document.file, document.line))
+
+    def _note_unseen(self, request: Request, document: Document, candidates: Sequence[BoundPolicy]) -> None:
+        """What these policies look up in a namespace that isn't given, once for each kind of request."""
+        name = request.namespace
+        if (
+            not name
+            or request.is_namespace
+            or name in self.context.namespaces
+            or (name, request.kind) in self._asked
+        ):
+            return
+        self._asked.add((name, request.kind))
+        for bound in candidates:
+            policy = bound.compiled.policy
+            whole = asks_labels(policy.match.namespace_selector, name)
+            selecting = {
+                b.name for b in bound.bindings if whole or asks_labels(b.match.namespace_selector, name)
+            }
+            reading = {policy.name} if bound.compiled.reads_namespace else set()
+            if selecting or reading:
+                unseen = self.tally.unseen.setdefault(name, UnseenNamespace(document.file, document.line))
+                unseen.selecting |= selecting
+                unseen.reading |= reading
+
+    def _converts(self, own: Resource, wanted: Resource) -> bool:
+        return own == wanted or self._kinds.alike_in_versions(own.api_version, own.kind)
+
+    def _scope(self, request: Request, matched: Resource) -> Scope:
+        """What expressions see of a request that matched as this resource."""
+
+        def converted(body: Body | None) -> Body | None:
+            if body is None or matched == request.resource:
+                return body
+            return {**body, "apiVersion": matched.api_version}
+
+        namespace = None
+        if request.namespace and not request.is_namespace:
+            namespace = self.context.namespace(request.namespace)
+        own, user = request.resource, request.user
+        authorizer = Authorizer(self.context.rbac, user.name, user.groups)
+        return Scope(
+            {
+                "object": converted(request.object),
+                "oldObject": converted(request.old_object),
+                "namespaceObject": namespace,
+                "request": request.as_cel(matched),
+                "authorizer": authorizer,
+                "authorizer.requestResource": ResourceCheck(
+                    authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
+                ),
+            }
+        )
+
+
+def _unconverted(own: Resource, wanted: Resource) -> str:
+    """The server converts between versions; offline there is nothing to convert with."""
+    return (
+        f"can't be judged offline: the policy's rule names {wanted.api_version} {wanted.kind}, the object is "
+        f"{own.api_version}; write it as {wanted.api_version}, or name {own.version} in the rule too"
+    )

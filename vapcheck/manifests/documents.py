@@ -1,0 +1,199 @@
+"""Reads manifests as kubectl reads them: the objects in files, folders and texts, and where they stand.
+
+Lists are taken apart; what can't be read, or isn't an object of Kubernetes, is a Problem with its place and
+never hides the other documents. What an object means is for others. Of a text that may be a Secret no finding
+shows a value.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vapcheck.manifests.objects import Located, objects_in
+from vapcheck.manifests.place import place_in
+from vapcheck.manifests.problem import Problem
+from vapcheck.manifests.request_size import MAX_BYTES as MAX_REQUEST
+from vapcheck.manifests.request_size import oversize
+from vapcheck.manifests.secret_kinds import may_hold_secret
+from vapcheck.manifests.stream import KEEP_ONE, Piece, pieces
+
+SUFFIXES = (".yaml", ".yml", ".json")
+"""Of the files that are read from a folder, as kubectl has it."""
+MAX_BYTES = 256 << 20
+_FOREIGN = "nothing, if it is for another tool; else write apiVersion and kind"
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One object."""
+
+    body: dict[str, Any]
+    """JSON values exactly as kubectl would send them."""
+    file: str
+    """As the caller gave it."""
+    line: int
+    """The first line of the object in the file, from 1; 0 for an object that was never text."""
+    text: str = field(default="", repr=False)
+    """What the object was read from; of a List, the whole List."""
+    first_line: int = field(default=0, repr=False)
+    """The line of the file in which `text` begins."""
+    item: tuple[str | int, ...] = field(default=(), repr=False)
+    """Where in `text` the object is: `("items", 3)` for one of a List."""
+
+    def position(self, path: str) -> tuple[int, int]:
+        """Line and column (from 1) of `spec.containers[0].image` in the file, or of the innermost part of the
+        path that is written there; (0, 0) for an object that was never text."""
+        if not self.line:
+            return 0, 0
+        line, column = place_in(self.text, self.item, path)
+        return self.first_line + line - 1, column
+
+
+def is_not_kubernetes(finding: Problem) -> bool:
+    """Whether `read_files` only tells that a file met in a folder is for another tool (values.yaml,
+    package.json): a document with neither apiVersion nor kind. A file that is named is expected to hold
+    objects, so of one it is never true."""
+    return finding.hint == _FOREIGN
+
+
+def is_taken(finding: Problem) -> bool:
+    """Whether kubectl reads the text in spite of the finding, and sends the objects that were read: a key
+    stands twice in it."""
+    return finding.hint == KEEP_ONE
+
+
+def from_bodies(bodies: Iterable[dict[str, Any]], file: str) -> list[Document]:
+    """Objects that were never text, such as rendered manifests. Lists are taken apart here too."""
+    found: list[Document] = []
+    for body in bodies:
+        piece = Piece(body, 0, "", 0)
+        located = (one for one in objects_in(piece, hide=lambda: True) if isinstance(one, Located))
+        found.extend(Document(one.body, file, 0, "", 0, one.item) for one in located)
+    return found
+
+
+def read_text(text: str, file: str) -> tuple[list[Document], list[Problem]]:
+    """The objects in `text` in their order, and what is wrong with it."""
+    return _read(text, file, in_folder=False)
+
+
+def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], list[Problem]]:
+    documents: list[Document] = []
+    findings: list[Problem] = []
+    for piece in pieces(text):
+        findings += [Problem(file, bad.line, bad.column, bad.message, bad.hint) for bad in piece.problems]
+        if piece.value is NotImplemented:
+            continue
+        for one in objects_in(piece, hide=functools.partial(may_hold_secret, text)):
+            if isinstance(one, Located):
+                size = oversize(one.body, piece.text)
+                if size is not None:
+                    findings.append(_too_large(file, one.line, size))
+                    continue
+                documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
+                continue
+            bad = one.problem
+            hint = _FOREIGN if in_folder and one.foreign else bad.hint
+            findings.append(Problem(file, bad.line, bad.column, bad.message, hint))
+    return documents, findings
+
+
+def _too_large(file: str, line: int, size: int) -> Problem:
+    message = f"{size:,} bytes as JSON; the server takes no more than {MAX_REQUEST:,} in one request"
+    return Problem(file, line, 1, message, "split the object, or keep large contents out of it")
+
+
+def read_files(paths: Sequence[Path], *, met: bool = False) -> tuple[list[Document], list[Problem]]:
+    """The objects in `paths`; of folders, those of every manifest file below, sorted by path.
+
+    `met`: whether the files were met in a folder, rather than named (`is_not_kubernetes`). What is named
+    and is neither file nor folder (`/dev/fd/63`, a named pipe) is read to its end, once.
+    """
+    documents: list[Document] = []
+    findings: list[Problem] = []
+    streams: set[str] = set()
+    for path in paths:
+        name = str(path)
+        in_folder = path.is_dir()
+        names = _manifests_below(path, findings) if in_folder else [name]
+        if not names:
+            message = "a folder without manifests"
+            hint = f"name a folder with {', '.join(SUFFIXES)} files"
+            findings.append(Problem(name, 1, 1, message, hint))
+        if not in_folder and path.exists() and not path.is_file():
+            if name in streams:
+                continue  # its text is gone, and waiting for more could take for ever
+            streams.add(name)
+        for each in names:
+            text = _text_of(each, findings, files_only=in_folder)
+            if text is not None:
+                read, wrong = _read(text, each, in_folder=in_folder or met)
+                documents += read
+                findings += wrong
+    return documents, findings
+
+
+def _manifests_below(folder: Path, findings: list[Problem]) -> list[str]:
+    """Like kubectl -R: links to files are read, links to folders are not followed. Unlike it, folders that
+    are hidden (.git, .github) are left out."""
+
+    def refuse(error: OSError) -> None:
+        findings.append(_unreadable(str(error.filename), error))
+
+    found: list[str] = []
+    for where, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [os.path.join(where, name) for name in names if name.endswith(SUFFIXES)]
+    return sorted(found, key=lambda name: name.split(os.sep))
+
+
+def _unreadable(name: str, error: OSError) -> Problem:
+    reason = error.strerror or str(error)
+    return Problem(name, 1, 1, f"can't be read: {reason}", "name a readable file or folder")
+
+
+def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | None:
+    """The text of a file: UTF-8, or UTF-16 where it says so. Bytes that are neither are a finding, and
+    U+FFFD in the text, as kubectl has them."""
+    try:
+        if files_only and not os.path.isfile(name) and os.path.exists(name):
+            # Opening a pipe that nobody writes to would wait for ever.
+            findings.append(Problem(name, 1, 1, "is no regular file", "name a file or folder"))
+            return None
+        with open(name, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        findings.append(_unreadable(name, error))
+        return None
+    if len(raw) > MAX_BYTES:
+        hint = "split it; the server takes 3 MiB for one object"
+        findings.append(Problem(name, 1, 1, f"is larger than {MAX_BYTES >> 20} MiB", hint))
+        return None
+    return _decoded(raw, name, findings)
+
+
+def _decoded(raw: bytes, name: str, findings: list[Problem]) -> str:
+    encoding = "utf-8"
+    for mark, found in _BYTE_ORDER_MARKS:
+        if raw.startswith(mark):
+            raw, encoding = raw[len(mark) :], found
+            break
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        message = f"byte 0x{raw[error.start]:02x} is not {encoding.upper()}"
+        findings.append(Problem(name, line, column, message, "save the file as UTF-8"))
+        return raw.decode(encoding, "replace")

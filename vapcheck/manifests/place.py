@@ -1,0 +1,206 @@
+"""Where in a manifest's text a field stands; asked only for what is shown, so the text is read again.
+
+It must not be needed for judging: lines and columns are for people.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from vapcheck.manifests.go_yaml import Node, YamlError, compose
+from vapcheck.manifests.plain_yaml import is_plain
+
+_PART = re.compile(r"""\.?([A-Za-z0-9_$-]+)|\[(\d+)\]|\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]""")
+
+
+def parts(path: str) -> tuple[str | int, ...]:
+    """`spec.containers[0].image` or `metadata.labels["a/b"]` as keys and indexes; what isn't a path of that
+    form ends it."""
+    found: list[str | int] = []
+    position = 0
+    while match := _PART.match(path, position):
+        word, index, double, single = match.groups()
+        found.append(
+            int(index) if index is not None else next(t for t in (word, double, single) if t is not None)
+        )
+        position = match.end()
+    return tuple(found)
+
+
+def place_in(text: str, base: tuple[str | int, ...], path: str) -> tuple[int, int]:
+    """Line and column of `path` below `base` in `text`: of the key in an object, of the item in a list; of
+    the innermost part that is there."""
+    wanted = (*base, *parts(path))
+    return by_lines(text, wanted) or by_parser(text, wanted)
+
+
+def by_parser(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int]:
+    """`place_in` for any text."""
+    node = _root(text)
+    if node is None:
+        return 1, 1
+    place = (node.line, node.column)
+    for part in wanted:
+        node = _target(node)
+        found = _below(node, part)
+        if found is None:
+            break
+        place, node = found
+    return place
+
+
+def rows_of_items(text: str, base: tuple[str | int, ...], count: int) -> list[int]:
+    """The line in `text` at which each of the `count` items of the List at `base` begins."""
+    quick = _item_rows(text, count) if not base else None
+    if quick is not None:
+        return quick
+    node = _root(text)
+    for part in (*base, "items"):
+        found = _below(_target(node), part) if node is not None else None
+        node = found[1] if found else None
+    children = _target(node).children if node is not None else []
+    if len(children) != count:
+        return [1] * count
+    return [_target(child).line if child.kind == "alias" else child.line for child in children]
+
+
+@functools.lru_cache(maxsize=4)
+def _root(text: str) -> Node | None:
+    try:
+        return compose(text)[0]
+    except YamlError:
+        return None
+
+
+def _target(node: Node) -> Node:
+    return node.target if node.target is not None else node
+
+
+def _below(node: Node, part: str | int) -> tuple[tuple[int, int], Node] | None:
+    if isinstance(part, int):
+        if node.kind == "list" and part < len(node.children):
+            child = node.children[part]
+            return (child.line, child.column), child
+        return None
+    if node.kind != "map":
+        return None
+    merged: Node | None = None
+    for key, value in zip(node.children[-2::-2], node.children[::-1][::2], strict=True):
+        if key.text == part:
+            return (key.line, key.column), value
+        if key.text == "<<" and key.plain:
+            merged = merged or value
+    return _below(_target(merged), part) if merged is not None else None
+
+
+@functools.lru_cache(maxsize=8)
+def _plain_lines(text: str) -> list[str] | None:
+    """The lines of a text in which indentation says all, None for any other."""
+    body = text[text.index("\n") + 1 :] if text.startswith("---") and "\n" in text else text
+    if not is_plain(body):
+        return None
+    return ["", *body.split("\n")] if body is not text else body.split("\n")
+
+
+def by_lines(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int] | None:
+    """`place_in` for plain texts, by their indentation; None where it takes a parser to tell."""
+    lines = _plain_lines(text)
+    if lines is None:
+        return None
+    row, end = _content(lines, 0, len(lines)), len(lines)
+    if row is None:
+        return None
+    column = _indent(lines[row])
+    place = (row + 1, column + 1)
+    first = lines[row]
+    for depth, part in enumerate(wanted):
+        if first.lstrip().startswith(("[", "{")):
+            return None
+        step = _item(lines, row, end, column, first, part) if isinstance(part, int) else None
+        if isinstance(part, str):
+            step = _key(lines, row, end, column, first, part)
+        if step is None:
+            return place
+        found, end, after = step
+        place = (found[0] + 1, found[1] + 1)
+        if isinstance(part, int):  # what follows the dash is the first line of what is in the item
+            row, column, first = found[0], found[1], after
+            continue
+        if after.strip() and not after.lstrip().startswith("#"):
+            return place if depth == len(wanted) - 1 else None
+        inner = _content(lines, found[0] + 1, end)
+        if inner is None:
+            return place
+        row, column, first = inner, _indent(lines[inner]), lines[inner]
+    return place
+
+
+_Step = tuple[tuple[int, int], int, str]
+"""Row and column of what was found, from 0; the row after it; the rest of its line."""
+
+
+def _key(lines: list[str], row: int, end: int, column: int, first: str, key: str) -> _Step | None:
+    """The key of an object whose keys stand at `column`; `first` is its first line, without a dash."""
+    starts = tuple(" " * column + form + ":" for form in (key, f'"{key}"', f"'{key}'"))
+    found = None
+    for index in range(row, end):
+        line = first if index == row else lines[index]
+        if line.startswith(starts):
+            found = index, line[column:].partition(key)[2].lstrip("\"'")[1:]
+    if found is None:
+        return None
+    return (found[0], column), _block_end(lines, found[0] + 1, end, column, dashes=True), found[1]
+
+
+def _item(lines: list[str], row: int, end: int, column: int, first: str, index: int) -> _Step | None:
+    """The item `index` of a list whose dashes stand at `column`."""
+    dash, count = " " * column + "- ", -1
+    for number in range(row, end):
+        line = first if number == row else lines[number]
+        if line.startswith(dash):
+            count += 1
+            if count == index:
+                rest = " " * column + "  " + line[column + 2 :]
+                return (number, column + 2), _block_end(lines, number + 1, end, column), rest
+    return None
+
+
+def _block_end(lines: list[str], row: int, end: int, column: int, *, dashes: bool = False) -> int:
+    """The row after the lines that are indented deeper than `column`; items may be as deep as their key."""
+    for number in range(row, end):
+        line = lines[number]
+        stripped = line.lstrip(" ")
+        if stripped and stripped[0] != "#":
+            indent = len(line) - len(stripped)
+            if indent < column or (indent == column and not (dashes and stripped.startswith("- "))):
+                return number
+    return end
+
+
+def _content(lines: list[str], row: int, end: int) -> int | None:
+    for number in range(row, end):
+        stripped = lines[number].strip()
+        if stripped and stripped[0] != "#":
+            return number
+    return None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _item_rows(text: str, count: int) -> list[int] | None:
+    """`rows_of_items` for plain texts."""
+    lines = _plain_lines(text)
+    place = by_lines(text, ("items",)) if lines is not None else None
+    if lines is None or place is None or place[1] != 1:
+        return None
+    row = _content(lines, place[0], len(lines))
+    if row is None:
+        return None
+    column = _indent(lines[row])
+    dash = " " * column + "- "
+    end = _block_end(lines, place[0], len(lines), 0, dashes=True)
+    rows = [number + 1 for number in range(row, end) if lines[number].startswith(dash)]
+    return rows if len(rows) == count else None

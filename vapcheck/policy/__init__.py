@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies and bindings: read, compiled and type-checked."""

@@ -1,0 +1,178 @@
+"""A policy with all its expressions compiled, or everything that the API server would refuse in it.
+
+It must not evaluate anything: see `evaluation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from vapcheck.cel import CompileError, Environment, Program
+from vapcheck.policy import unseen_variables
+from vapcheck.policy.model import Expression, Policy, Validation
+
+_MAX_AUDIT_ANNOTATIONS = 20
+_MAX_AUDIT_EXPRESSION_BYTES = 5 * 1024
+_ENVIRONMENTS = 16
+"""How many are kept, as each takes some 0.5 MiB; policies one after the other share them most."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledValidation:
+    """One validation ready to be evaluated."""
+
+    validation: Validation
+    program: Program
+    message: Program | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPolicy:
+    """One policy ready to be evaluated."""
+
+    policy: Policy
+    conditions: tuple[tuple[Expression, Program], ...]
+    variables: dict[str, Program]
+    """In the order of the policy; each may read those before it."""
+    validations: tuple[CompiledValidation, ...]
+    audit_annotations: tuple[tuple[Expression, Program], ...]
+    messages: int
+    """How many validations word their message by an expression."""
+
+    @property
+    def reads_namespace(self) -> bool:
+        """Whether any expression reads namespaceObject; match conditions are given none by the server."""
+        programs = [
+            *self.variables.values(),
+            *(program for item in self.validations for program in (item.program, item.message) if program),
+            *(program for _, program in self.audit_annotations),
+        ]
+        return any("namespaceObject" in program.reads for program in programs)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an expression does not compile."""
+
+    path: str
+    expression: str
+    message: str
+    fix: str = ""
+    """What to do, where the message does not say it."""
+
+
+class Compiler:
+    """Compiles policies. What several of them have in common is compiled once, and can be evaluated once."""
+
+    def __init__(self) -> None:
+        self._environments: dict[_Sight, Environment] = {}
+        self._programs: dict[tuple[_Sight, str, tuple[str, ...]], Program | CompileError] = {}
+
+    def compile(self, policy: Policy) -> CompiledPolicy | list[Refusal]:
+        """The policy ready for evaluation; or why not, every refusal at once.
+
+        Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
+        """
+        return _compile(policy, self)
+
+    def program(self, sight: _Sight, text: str, expects: tuple[str, ...]) -> Program:
+        """The program of an expression. Raises CompileError."""
+        key = (sight, text, expects)
+        found = self._programs.get(key)
+        if found is None:
+            try:
+                found = self._environment(sight).compile(text, expects)
+            except CompileError as error:
+                found = error
+            self._programs[key] = found
+        elif isinstance(found, Program):
+            found.shared = True
+        if isinstance(found, CompileError):
+            raise found
+        return found
+
+    def _environment(self, sight: _Sight) -> Environment:
+        found = self._environments.get(sight)
+        if found is None:
+            if sight.variables:
+                *rest, (name, program) = sight.variables
+                found = self._environment(replace(sight, variables=tuple(rest))).with_variable(name, program)
+            else:
+                found = Environment.admission(params=sight.params, authorizer=sight.authorizer)
+            if len(self._environments) >= _ENVIRONMENTS:
+                self._environments.clear()
+            self._environments[sight] = found
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What an expression can see besides the object. Programs are told apart by identity."""
+
+    params: bool
+    authorizer: bool
+    variables: tuple[tuple[str, Program], ...] = ()
+
+    def having(self, name: str, program: Program) -> _Sight:
+        return replace(self, variables=(*self.variables, (name, program)))
+
+
+def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]:
+    compiler = _PolicyCompiler(policy, shared)
+    plain = _Sight(params=policy.param_kind is not None, authorizer=True)
+    composed, unauthorized = plain, replace(plain, authorizer=False)
+    conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
+    variables: dict[str, Program] = {}
+    for row in policy.variables:
+        program = compiler.compile(composed, row, ())
+        if program is None:
+            return compiler.refusals  # whatever reads it would be refused for that reason alone
+        variables[row.name] = program
+        composed = composed.having(row.name, program)
+        unauthorized = unauthorized.having(row.name, program)
+    validations = []
+    for validation in policy.validations:
+        program = compiler.compile(composed, validation.expression, ("bool",))
+        message = None
+        if validation.message_expression:
+            message = compiler.compile(unauthorized, validation.message_expression, ("string",))
+        if program:
+            validations.append(CompiledValidation(validation, program, message))
+    audits = [
+        (row, compiler.compile(composed, row, ("string", "null_type"))) for row in policy.audit_annotations
+    ]
+    if len(audits) > _MAX_AUDIT_ANNOTATIONS:
+        compiler.refuse(audits[-1][0], f"at most {_MAX_AUDIT_ANNOTATIONS} audit annotations are allowed")
+    for row, _ in audits:
+        if len(row.text.strip().encode()) > _MAX_AUDIT_EXPRESSION_BYTES:
+            compiler.refuse(row, f"must not exceed {_MAX_AUDIT_EXPRESSION_BYTES} bytes")
+    if compiler.refusals:
+        return compiler.refusals
+    return CompiledPolicy(
+        policy,
+        conditions=tuple((row, program) for row, program in conditions if program),
+        variables=variables,
+        validations=tuple(validations),
+        audit_annotations=tuple((row, program) for row, program in audits if program),
+        messages=sum(item.message is not None for item in validations),
+    )
+
+
+class _PolicyCompiler:
+    """Compiles the expressions of one policy and gathers what is refused."""
+
+    def __init__(self, policy: Policy, shared: Compiler) -> None:
+        self._policy, self._shared = policy, shared
+        self.refusals: list[Refusal] = []
+
+    def refuse(self, row: Expression, message: str) -> None:
+        fix = unseen_variables.advice(self._policy, row, message)
+        self.refusals.append(Refusal(row.path, row.text, message, fix))
+
+    def compile(self, sight: _Sight, row: Expression, expects: tuple[str, ...]) -> Program | None:
+        try:
+            return self._shared.program(sight, row.text, expects)
+        except CompileError as error:
+            where = f" at {error.line}:{error.column} of the expression" if error.line else ""
+            self.refuse(row, f"does not compile{where}: {error.message}")
+            return None

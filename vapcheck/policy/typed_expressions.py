@@ -1,0 +1,205 @@
+"""Compiles the expressions of policies with typed objects, many policies in one go.
+
+Setting up the checker takes longer than checking an expression, so all policies share one: the names
+`object`, `oldObject`, `params` and `variables` are replaced in their texts by names of the same length that
+are the policy's own. It must not know kinds or what follows from a problem (`type_check`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from vapcheck.cel import CompileError, Environment
+from vapcheck.policy.model import Expression, Policy
+from vapcheck.server.object_types import DYN, Liberties, ObjectTypes, short_name
+from vapcheck.server.schema import Schema
+
+_COMMON = {
+    "request": "kubernetes.AdmissionRequest",
+    "namespaceObject": "kubernetes.Namespace",
+    "authorizer": "kubernetes.authorization.Authorizer",
+    "authorizer.requestResource": "kubernetes.authorization.ResourceCheck",
+}
+"""Names that mean the same in all policies (apiserver/pkg/admission/plugin/cel/compile.go, 1.36)."""
+_TOKEN = re.compile(
+    r"//[^\n]*"
+    r"|[bB]?[rR][bB]?(?:'''.*?'''|\"\"\".*?\"\"\"|'[^']*'|\"[^\"]*\")"
+    r"|'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
+    r"|(?P<name>(?<![\w.])(?<!\.\?)(?:object|oldObject|params|variables)\b)(?!\s*\()"
+    r"|(?P<word>[A-Za-z_]\w*)",
+    re.DOTALL,
+)
+"""Comments and texts, which stay as they are; the names to replace; other words."""
+_VARIABLE = re.compile(r"\bv\d{8}\s*\.\s*(\w+)")
+_HAS_VARIABLE = re.compile(r"\bhas\((?=\s*v\d{8}\s*\.\s*\w+\s*\))")
+"""The checker knows no presence of variables; in its place stands a function of the same length."""
+_PROBLEM = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
+_UNDEFINED = re.compile(r"undefined field '(\w+)'")
+_AS_MAP = re.compile(
+    r"no matching overload for '(?:_\[_\]|_\[\?_\]|@in|size|_==_|_!=_)' "
+    r"|cannot be the range of a comprehension"
+)
+"""What a map may be used for and an object not, as far as the checker knows."""
+_PLAIN = frozenset(
+    ("bool", "bytes", "double", "dyn", "duration", "int", "list", "map", "null_type", "string", "timestamp")
+)
+"""Types that a variable has for its readers too, beside those of objects; any other is `dyn` to them, as in
+the API server (convertCelTypeToDeclType of composition.go)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What the checker says about one place of an expression; line and column count from 1."""
+
+    message: str
+    hint: str
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One policy with its objects typed; `attempt` fills `raw` in."""
+
+    policy: Policy
+    schemas: tuple[Schema, ...]
+    """Of the kinds that `object` may have; it has the fields of all of them."""
+    params: Schema | None
+    number: int
+    """Makes the policy's names its own."""
+    texts: tuple[tuple[Expression, str, frozenset[str]], ...]
+    """Each expression, its text with the policy's own names, and the policy's variables that it reads."""
+    names: frozenset[str]
+    """All words of the policy."""
+    liberties: Liberties = field(default_factory=Liberties)
+    types: ObjectTypes | None = None
+    raw: dict[str, str] = field(default_factory=dict)
+    """What the checker said, by the expression's path."""
+
+    @classmethod
+    def of(cls, policy: Policy, schemas: tuple[Schema, ...], params: Schema | None, number: int) -> Attempt:
+        texts, names = [], set[str]()
+        for row in _expressions(policy):
+            text = _own(row.text, number, names)
+            texts.append((row, text, frozenset(_variable(name, number) for name in _VARIABLE.findall(text))))
+        return cls(policy, schemas, params, number, tuple(texts), frozenset(names))
+
+    def begin(self) -> dict[str, str]:
+        """Start anew with the liberties taken so far. Returns the policy's names with their types."""
+        self.raw = {}
+        self.types = ObjectTypes(f"kubernetes.o{self.number}_", self.names, self.liberties)
+        whole = self.types.declare(self.schemas)
+        names = {_name("object", self.number): whole, _name("oldObject", self.number): whole}
+        if self.policy.param_kind:
+            names[_name("params", self.number)] = self.types.declare((self.params,)) if self.params else DYN
+        return names
+
+    def kept(self, signature: str) -> str:
+        """The type that a variable has for its readers: objects of ours and plain ones, else `dyn`."""
+        assert self.types is not None
+        words = re.findall(r"[\w.]+", signature)
+        return signature if all(w in _PLAIN or w in self.types.table for w in words) else DYN
+
+    def problems(self) -> Iterator[tuple[Expression, list[Problem]]]:
+        """What is wrong, by expression."""
+        for row, _, _ in self.texts:
+            if row.path in self.raw:
+                yield row, [p for p in map(self._problem, _PROBLEM.finditer(self.raw[row.path])) if p]
+
+    def take_liberties(self) -> bool:
+        """Allow what works in evaluation although the checker objects; whether there is anything new."""
+        assert self.types is not None
+        before = len(self.liberties.alike), len(self.liberties.loose)
+        for text in self.raw.values():
+            for found in _PROBLEM.finditer(text):
+                if found[3].startswith("undefined field"):
+                    continue
+                named = dict.fromkeys(re.findall(r"[\w.]+", found[3]))
+                definitions = [known for name in named if (known := self.types.definitions(name))]
+                if len(definitions) > 1:
+                    self.liberties.unite([schema for known in definitions for schema in known])
+                elif definitions and _AS_MAP.search(found[3]):
+                    self.liberties.loosen(definitions[0])
+        return before != (len(self.liberties.alike), len(self.liberties.loose))
+
+    def _problem(self, found: re.Match[str]) -> Problem | None:
+        assert self.types is not None
+        line, column, message = int(found[1]), int(found[2]), found[3]
+        if "*error*" in message:
+            return None  # follows from another one
+        hint = ""
+        if undefined := _UNDEFINED.search(message):
+            hint = self.types.advice(undefined[1])
+        shown = re.sub(rf"\bkubernetes\.o{self.number}_\w+", lambda name: self._types_of(name[0]), message)
+        return Problem(shown, hint, line, column)
+
+    def _types_of(self, name: str) -> str:
+        """What a type of ours stands for, in words: `PodSpec or JobSpec`."""
+        assert self.types is not None
+        return " or ".join(sorted({short_name(schema) for schema in self.types.definitions(name)})) or name
+
+
+_Row = tuple[Attempt, Expression, str, frozenset[str]]
+
+
+def attempt(attempts: Sequence[Attempt]) -> None:
+    """Checks every expression of these policies, variables before what reads them."""
+    names = dict(_COMMON)
+    for one in attempts:
+        names |= one.begin()
+    waiting = [(one, *row) for one in attempts for row in one.texts]
+    while waiting:
+        environment = Environment(names, _table(attempts))
+        known, ready, later = set(names), list[_Row](), list[_Row]()
+        for item in waiting:
+            (ready if item[3] <= known else later).append(item)
+        if not ready:
+            return  # variables that read each other: such a policy does not compile
+        waiting = later
+        for one, row, text, _ in ready:
+            signature = DYN
+            try:
+                signature = one.kept(environment.compile(text).result_type)
+            except CompileError as error:
+                one.raw[row.path] = error.message
+            if row.path.startswith("spec.variables"):
+                names[_variable(row.name, one.number)] = signature
+
+
+def _table(attempts: Sequence[Attempt]) -> dict[str, dict[str, str]]:
+    return {name: fields for one in attempts if one.types for name, fields in one.types.table.items()}
+
+
+def _expressions(policy: Policy) -> Iterator[Expression]:
+    yield from policy.conditions
+    yield from policy.variables
+    for validation in policy.validations:
+        yield validation.expression
+        if validation.message_expression:
+            yield validation.message_expression
+    yield from policy.audit_annotations
+
+
+def _own(text: str, number: int, names: set[str]) -> str:
+    """The text with the policy's own names; every other word is added to `names`."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found["name"]:
+            return _name(found["name"], number)
+        if found["word"]:
+            names.add(found["word"])
+        return found[0]
+
+    return _HAS_VARIABLE.sub("dyn(", _TOKEN.sub(replaced, text))
+
+
+def _name(name: str, number: int) -> str:
+    """A policy's own name for `object` and the like, of the same length."""
+    first = {"object": "o", "oldObject": "p", "params": "q", "variables": "v"}[name]
+    return f"{first}{number:0{len(name) - 1}}"
+
+
+def _variable(name: str, number: int) -> str:
+    return f"{_name('variables', number)}.{name}"

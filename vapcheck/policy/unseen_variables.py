@@ -1,0 +1,62 @@
+"""What to do about an expression that reads a variable which it can't see.
+
+The compiler says "undefined field 'b'" of one that does not exist, of one that comes later, and of one that
+reads itself by way of others. It must not compile: it looks at texts, after the compiler has refused one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+from vapcheck.policy.expression_code import code_of
+from vapcheck.policy.model import Expression, Policy
+
+_READ = re.compile(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")
+_ORDER = "a variable sees only those above it in spec.variables"
+
+
+def advice(policy: Policy, row: Expression, refusal: str) -> str:
+    """How to put right a row of the policy that was refused with these words; nothing where it isn't that."""
+    unseen = next((name for name in _reads(row) if f"undefined field '{name}'" in refusal), None)
+    if unseen is None:
+        return ""
+    names = [variable.name for variable in policy.variables]
+    if row in policy.conditions:
+        return f"Match conditions see no variables; write in place of variables.{unseen} what it stands for."
+    if unseen not in names:
+        return _no_such(unseen, names)
+    # Declared and not seen: the row is a variable itself, and comes first.
+    circle = _circle(row.name, unseen, {variable.name: _reads(variable) for variable in policy.variables})
+    if circle:
+        told = " -> ".join(circle)
+        said = f"The variable {row.name!r} reads itself ({told}), but {_ORDER}"
+        return f"{said}; write one of them without the next."
+    return f"Move the variable {unseen!r} above {row.name!r}: {_ORDER}."
+
+
+def _reads(row: Expression) -> list[str]:
+    return _READ.findall(code_of(row.text))
+
+
+def _no_such(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1, 0.6)
+    if near:
+        return f"There is no variable {name!r}; did you mean {near[0]!r}?"
+    known = f"there are {', '.join(names)}" if names else "there are none"
+    return f"Add a variable {name!r} to spec.variables, or correct the name; {known}."
+
+
+def _circle(name: str, first: str, reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """The way from a variable by way of `first` back to itself, or nothing."""
+    ways, seen = [[name, first]], {first}
+    while ways:
+        way = ways.pop(0)
+        if way[-1] == name:
+            return way
+        for following in reads.get(way[-1], ()):
+            if following == name or following not in seen:
+                seen.add(following)
+                ways.append([*way, following])
+    return []

@@ -1,0 +1,38 @@
+"""What a request for an object addresses: its resource and its namespace, known or guessed.
+
+It must not look at policies or change objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vapcheck.server.kinds import Kinds, Resource
+
+
+def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
+    """The resource of an object; of an unknown kind the most likely one: with the plural that `kubectl` would
+    guess, and namespaced, as most are."""
+    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+    known = kinds.resource(api_version, kind)
+    if known is not None:
+        return known
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, kind, guessed_plural(kind), namespaced=True)
+
+
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """The namespace that an object names, or nothing."""
+    metadata = body.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+
+
+def guessed_plural(kind: str) -> str:
+    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
+    name = kind.lower()
+    if name.endswith("s"):
+        return name + "es"
+    if name.endswith("y"):
+        return name[:-1] + "ies"
+    return name + "s"

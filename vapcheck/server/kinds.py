@@ -1,0 +1,173 @@
+"""Which kinds there are and where they live: those of Kubernetes 1.36, and those of CRDs in a bundle.
+
+The built-in ones are data (kinds/*.json), written by `python -m gpupool.local.kinds_from_cluster` from a real
+server; they are read when they are asked for. It must not look at objects other than CRDs.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vapcheck.manifests.documents import Document
+from vapcheck.server.schema import Schema, builtin, of_crd
+
+_DATA = Path(__file__).parent / "kinds" / "resources.json"
+KUBERNETES = "1.36"
+"""The release that the data is from."""
+_COHABITING = {("", "events"): "events", ("events.k8s.io", "events"): "events"}
+"""Resources of two groups that are stored as one (kube-apiserver 1.36, DefaultStorageFactory)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where the objects of one kind live, in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Kinds:
+    """The kinds that a cluster has."""
+
+    def __init__(
+        self,
+        resources: Iterable[Resource],
+        schemas: Mapping[tuple[str, str], Schema | str],
+        with_status: frozenset[tuple[str, str]] = frozenset(),
+        alike: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition; `with_status`: the
+        custom kinds whose status is a subresource; `alike`: those whose versions differ by apiVersion only.
+        """
+        self._with_status = with_status
+        self._alike = alike
+        self._resources = tuple(resources)
+        self._schemas = dict(schemas)
+        self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
+        self._by_plural = {(row.group, row.version, row.plural): row for row in self._resources}
+
+    @classmethod
+    def builtin(cls) -> Kinds:
+        """The kinds of Kubernetes itself, alpha and beta ones included."""
+        return _builtin()
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._resources)
+
+    def with_crds(self, documents: Iterable[Document]) -> Kinds:
+        """These kinds and those that CustomResourceDefinitions among `documents` add; self where there are
+        none. A definition that isn't well formed adds nothing."""
+        added: dict[Resource, Schema] = {}
+        with_status, alike = set(self._with_status), set(self._alike)
+        for document in documents:
+            body = document.body
+            if body.get("kind") == "CustomResourceDefinition" and str(body.get("apiVersion")).startswith(
+                "apiextensions.k8s.io/"
+            ):
+                added.update(_defined(body, with_status, alike))
+        if not added:
+            return self
+        schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
+        kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
+        every = {**self._schemas, **schemas}
+        return Kinds([*kept, *added], every, frozenset(with_status), frozenset(alike))
+
+    def with_resources(self, rows: Iterable[Resource]) -> Kinds:
+        """These kinds and, without their fields, those of `rows` that are not among them."""
+        added = {(row.api_version, row.kind): row for row in rows}
+        new = [row for key, row in added.items() if key not in self._by_kind]
+        return Kinds([*self._resources, *new], self._schemas, self._with_status, self._alike)
+
+    def resource(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of `kind`, None for one that isn't known."""
+        return self._by_kind.get((api_version, kind))
+
+    @functools.cached_property
+    def groups(self) -> frozenset[str]:
+        """Every group that has a kind, "" for core."""
+        return frozenset(row.group for row in self._resources)
+
+    def in_groups(self, groups: Iterable[str]) -> list[Resource]:
+        """Every resource of these groups, in all versions."""
+        wanted = frozenset(groups)
+        return [row for row in self._resources if row.group in wanted]
+
+    def by_plural(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource called `pods` in a group ("" for core) and version."""
+        return self._by_plural.get((group, version, plural))
+
+    def same(self, resource: Resource) -> tuple[Resource, ...]:
+        """All stored as the same objects, `resource` included: what matchPolicy Equivalent covers."""
+        group = _COHABITING.get((resource.group, resource.plural), resource.group)
+        found = [
+            row
+            for row in self._resources
+            if row.plural == resource.plural and _COHABITING.get((row.group, row.plural), row.group) == group
+        ]
+        return tuple(found) or (resource,)
+
+    def is_builtin(self, api_version: str, kind: str) -> bool:
+        """Whether the kind is one of Kubernetes itself."""
+        return isinstance(self._schemas.get((api_version, kind)), str)
+
+    def drops_status(self, api_version: str, kind: str) -> bool:
+        """Whether the server drops the status of an object: built-in kinds, and custom ones that have status
+        as a subresource."""
+        return (api_version, kind) in self._with_status or self.is_builtin(api_version, kind)
+
+    def alike_in_versions(self, api_version: str, kind: str) -> bool:
+        """Whether the server converts between the versions of a kind by writing another apiVersion: custom
+        ones with conversion None (apiextensions-apiserver 0.36, conversion/nop_converter.go)."""
+        return (api_version, kind) in self._alike
+
+    def schema(self, api_version: str, kind: str) -> Schema | None:
+        """The fields of a kind, None for one that isn't known."""
+        found = self._schemas.get((api_version, kind))
+        return builtin(found) if isinstance(found, str) else found
+
+
+@functools.cache
+def _builtin() -> Kinds:
+    resources, schemas = [], {}
+    for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
+        row = Resource(group, version, kind, plural, namespaced)
+        resources.append(row)
+        schemas[row.api_version, kind] = definition
+    return Kinds(resources, schemas)
+
+
+def _defined(
+    body: Mapping[str, Any], with_status: set[tuple[str, str]], alike: set[tuple[str, str]]
+) -> dict[Resource, Schema]:
+    """What a CustomResourceDefinition adds, by version that is served; kinds with a status subresource are
+    put into `with_status`, those without a conversion into `alike`."""
+    try:
+        spec = body["spec"]
+        names, namespaced = spec["names"], spec.get("scope") == "Namespaced"
+        preserve = bool(spec.get("preserveUnknownFields"))
+        converted = (spec.get("conversion") or {}).get("strategy", "None") != "None"
+        found = {}
+        for version in spec["versions"]:
+            if version.get("served", True):
+                row = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                raw = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
+                found[row] = of_crd(raw, preserve=preserve, top=True)
+                if isinstance((version.get("subresources") or {}).get("status"), dict):
+                    with_status.add((row.api_version, row.kind))
+                if not converted:
+                    alike.add((row.api_version, row.kind))
+        return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
+    except (KeyError, TypeError, AttributeError):
+        return {}
