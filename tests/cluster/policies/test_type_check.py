@@ -13,10 +13,9 @@ import yaml
 
 from gpupool.cluster import kubeconfig
 from gpupool.cluster.kube_api import KubeApi
-from vapcheck.manifests.documents import from_bodies
+from vapcheck import Kinds, from_bodies
 from vapcheck.policy.reader import read_policy
 from vapcheck.policy.type_check import type_check_each
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 TABLE: Object = yaml.safe_load(Path(__file__).with_name("type_check_cases.yaml").read_text())
