@@ -116,7 +116,7 @@ class Command(automation.PulumiCommand):
                 self._child.kill()
 
 
-def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> tuple[str, str]:
+def _read(child: subprocess.Popen[str], *notify: Callable[[str], Any] | None) -> tuple[str, str]:
     """What the command writes to stdout and stderr until its end. Ctrl-C in this thread ends it first."""
     assert child.stdout is not None
     assert child.stderr is not None
@@ -124,7 +124,7 @@ def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> t
     texts: tuple[list[str], list[str]] = ([], [])
     readers = [
         threading.Thread(target=_drain, args=part, daemon=True)
-        for part in zip(streams, texts, tell, strict=True)
+        for part in zip(streams, texts, notify, strict=True)
     ]
     try:
         for reader in readers:
@@ -147,12 +147,12 @@ def _read(child: subprocess.Popen[str], *tell: Callable[[str], Any] | None) -> t
     return "\n".join(texts[0]), "\n".join(texts[1])
 
 
-def _drain(stream: IO[str], lines: list[str], tell: Callable[[str], Any] | None) -> None:
+def _drain(stream: IO[str], lines: list[str], notify: Callable[[str], Any] | None) -> None:
     with stream:
         for line in stream:
             lines.append(line.rstrip())
-            if tell is not None:
-                tell(lines[-1])
+            if notify is not None:
+                notify(lines[-1])
 
 
 def interruptible(

@@ -73,9 +73,7 @@ def _are_items(value: Any) -> bool:
 
 def _of_items(old: list[Any], new: list[Any], path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
     """Items removed, changed and added. Nothing where the lists differ in their order alone."""
-    identity = next(
-        (name for name in _IDENTITIES if _tells_apart(name, old) and _tells_apart(name, new)), None
-    )
+    identity = next((name for name in _IDENTITIES if _identifies(name, old) and _identifies(name, new)), None)
     if identity is None:
         yield from (((*path, place), item, MISSING) for place, item in enumerate(old) if item not in new)
         yield from (((*path, place), MISSING, item) for place, item in enumerate(new) if item not in old)
@@ -93,7 +91,7 @@ def _of_items(old: list[Any], new: list[Any], path: _Path) -> Iterator[tuple[_Pa
             yield from _differences(known, item, (*path, place))
 
 
-def _tells_apart(name: str, items: list[Any]) -> bool:
+def _identifies(name: str, items: list[Any]) -> bool:
     """Whether every item has a text of its own under `name`."""
     values = [item.get(name) for item in items]
     return all(isinstance(value, str) for value in values) and len(set(values)) == len(values)

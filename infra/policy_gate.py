@@ -137,8 +137,10 @@ def require(environment: str, report: Report) -> None:
 def shown(report: Report) -> tuple[PolicyFinding, ...]:
     """What people are told: denials first, then warnings. Audit findings are for records."""
     order = {"deny": 0, "warn": 1}
-    told = [finding for finding in report.findings if finding.level in order]
-    return tuple(sorted(told, key=lambda one: (order[one.level], one.rule, str(one.object or ""), one.path)))
+    reported = [finding for finding in report.findings if finding.level in order]
+    return tuple(
+        sorted(reported, key=lambda one: (order[one.level], one.rule, str(one.object or ""), one.path))
+    )
 
 
 def describe(finding: PolicyFinding) -> str:

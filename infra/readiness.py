@@ -36,7 +36,7 @@ class Report:
     """Refused: will not work until the file changes."""
 
 
-def look(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
+def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
     """The state of the bundle's overlays, pools and classes, given `wait` seconds to be judged."""
     wanted = [manifest for manifest in bundle if manifest.kind in _CONDITIONS]
     until = time.monotonic() + wait
@@ -58,8 +58,8 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
         found = condition(live.get((manifest.kind, manifest.name), {}), _CONDITIONS[manifest.kind])
         if found.get("status") == "True":
             continue
-        told = found.get("message") or found.get("reason") or "its controller has not looked at it yet"
-        line = f"{manifest}: {_CONDITIONS[manifest.kind]} is {found.get('status', 'not known')}: {told}"
+        message = found.get("message") or found.get("reason") or "its controller has not looked at it yet"
+        line = f"{manifest}: {_CONDITIONS[manifest.kind]} is {found.get('status', 'not known')}: {message}"
         refused = manifest.kind == "NodeOverlay" and found.get("status") == "False"
         (broken if refused else waiting).append(line)
     return Report(tuple(waiting), tuple(broken))

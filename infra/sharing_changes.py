@@ -43,10 +43,10 @@ def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tup
         if _holds_gpu(pod):
             where = pod["spec"].get("nodeName", "")
             busy[where] = busy.get(where, 0) + 1
-    return tuple(_told(plan, changed, busy))
+    return tuple(_notes(plan, changed, busy))
 
 
-def _told(plan: Plan, changed: Mapping[str, list[str]], busy: Mapping[str, int]) -> Iterator[str]:
+def _notes(plan: Plan, changed: Mapping[str, list[str]], busy: Mapping[str, int]) -> Iterator[str]:
     for pool in plan.pools:
         names = changed[pool.name]
         jobs = sum(busy.get(name, 0) for name in names)

@@ -85,8 +85,8 @@ def up(
         run.remove_orphans(run.orphans, result)
     left = under_way.clear_left(program.connect(plan), bundle)
     if left:
-        told = f"removed what a repartition had left: ConfigMap {', '.join(left)}"
-        result = dataclasses.replace(result, notes=(*result.notes, told))
+        notice = f"removed what a repartition had left: ConfigMap {', '.join(left)}"
+        result = dataclasses.replace(result, notes=(*result.notes, notice))
     return _with_readiness(plan, bundle, result)
 
 
@@ -149,7 +149,7 @@ def _with_readiness(plan: Plan, bundle: Bundle, result: Result) -> Result:
     """Add what does not work yet; what can't ever work by itself is an error."""
     # After a change controllers get a moment to judge it; after none their verdict is there already.
     wait = readiness.WAIT_SECONDS if result.objects else 0.0
-    report = readiness.look(program.connect(plan), bundle, wait)
+    report = readiness.inspect(program.connect(plan), bundle, wait)
     whole = dataclasses.replace(result, notes=(*result.notes, *report.waiting))
     if report.broken:
         whole.outcome.errors.extend(report.broken)

@@ -94,9 +94,9 @@ class Outcome:
 class Collector:
     """Receives engine events, from whatever thread, and builds the Outcome."""
 
-    def __init__(self, tell: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self.outcome = Outcome()
-        self._tell = tell
+        self._notify = notify
         self._lock = threading.Lock()
         self._last_texts: dict[str, str] = {}
 
@@ -127,7 +127,7 @@ class Collector:
         self.outcome.objects[step.urn] = entry
         # A replacement comes in several steps, which are one to the reader.
         if not done and op != "same" and not (op == "replace" and known is not None and known.op == op):
-            self._tell(f"{op} {entry}")
+            self._notify(f"{op} {entry}")
 
     def _failed(self, step: Any) -> None:
         entry = self.outcome.objects.get(step.urn)

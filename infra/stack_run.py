@@ -316,5 +316,5 @@ def _plain(error: Exception) -> str:
     text = str(error)
     _, _, stderr = text.partition("stderr:")
     lines = [line.strip() for line in (stderr or text).splitlines()]
-    told = [line.removeprefix("error: ") for line in lines if line and not line.startswith("code:")]
-    return "\n".join(told) or text
+    reported = [line.removeprefix("error: ") for line in lines if line and not line.startswith("code:")]
+    return "\n".join(reported) or text

@@ -75,13 +75,13 @@ def assert_(
         _watch(env, plan, program.connect(plan), answer, every, record)
     with progress(f"assert {env}"):
         program.require_cluster(plan)
-        outcome = _look(env, plan, program.connect(plan), lambda _: None, record)
+        outcome = _examine(env, plan, program.connect(plan), lambda _: None, record)
     answer(outcome)
     if not outcome.clean:
         raise typer.Exit(1)
 
 
-def _look(env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], record: bool) -> Outcome:
+def _examine(env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], record: bool) -> Outcome:
     from gpupool.drift.check import assert_environment
 
     outcome = assert_environment(plan, api, env=env)
@@ -113,7 +113,7 @@ def _watch(
     while True:
         try:
             seen: list[Outcome] = []
-            outcome = _look(env, plan, api, seen.append, record and last is None)
+            outcome = _examine(env, plan, api, seen.append, record and last is None)
             now: object = [(d.layer, d.kind, d.object, d.path, d.level) for d in outcome.drifts]
             if now != last:
                 answer(outcome)

@@ -54,9 +54,9 @@ def _summary(outcome: Outcome) -> str:
     from gpupool.drift.drift import Level
 
     drifts, settling, warnings = (len(outcome.of(level)) for level in Level)
-    told = (
+    text = (
         f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster is what the file says"
     )
-    told += f", {settling} settling" if settling else ""
-    told += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
-    return f"{outcome.environment}: {told} ({outcome.objects} objects, {outcome.seconds:.1f} s)"
+    text += f", {settling} settling" if settling else ""
+    text += f", {warnings} warning{'s' if warnings != 1 else ''}" if warnings else ""
+    return f"{outcome.environment}: {text} ({outcome.objects} objects, {outcome.seconds:.1f} s)"

@@ -73,8 +73,8 @@ def import_(
     )
     refuse_overwriting(output, force)
     api = KubeApi.connect(Layout(default_folder()).kubeconfig if local else None, context)
-    with progress(f"import {env}") as tell:
-        found = import_environment(api, chosen, tell, recorded)
+    with progress(f"import {env}") as notify:
+        found = import_environment(api, chosen, notify, recorded)
     api.close()
     if found.recorded and format is Format.text:
         sys.stderr.write("taken as it is: the file that the cluster keeps says the same as its objects\n")

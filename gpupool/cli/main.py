@@ -64,8 +64,8 @@ def _refuse_empty(arguments: list[str]) -> None:
         if not argument or (argument.startswith("--") and argument.find("=") == len(argument) - 1):
             import shlex
 
-            told = shlex.join(["gpupool", *arguments[:position]])
-            raise UsageError(f"{told}: the last argument is empty; give a value, or leave it out")
+            reported = shlex.join(["gpupool", *arguments[:position]])
+            raise UsageError(f"{reported}: the last argument is empty; give a value, or leave it out")
 
 
 def _drop_output() -> None:

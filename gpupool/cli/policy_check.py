@@ -103,8 +103,8 @@ def run(question: Question) -> Check:
     targets = sort_targets(question.targets)
     given = _read_policies(question.policies)
     found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
-    with patient_progress("policy check") as tell:
-        tell("reading")
+    with patient_progress("policy check") as notify:
+        notify("reading")
         documents, problems = read_manifests(targets)
         found.reports.append(Report(unreadable(problems), 0, 0, {}))
         paths = dict.fromkeys([*targets.environments, *_files_of(filter(is_environment, documents))])
@@ -121,10 +121,10 @@ def run(question: Question) -> Check:
 
             objects = without_own(objects, named)
         if objects and (named or not targets.environments):
-            tell(f"judging {len(objects):,} objects")
+            notify(f"judging {len(objects):,} objects")
             _judge_manifests(objects, _beside(objects, given, named, targets, question), question, found)
         for environment in environments:
-            tell(f"judging {environment.path.stem}")
+            notify(f"judging {environment.path.stem}")
             _judge_environment(environment, given.documents, found)
         if len(environments) > 1:
             _judge_together(environments, found)

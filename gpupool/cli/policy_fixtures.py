@@ -52,8 +52,8 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
         raise UsageError(f"no policy in {folder} has {name!r} in its name; there are: {known}")
     stray = () if name else tuple(problems)
     kinds = Kinds.builtin()
-    with patient_progress("policy test") as tell:
-        tested = [_test(suite, kinds, mutate, tell) for suite in chosen]
+    with patient_progress("policy test") as notify:
+        tested = [_test(suite, kinds, mutate, notify) for suite in chosen]
     if format is Format.json:
         print_json(_as_json(folder, tested, stray))
     else:
@@ -61,18 +61,18 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
     return all(one.passed for one in tested) and not stray
 
 
-def _test(suite: Suite, kinds: Kinds, mutate: bool, tell: Any) -> Tested:
+def _test(suite: Suite, kinds: Kinds, mutate: bool, notify: Any) -> Tested:
     from vapcheck.fixtures.suites import kinds_of
     from vapcheck.fixtures.suites import run as run_fixtures
 
-    tell(suite.name)
+    notify(suite.name)
     own = kinds_of(suite, kinds)
     failures = tuple(run_fixtures(suite, own))
     if failures or not mutate:
         return Tested(suite, failures, None)
     from vapcheck.fixtures.mutation import judge_fixtures
 
-    outcome = judge_fixtures(suite, own, lambda count: tell(f"{suite.name}, mutant {count}"))
+    outcome = judge_fixtures(suite, own, lambda count: notify(f"{suite.name}, mutant {count}"))
     return Tested(suite, failures, outcome)
 
 

@@ -41,7 +41,7 @@ def patient_progress(title: str, quiet_s: float | None = None) -> Iterator[Calla
     quiet_s = _quiet_seconds() if quiet_s is None else quiet_s
     timer = signal.setitimer(signal.ITIMER_REAL, quiet_s, REDRAW_S)
     try:
-        yield progress.tell
+        yield progress.notify
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, before)
@@ -81,7 +81,7 @@ class _Progress:
         self._started = time.monotonic()
         self._live = sys.stderr.isatty()
 
-    def tell(self, step: str) -> None:
+    def notify(self, step: str) -> None:
         self._step = step
 
     def show(self) -> None:

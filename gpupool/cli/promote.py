@@ -15,8 +15,8 @@ import typer
 from gpupool.cli.output import Format, FormatOption, print_error, print_json
 
 if TYPE_CHECKING:
+    from gpupool.promote.environment_file import EnvironmentFile
     from gpupool.promote.merge import Promoted, Wish
-    from gpupool.promote.side import Side
 
 
 def promote(
@@ -123,11 +123,11 @@ def _promote(
     _print_summary(source, target, promoted, write)
 
 
-def _read(path: Path) -> Side:
-    from gpupool.promote.side import read_side
+def _read(path: Path) -> EnvironmentFile:
+    from gpupool.promote.environment_file import read_environment_file
     from gpupool.spec.yaml_source import display_path
 
-    return read_side(display_path(path), path.read_bytes())
+    return read_environment_file(display_path(path), path.read_bytes())
 
 
 def _validate(path: Path, text: str) -> None:
@@ -139,11 +139,13 @@ def _validate(path: Path, text: str) -> None:
     resolve(check_shape(parse_source(display_path(path), text.encode())))
 
 
-def _known_parts(wish: Wish, source: Side, target: Side) -> None:
+def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -> None:
     from gpupool.findings import UsageError
     from gpupool.spec.promotion import SECTIONS
 
-    pools = {pool.name for side in (source, target) for pool in side.environment.pools}
+    pools = {
+        pool.name for environment_file in (source, target) for pool in environment_file.environment.pools
+    }
     for name in sorted(wish.only - pools - set(SECTIONS)):
         known = ", ".join([*sorted(pools), *SECTIONS])
         raise UsageError(f"--only {name}: neither a pool nor a section; there are: {known}")
@@ -164,7 +166,7 @@ def _write(path: Path, text: str) -> None:
         raise GpupoolError(f"{path}: {error.strerror}; make it writable") from error
 
 
-def _notes(source: Side, target: Side, promoted: Promoted) -> list[str]:
+def _notes(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted) -> list[str]:
     notes = [f"{name} is new in {target.name}: see that its sizes fit" for name in promoted.new]
     for path in promoted.left:
         section, name = path.split(".", 1)
@@ -185,7 +187,7 @@ def _print_diff(name: str, old: str, new: str) -> None:
         print(f"{colour}{line}\x1b[0m" if colour else line)
 
 
-def _print_summary(source: Side, target: Side, promoted: Promoted, write: bool) -> None:
+def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted, write: bool) -> None:
     count = len(promoted.changes)
     if not count:
         print(f"{target.name}: nothing to promote, it is as {source.name} but for what stays")
@@ -198,7 +200,7 @@ def _print_summary(source: Side, target: Side, promoted: Promoted, write: bool) 
 
 
 def _as_dict(
-    source: Side, target: Side, promoted: Promoted, written: bool, notes: list[str]
+    source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted, written: bool, notes: list[str]
 ) -> dict[str, Any]:
     return {
         "source": source.name,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gpupool.cli.git_history import History
     from gpupool.findings import Finding
     from gpupool.promote.check import Checked
+    from gpupool.promote.environment_file import EnvironmentFile
     from gpupool.promote.history import Standing
-    from gpupool.promote.side import Side
     from gpupool.spec.environment import Environment
 
 _SHALLOW = "this clone is shallow; fetch all of it (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
@@ -31,7 +31,7 @@ def origins(folder: Path) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            given = _side(path).environment.promotion
+            given = _environment_file(path).environment.promotion
         except SpecError:
             continue
         found[path.stem] = given.from_ if given else None
@@ -47,18 +47,22 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     if not paths:
         raise UsageError("no environments here; run this in a project that has some")
     with patient_progress("promotion"):
-        sides = {path: _side(path) for path in paths}
-        found = [(side, one) for path, side in sides.items() for one in _judged(path, side.environment, base)]
+        sides = {path: _environment_file(path) for path in paths}
+        found = [
+            (environment_file, one)
+            for path, environment_file in sides.items()
+            for one in _judged(path, environment_file.environment, base)
+        ]
     fine = all(checked.fine for _, checked in found)
     if format is Format.json:
         print_json({"fine": fine, "environments": [_as_dict(checked) for _, checked in found]})
         return fine
-    for side, checked in found:
-        _print(side, checked)
-    chained = [side for side, _ in found]
-    for side in sides.values():
-        if side not in chained and (envs or not chained):
-            print(f"{side.name}: says nothing of promotion")
+    for environment_file, checked in found:
+        _print(environment_file, checked)
+    chained = [environment_file for environment_file, _ in found]
+    for environment_file in sides.values():
+        if environment_file not in chained and (envs or not chained):
+            print(f"{environment_file.name}: says nothing of promotion")
     return fine
 
 
@@ -91,14 +95,14 @@ def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
     former = lost_source(target, before)
     if before is not None and former:
         origin = path.parent / f"{former}.yaml"
-        proposed = _side(origin).environment if origin.is_file() else None
+        proposed = _environment_file(origin).environment if origin.is_file() else None
         states = _states(history, commit, origin, with_file=False)
         found.append(check_by_former_rules(target, before, proposed, states, date.today()))
     if target.promotion and (target.promotion.from_ or not former):
         origin = path.parent / f"{_origin(target)}.yaml"
         # Nothing runs yet in an environment that is new, so it may come as its source is in the same change.
         states = _states(history, commit, origin, with_file=content is None)
-        proposed = _side(origin).environment if base else None
+        proposed = _environment_file(origin).environment if base else None
         found.append(check(target, before, proposed, states, date.today()))
     failing = {one.part: None for checked in found for one in checked.failing}
     if failing and history and history.shallow:
@@ -142,42 +146,42 @@ def _states(
 ) -> Iterator[tuple[str, Environment]]:
     """The source's states that count, newest first; versions that could not be used then are left out."""
     if with_file:
-        yield "the file as it is", _side(path).environment
+        yield "the file as it is", _environment_file(path).environment
     for version in history.versions(commit, path) if history else ():
         environment = _parsed(path.name, version.content)
         if environment is not None:
             yield version.label, environment
 
 
-def _side(path: Path) -> Side:
+def _environment_file(path: Path) -> EnvironmentFile:
     from gpupool.findings import GpupoolError
-    from gpupool.promote.side import read_side
+    from gpupool.promote.environment_file import read_environment_file
     from gpupool.spec.yaml_source import display_path
 
     if not path.is_file():
         raise GpupoolError(f"{display_path(path)}: no such file; promotion.from names environments beside it")
-    return read_side(display_path(path), path.read_bytes())
+    return read_environment_file(display_path(path), path.read_bytes())
 
 
 def _parsed(name: str, content: bytes | None) -> Environment | None:
     from gpupool.findings import SpecError
-    from gpupool.promote.side import read_side
+    from gpupool.promote.environment_file import read_environment_file
 
     try:
-        return read_side(name, content).environment if content is not None else None
+        return read_environment_file(name, content).environment if content is not None else None
     except SpecError:
         return None
 
 
-def _print(side: Side, checked: Checked) -> None:
+def _print(environment_file: EnvironmentFile, checked: Checked) -> None:
     if checked.gate:
         hint = (
             f"write promotion: {{from: {checked.origin}}} again; or remove it in a pull request of its own, "
             "in which nothing else of this environment changes"
         )
-        print_error(str(side.loaded.source.finding(("promotion",), checked.gate, hint)))
+        print_error(str(environment_file.loaded.source.finding(("promotion",), checked.gate, hint)))
     for standing in checked.ahead:
-        finding = _finding(side, checked, standing)
+        finding = _finding(environment_file, checked, standing)
         if standing in checked.failing:
             print_error(str(finding))
         else:
@@ -195,10 +199,10 @@ def _print(side: Side, checked: Checked) -> None:
         print(f"{checked.environment}: fine, nothing that {checked.origin} never had{rest}")
 
 
-def _finding(side: Side, checked: Checked, standing: Standing) -> Finding:
+def _finding(environment_file: EnvironmentFile, checked: Checked, standing: Standing) -> Finding:
     """What is ahead, where it stands in the target's file."""
     section, _, name = standing.part.partition(".")
-    items = [item.get("name") for item in side.data.get(section) or ()] if name else []
+    items = [item.get("name") for item in environment_file.data.get(section) or ()] if name else []
     loc = (section, items.index(name)) if name in items else (section,)
     shown = [str(one) for one in standing.differences[:4]]
     shown += [f"{len(standing.differences) - 4} more"] if len(standing.differences) > 4 else []
@@ -212,7 +216,7 @@ def _finding(side: Side, checked: Checked, standing: Standing) -> Finding:
         f"bring it to {origin} first, merge that, then run: gpupool promote {origin} {target}; or say that "
         "it is meant to differ: promotion.keep, or promotion.exceptions for a while"
     )
-    return side.loaded.source.finding(loc, message, hint)
+    return environment_file.loaded.source.finding(loc, message, hint)
 
 
 def _as_dict(checked: Checked) -> dict[str, Any]:

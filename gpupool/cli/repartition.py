@@ -68,7 +68,7 @@ def repartition(
     plan = read_plan(env)
     run.pool_of(plan, pool)
     options = _options(evict, now, wait, rollback, timeout)
-    with progress(f"repartition {env} {pool}") as tell:
+    with progress(f"repartition {env} {pool}") as notify:
         program.require_cluster(plan)
         api = program.connect(plan)
         if dry_run:
@@ -76,7 +76,7 @@ def repartition(
         else:
             if not rollback:
                 _judge(env, plan)
-            result = run.repartition(api, plan, pool, options, tell)
+            result = run.repartition(api, plan, pool, options, notify)
     if format is Format.json:
         print_json(result.as_dict())
     else:
@@ -122,23 +122,25 @@ def rollback(
     if list_:
         _list(back.states(api, plan.environment), format)
         return
-    way = back.look(api, file, plan.environment, to)
-    with back.unpacked(way.state) as good_file:
+    rollback_plan = back.prepare(api, file, plan.environment, to)
+    with back.unpacked(rollback_plan.state) as good_file:
         good = read_plan(str(good_file))
         _judge(env, good)
         if format is Format.text:
             sys.stdout.write(
-                "\n".join((*way.difference, "")) if way.difference else "the file is that state\n"
+                "\n".join((*rollback_plan.difference, ""))
+                if rollback_plan.difference
+                else "the file is that state\n"
             )
         gitops = good.delivery.engine != "pulumi"
         if gitops and not write:
             print_error(f"{good.delivery.engine} applies what Git says; say --write, then render and commit")
             raise typer.Exit(2)
         if not yes:
-            _consent(env, way.state.found.isoformat(timespec="minutes"))
+            _consent(env, rollback_plan.state.found.isoformat(timespec="minutes"))
         results = [] if gitops else _apply(env, api, good, str(good_file), options)
-    written = [str(path) for path in back.write_back(way)] if write and _fine(results) else []
-    _told(env, way, results, written, gitops, format)
+    written = [str(path) for path in back.write_back(rollback_plan)] if write and _fine(results) else []
+    _print_rollback(env, rollback_plan, results, written, gitops, format)
 
 
 def _list(states: Sequence[LastGood], format: Format) -> None:
@@ -160,24 +162,24 @@ def _apply(env: str, api: Any, good: Plan, file: str, options: Options) -> list[
     from gpupool.rollback import run as back
     from infra import stack
 
-    with progress(f"rollback {env}") as tell:
-        results = back.nodes_back(api, good, options, tell)
+    with progress(f"rollback {env}") as notify:
+        results = back.nodes_back(api, good, options, notify)
         if _fine(results):
-            stack.up(file, report=tell)
+            stack.up(file, report=notify)
     return results
 
 
-def _told(
-    env: str, way: Any, results: list[Result], written: list[str], gitops: bool, format: Format
+def _print_rollback(
+    env: str, rollback_plan: Any, results: list[Result], written: list[str], gitops: bool, format: Format
 ) -> None:
     fine = _fine(results)
     if format is Format.json:
         print_json(
             {
-                "environment": way.state.environment,
-                "found": way.state.found.isoformat(timespec="seconds"),
-                "digest": way.state.digest,
-                "difference": list(way.difference),
+                "environment": rollback_plan.state.environment,
+                "found": rollback_plan.state.found.isoformat(timespec="seconds"),
+                "digest": rollback_plan.state.digest,
+                "difference": list(rollback_plan.difference),
                 "pools": [result.as_dict() for result in results],
                 "written": written,
                 "done": fine and not gitops,
@@ -189,10 +191,11 @@ def _told(
         for path in written:
             print(f"{path}: written")
         if fine and not gitops:
-            print(f"{way.state.environment}: back at the state of {way.state.found:%Y-%m-%d %H:%M} UTC")
+            state = rollback_plan.state
+            print(f"{state.environment}: back at the state of {state.found:%Y-%m-%d %H:%M} UTC")
         if gitops:
             print(f"now: gpupool render {env} -o <folder>, and commit both")
-        elif fine and not written and way.difference:
+        elif fine and not written and rollback_plan.difference:
             print("the file still says otherwise, and the next `up` would apply it: --write mends that")
     if not fine:
         raise typer.Exit(130 if results[-1].status == "interrupted" else 1)

@@ -48,7 +48,7 @@ def preview(env: EnvArgument, output: FormatOption = Format.text, allow_delete: 
     from infra import stack
 
     allowed = allow_delete or ()
-    _show(_run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output), output)
+    _show(_run(f"preview {env}", lambda notify: stack.preview(env, notify, allowed), output), output)
 
 
 def up(
@@ -71,9 +71,9 @@ def up(
     allowed = allow_delete or ()
     if not yes:
         delivered.require_ours(read_plan(env), despite_gitops)
-        planned = _run(f"preview {env}", lambda tell: stack.preview(env, tell, allowed), output)
+        planned = _run(f"preview {env}", lambda notify: stack.preview(env, notify, allowed), output)
         _consent(planned, output)
-    result = _run(f"up {env}", lambda tell: stack.up(env, allowed, tell, despite_gitops), output)
+    result = _run(f"up {env}", lambda notify: stack.up(env, allowed, notify, despite_gitops), output)
     _show(result, output)
 
 
@@ -106,7 +106,7 @@ def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
     """
     from infra import stack
 
-    _show(_run(f"refresh {env}", lambda tell: stack.refresh(env, tell), output), output)
+    _show(_run(f"refresh {env}", lambda notify: stack.refresh(env, notify), output), output)
 
 
 def destroy(
@@ -128,7 +128,7 @@ def destroy(
         typer.confirm(
             f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
         )
-    _show(_run(f"destroy {env}", lambda tell: stack.destroy(env, tell, despite_gitops), output), output)
+    _show(_run(f"destroy {env}", lambda notify: stack.destroy(env, notify, despite_gitops), output), output)
 
 
 def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Format) -> Result:
@@ -136,8 +136,8 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
     from infra.stack_result import StackError
 
     try:
-        with progress(title) as tell:
-            return work(tell)
+        with progress(title) as notify:
+            return work(notify)
     except StackError as error:
         if error.result is not None:
             _show_failed(error.result, output)
@@ -194,8 +194,8 @@ def _summary(result: Result) -> str:
     counts = result.outcome.counts
     same = counts.pop("same", 0)
     if not counts:
-        told = {"refresh": "nothing has drifted", "destroy": "nothing to destroy"}
-        text = told.get(result.operation, "nothing changes")
+        idle = {"refresh": "nothing has drifted", "destroy": "nothing to destroy"}
+        text = idle.get(result.operation, "nothing changes")
     elif result.operation == "preview":
         text = ", ".join(f"{count} to {op}" for op, count in counts.items())
     elif result.operation == "refresh":

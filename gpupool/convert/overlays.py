@@ -56,7 +56,7 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
         return
     for item in wanted:
         item.derives("key", "operator", "values")
-        _strangers(item, chosen)
+        _unrelated(item, chosen)
     if name := part.at("metadata", "name"):
         name.derived()
     part.says(100, "spec", "weight")  # generators.node_overlays
@@ -118,7 +118,7 @@ def _any_machine() -> Machine:
     return Machine(gpu, gpu.instance_types[0])
 
 
-def _strangers(item: Part, chosen: Sequence[_Chosen]) -> None:
+def _unrelated(item: Part, chosen: Sequence[_Chosen]) -> None:
     """List instance types by name that no pool has."""
     values = item.at("values")
     names = ", ".join(found.made.pool.name for found in chosen)

@@ -1,7 +1,8 @@
-"""What of a cluster is not as its environment's file says, layer by layer, with reason and repair.
+"""Differences between a cluster and its environment's file, layer by layer, each with reason and repair.
 
-CHECKS is the only place where a check is registered. Each is pure: it gets a Sight (plan, manifests, what the
-server holds, the time) and yields differences; none asks the server, none knows another.
+CHECKS is the only place where a check is registered. Each check is pure: it gets a DriftInput (plan,
+manifests, what the server holds, the time) and yields differences. It does not query the server or depend on
+another check.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from generators.manifest import Bundle
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import karpenter, nodes, objects, others, owner, releases, repartitions, slices, tenants
 from gpupool.drift.drift import LAYERS, Drift, Level
-from gpupool.drift.sight import Sight
+from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import Plan
 
-CHECKS: tuple[Callable[[Sight], Iterable[Drift]], ...] = (
+CHECKS: tuple[Callable[[DriftInput], Iterable[Drift]], ...] = (
     objects.check,
     releases.check,
     nodes.check,
@@ -35,14 +36,14 @@ def examine(
 
     `env` is how commands name the environment; by its name unless told.
     """
-    sight = Sight(plan, bundle, snapshot, now, env or plan.environment)
-    elsewhere = owner.of_another(sight)
+    inputs = DriftInput(plan, bundle, snapshot, now, env or plan.environment)
+    elsewhere = owner.of_another(inputs)
     if elsewhere is not None:
         return (elsewhere,)
-    found = list(repartitions.softened(sight, (drift for check in CHECKS for drift in check(sight))))
+    found = list(repartitions.softened(inputs, (drift for check in CHECKS for drift in check(inputs))))
     order = {layer: number for number, layer in enumerate(LAYERS)}
     levels = {level: number for number, level in enumerate(Level)}
     return tuple(sorted(found, key=lambda d: (order[d.layer], levels[d.level], d.object, d.kind, d.path)))
 
 
-__all__ = ["CHECKS", "LAYERS", "Drift", "Level", "Sight", "examine"]
+__all__ = ["CHECKS", "LAYERS", "Drift", "DriftInput", "Level", "examine"]

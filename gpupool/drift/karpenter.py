@@ -11,7 +11,7 @@ from typing import Any
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.sight import Sight, condition, duration, going
+from gpupool.drift.drift_input import DriftInput, condition, duration, going
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
 
@@ -30,32 +30,32 @@ _OVERLAY_WEIGHT = 100
 """The weight of ours (generators.node_overlays)."""
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """Conditions of pools, overlays and classes, full pools, node claims that do not get on."""
-    if sight.plan.karpenter is None:
+    if inputs.plan.karpenter is None:
         return
-    yield from _accepted(sight)
-    yield from _foreign(sight)
-    for pool in sight.plan.pools:
-        yield from _full(sight, pool)
-    for claim in sight.snapshot.of("karpenter.sh/v1", "NodeClaim"):
-        yield from _claim(sight, claim)
+    yield from _accepted(inputs)
+    yield from _foreign(inputs)
+    for pool in inputs.plan.pools:
+        yield from _full(inputs, pool)
+    for claim in inputs.snapshot.of("karpenter.sh/v1", "NodeClaim"):
+        yield from _claim(inputs, claim)
 
 
-def _accepted(sight: Sight) -> Iterator[Drift]:
-    for manifest in sight.bundle:
+def _accepted(inputs: DriftInput) -> Iterator[Drift]:
+    for manifest in inputs.bundle:
         if manifest.kind not in _ACCEPTED:
             continue
         version, kind = _ACCEPTED[manifest.kind]
-        live = sight.snapshot.find(version, manifest.kind, manifest.name)
+        live = inputs.snapshot.find(version, manifest.kind, manifest.name)
         if live is None or going(live):
             continue
         found = condition(live, kind)
         if found.get("status") == "True":
             continue
-        told = found.get("message") or found.get("reason") or "Karpenter has not looked at it yet"
+        reason = found.get("message") or found.get("reason") or "Karpenter has not looked at it yet"
         since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
-        late = sight.since(since) >= limits.CONTROLLER or (
+        late = inputs.since(since) >= limits.CONTROLLER or (
             manifest.kind == "NodeOverlay" and found.get("status") == "False"
         )
         yield Drift(
@@ -65,26 +65,26 @@ def _accepted(sight: Sight) -> Iterator[Drift]:
             path=f"status.conditions[{kind}]",
             wanted="True",
             found=found.get("status"),
-            reason=f"Karpenter does not take it ({kind} is {found.get('status', 'not known')}): {told}",
-            repair=_accept(sight, manifest.kind, manifest.name),
+            reason=f"Karpenter does not take it ({kind} is {found.get('status', 'not known')}): {reason}",
+            repair=_accept(inputs, manifest.kind, manifest.name),
             level=Level.drift if late else Level.settling,
         )
 
 
-def _accept(sight: Sight, kind: str, name: str) -> str:
-    rivals = _strange_overlays(sight) if kind == "NodeOverlay" else []
+def _accept(inputs: DriftInput, kind: str, name: str) -> str:
+    rivals = _strange_overlays(inputs) if kind == "NodeOverlay" else []
     if rivals:
         return repair.all_of(*(repair.delete("nodeoverlay", row["metadata"]["name"]) for row in rivals))
-    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {sight.mend()}"
+    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {inputs.restore()}"
 
 
-def _strange_overlays(sight: Sight) -> list[Object]:
+def _strange_overlays(inputs: DriftInput) -> list[Object]:
     """Overlays that are not the file's and say something about GPUs of our pools."""
-    ours = {m.name for m in sight.bundle if m.kind == "NodeOverlay"}
-    pools = {capacity.name for pool in sight.plan.pools for capacity in pool.capacities}
+    ours = {m.name for m in inputs.bundle if m.kind == "NodeOverlay"}
+    pools = {capacity.name for pool in inputs.plan.pools for capacity in pool.capacities}
     return [
         row
-        for row in sight.snapshot.of("karpenter.sh/v1alpha1", "NodeOverlay")
+        for row in inputs.snapshot.of("karpenter.sh/v1alpha1", "NodeOverlay")
         if row["metadata"]["name"] not in ours and not going(row) and _concerns(row, pools)
     ]
 
@@ -97,9 +97,9 @@ def _concerns(overlay: Object, pools: set[str]) -> bool:
     return all(pools.intersection(row.get("values") or ()) for row in named if row.get("operator") == "In")
 
 
-def _foreign(sight: Sight) -> Iterator[Drift]:
+def _foreign(inputs: DriftInput) -> Iterator[Drift]:
     """Overlays and pools of others that reach into ours."""
-    for row in _strange_overlays(sight):
+    for row in _strange_overlays(inputs):
         if (row["spec"].get("weight") or 0) > _OVERLAY_WEIGHT:
             name = row["metadata"]["name"]
             yield Drift(
@@ -110,9 +110,9 @@ def _foreign(sight: Sight) -> Iterator[Drift]:
                 f"{_OVERLAY_WEIGHT}) and says how many slices nodes of our pools have",
                 repair=repair.delete("nodeoverlay", name),
             )
-    ours = {capacity.name for pool in sight.plan.pools for capacity in pool.capacities}
-    known = {pool.name for pool in sight.plan.pools}
-    for row in sight.snapshot.of("karpenter.sh/v1", "NodePool"):
+    ours = {capacity.name for pool in inputs.plan.pools for capacity in pool.capacities}
+    known = {pool.name for pool in inputs.plan.pools}
+    for row in inputs.snapshot.of("karpenter.sh/v1", "NodePool"):
         template = ((row.get("spec") or {}).get("template") or {}).get("metadata") or {}
         label = (template.get("labels") or {}).get(POOL_LABEL)
         name = row["metadata"]["name"]
@@ -127,14 +127,14 @@ def _foreign(sight: Sight) -> Iterator[Drift]:
             )
 
 
-def _full(sight: Sight, pool: Pool) -> Iterator[Drift]:
+def _full(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
     """Pods that wait for a pool none of whose NodePools may grow."""
-    live = [sight.snapshot.find("karpenter.sh/v1", "NodePool", c.name) for c in pool.capacities]
+    live = [inputs.snapshot.find("karpenter.sh/v1", "NodePool", c.name) for c in pool.capacities]
     full = [reached for row in live if row is not None and (reached := _reached(row))]
-    waiting = [pod for pod in sight.snapshot.of("v1", "Pod") if _waits_for(pod, pool.name)]
+    waiting = [pod for pod in inputs.snapshot.of("v1", "Pod") if _waits_for(pod, pool.name)]
     if not live or len(full) < len(live) or not waiting:
         return
-    longest = max(sight.age(pod) for pod in waiting)
+    longest = max(inputs.age(pod) for pod in waiting)
     names = ", ".join(f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in waiting[:3])
     more = f" and {len(waiting) - 3} more" if len(waiting) > 3 else ""
     yield Drift(
@@ -143,7 +143,7 @@ def _full(sight: Sight, pool: Pool) -> Iterator[Drift]:
         object=f"pool {pool.name}",
         reason=f"it is at its limit ({'; '.join(full)}) and {len(waiting)} pods wait for it, the first since "
         f"{duration(longest)}: {names}{more}",
-        repair=f"raise pools[{pool.name}].nodes.max in the file, then {sight.apply()}; or end jobs",
+        repair=f"raise pools[{pool.name}].nodes.max in the file, then {inputs.apply()}; or end jobs",
         level=Level.drift if longest >= limits.PENDING else Level.settling,
     )
 
@@ -180,35 +180,35 @@ def _waits_for(pod: Object, pool: str) -> bool:
     )
 
 
-def _claim(sight: Sight, claim: Object) -> Iterator[Drift]:
+def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
     """A node claim that does not get on, with what Karpenter says about it."""
     name = claim["metadata"]["name"]
     node_pool = labels(claim).get(NODEPOOL_LABEL, "")
-    pool = next((p for p in sight.plan.pools for c in p.capacities if c.name == node_pool), None)
+    pool = next((p for p in inputs.plan.pools for c in p.capacities if c.name == node_pool), None)
     if pool is None:
         return
     if going(claim):
-        lasting = sight.since(claim["metadata"]["deletionTimestamp"])
+        lasting = inputs.since(claim["metadata"]["deletionTimestamp"])
         if lasting >= limits.DRAIN:
             held = condition(claim, "Drained").get("message") or "its pods are waited for"
-            told = f"it has been on its way out for {duration(lasting)}: {held}"
-            look = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-leaving", told, look, Level.warning)
+            reason = f"it has been on its way out for {duration(lasting)}: {held}"
+            inspect = f"kubectl describe nodeclaim {name}"
+            yield _stuck(name, pool, "claim-leaving", reason, inspect, Level.warning)
         return
     for kind, allowed, meaning in _STEPS:
         found = condition(claim, kind)
         if found.get("status") == "True":
             continue
-        lasting = sight.age(claim)
-        told = found.get("message") or found.get("reason") or "Karpenter says nothing"
+        lasting = inputs.age(claim)
+        reason = found.get("message") or found.get("reason") or "Karpenter says nothing"
         late = lasting >= allowed
-        reason = f"{meaning} for {duration(lasting)} ({kind}: {told})"
+        reason = f"{meaning} for {duration(lasting)} ({kind}: {reason})"
         if late:
             yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Level.drift)
         elif kind != "Initialized":
             # From then on the node is there, and its layer tells that it starts.
-            look = f"kubectl describe nodeclaim {name}"
-            yield _stuck(name, pool, "claim-starting", reason, look, Level.settling)
+            inspect = f"kubectl describe nodeclaim {name}"
+            yield _stuck(name, pool, "claim-starting", reason, inspect, Level.settling)
         return
 
 

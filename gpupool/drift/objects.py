@@ -16,8 +16,8 @@ from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
 from gpupool.drift.drift import Drift, Level
+from gpupool.drift.drift_input import DriftInput, going
 from gpupool.drift.meaning import consequence, layer_of
-from gpupool.drift.sight import Sight, going
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.pulumi_plugins.diff import MISSING, format_path
 from infra.apply import FIELD_MANAGER
@@ -36,44 +36,46 @@ _CREATED_SECONDS = 60.0
 (namespace controller, Kubernetes 1.36). After a minute a deletion is told as one."""
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """Objects that are missing, changed, added to, or too many."""
-    wanted = [m for m in sight.bundle if not (m.patch and m.kind == "Node")]
+    wanted = [m for m in inputs.bundle if not (m.patch and m.kind == "Node")]
     lost_namespaces = {
-        m.name for m in wanted if m.kind == "Namespace" and not sight.snapshot.find("v1", "Namespace", m.name)
+        m.name
+        for m in wanted
+        if m.kind == "Namespace" and not inputs.snapshot.find("v1", "Namespace", m.name)
     }
-    if not any(sight.snapshot.find(m.api_version, m.kind, m.name, m.namespace) for m in wanted):
-        yield _nothing(sight, wanted)
+    if not any(inputs.snapshot.find(m.api_version, m.kind, m.name, m.namespace) for m in wanted):
+        yield _nothing(inputs, wanted)
         return
     lost_kinds: dict[tuple[str, str], list[Manifest]] = {}
     for manifest in wanted:
         kind = (manifest.api_version, manifest.kind)
-        live = sight.snapshot.find(*kind, manifest.name, manifest.namespace)
-        if kind in sight.snapshot.unknown:
+        live = inputs.snapshot.find(*kind, manifest.name, manifest.namespace)
+        if kind in inputs.snapshot.unknown:
             lost_kinds.setdefault(kind, []).append(manifest)
         elif live is None:
             if manifest.namespace not in lost_namespaces:
-                yield _missing(sight, manifest, wanted)
+                yield _missing(inputs, manifest, wanted)
         elif going(live):
-            yield _going(sight, manifest, live)
+            yield _going(inputs, manifest, live)
         else:
-            yield from _changed(sight, manifest, live)
+            yield from _changed(inputs, manifest, live)
     for kind, manifests in lost_kinds.items():
-        yield _unknown_kind(sight, kind, manifests)
-    yield from _extra(sight, wanted)
+        yield _unknown_kind(inputs, kind, manifests)
+    yield from _extra(inputs, wanted)
 
 
-def _nothing(sight: Sight, wanted: list[Manifest]) -> Drift:
+def _nothing(inputs: DriftInput, wanted: list[Manifest]) -> Drift:
     return Drift(
         layer="objects",
         kind="missing",
-        object=f"environment {sight.plan.environment}",
+        object=f"environment {inputs.plan.environment}",
         reason=f"none of its {len(wanted)} objects is there: it was never applied, or all was deleted",
-        repair=sight.apply(parts=wanted),
+        repair=inputs.apply(parts=wanted),
     )
 
 
-def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
+def _missing(inputs: DriftInput, manifest: Manifest, wanted: list[Manifest]) -> Drift:
     inside = sum(1 for other in wanted if manifest.kind == "Namespace" and other.namespace == manifest.name)
     reason = "it is not in the cluster" + (f", nor are the {inside} objects in it" if inside else "")
     return Drift(
@@ -81,40 +83,40 @@ def _missing(sight: Sight, manifest: Manifest, wanted: list[Manifest]) -> Drift:
         kind="missing",
         object=str(manifest),
         reason=_because(reason, consequence(manifest, "missing")),
-        repair=sight.mend(manifest),
+        repair=inputs.restore(manifest),
     )
 
 
-def _unknown_kind(sight: Sight, kind: tuple[str, str], manifests: list[Manifest]) -> Drift:
+def _unknown_kind(inputs: DriftInput, kind: tuple[str, str], manifests: list[Manifest]) -> Drift:
     names = ", ".join(manifest.name for manifest in manifests[:3]) + (", ..." if len(manifests) > 3 else "")
     return Drift(
         layer=layer_of(manifests[0]),
         kind="kind-unknown",
         object=f"{kind[1]} {names}",
         reason=f"the cluster has no kind {kind[1]} in {kind[0]}: its CRD is not installed",
-        repair=repair.define(sight.plan, sight.env, sight.bundle, kind[0]),
+        repair=repair.define(inputs.plan, inputs.env, inputs.bundle, kind[0]),
     )
 
 
-def _going(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     """Deleted, and not gone yet: finalizers, or what is still in a namespace."""
-    lasting = sight.since(live["metadata"]["deletionTimestamp"])
+    lasting = inputs.since(live["metadata"]["deletionTimestamp"])
     held = ", ".join(live["metadata"].get("finalizers") or live.get("spec", {}).get("finalizers") or ())
     stuck = [
         row.get("message", "")
         for row in (live.get("status") or {}).get("conditions") or ()
         if row.get("type", "").startswith("Namespace") and row.get("status") == "True"
     ]
-    told = "; ".join(filter(None, stuck)) or (f"held by {held}" if held else "")
+    reason = "; ".join(filter(None, stuck)) or (f"held by {held}" if held else "")
     return Drift(
         layer=layer_of(manifest),
         kind="going",
         object=str(manifest),
-        reason=_because("somebody has deleted it and it is on its way out", told)
+        reason=_because("somebody has deleted it and it is on its way out", reason)
         + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
         repair=repair.all_of(
             _wait_gone(manifest),
-            sight.mend(manifest),
+            inputs.restore(manifest),
         ),
     )
 
@@ -124,14 +126,14 @@ def _wait_gone(manifest: Manifest) -> str:
     return f"kubectl {where}wait --for=delete {manifest.kind.lower()}/{manifest.name} --timeout=5m"
 
 
-def _changed(sight: Sight, manifest: Manifest, live: Object) -> Iterator[Drift]:
+def _changed(inputs: DriftInput, manifest: Manifest, live: Object) -> Iterator[Drift]:
     owners = Ownership(live)
     for difference in differences(manifest.body, live):
-        yield _difference(sight, manifest, owners, difference)
+        yield _difference(inputs, manifest, owners, difference)
     if manifest.patch:
         return
     enforcing = manifest.kind in _ENFORCING
-    for path, manager in owners.added(manifest.body, sight.deliverers):
+    for path, manager in owners.added(manifest.body, inputs.deliverers):
         text = format_path(path)
         reason = f"{text} was added by {manager}, the file does not have it"
         yield Drift(
@@ -146,12 +148,12 @@ def _changed(sight: Sight, manifest: Manifest, live: Object) -> Iterator[Drift]:
         )
 
 
-def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
+def _difference(inputs: DriftInput, manifest: Manifest, owners: Ownership, difference: Difference) -> Drift:
     path = difference.path
     wanted, found = (None if value is MISSING else value for value in (difference.wanted, difference.found))
     text = format_path(path)
     by, _ = owners.of(path, FIELD_MANAGER)
-    by = "" if by in sight.deliverers else by
+    by = "" if by in inputs.deliverers else by
     change = FieldChange(text, _shown(wanted), _shown(found))
     shared = isinstance(found, list) and path[-1] in SETS
     where = (manifest.kind, manifest.name, manifest.namespace)
@@ -165,7 +167,7 @@ def _difference(sight: Sight, manifest: Manifest, owners: Ownership, difference:
         found=found,
         by=by,
         reason=_because(reason, consequence(manifest, "changed", path, wanted, found)),
-        repair=repair.set_field(*where, path, wanted) if shared else sight.mend(manifest),
+        repair=repair.set_field(*where, path, wanted) if shared else inputs.restore(manifest),
     )
 
 
@@ -180,52 +182,52 @@ def _shown(value: Any) -> Any:
     )
 
 
-def _extra(sight: Sight, wanted: list[Manifest]) -> Iterator[Drift]:
+def _extra(inputs: DriftInput, wanted: list[Manifest]) -> Iterator[Drift]:
     known = {(m.api_version, m.kind, m.namespace, m.name) for m in wanted}
     gone = set()
-    for (api_version, kind), held in sight.snapshot.objects.items():
+    for (api_version, kind), held in inputs.snapshot.objects.items():
         if kind in _NOT_OURS:
             continue
         for (namespace, name), live in held.items():
             if (api_version, kind, namespace, name) in known or namespace in gone:
                 continue
-            if live["metadata"].get("ownerReferences") or not _is_ours(sight, live):
+            if live["metadata"].get("ownerReferences") or not _is_ours(inputs, live):
                 continue
             if kind == "Namespace":
                 gone.add(name)
-            yield _too_many(sight, Manifest(live), live)
+            yield _too_many(inputs, Manifest(live), live)
 
 
-def _is_ours(sight: Sight, live: Object) -> bool:
+def _is_ours(inputs: DriftInput, live: Object) -> bool:
     have = labels(live)
     if any(manager.startswith(_OWN_PARTS) for manager in Ownership(live).managers()):
         return False
     environment = have.get(ENVIRONMENT_LABEL)
     if environment is not None:
-        return environment == sight.plan.environment and have.get(MANAGED_BY) == "gpupool"
+        return environment == inputs.plan.environment and have.get(MANAGED_BY) == "gpupool"
     return FIELD_MANAGER in Ownership(live).applied_by()
 
 
-def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
+def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     kind, name, namespace = manifest.kind, manifest.name, manifest.namespace
-    applied = bool(Ownership(live).applied_by() & sight.deliverers)
+    applied = bool(Ownership(live).applied_by() & inputs.deliverers)
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
         reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
-    elif applied and _unused(sight, manifest):
+    elif applied and _unused(inputs, manifest):
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"
         command, level = repair.delete(kind, name, namespace), Level.drift
-    elif applied and ENVIRONMENT_LABEL not in manifest.labels and not sight.plan.delivery.gitops:
+    elif applied and ENVIRONMENT_LABEL not in manifest.labels and not inputs.plan.delivery.gitops:
         # One that is not in the engine's state `up` knows by its labels.
         reason = "the file no longer has it, and its labels were taken off"
         command, level = repair.delete(kind, name, namespace), Level.drift
     elif applied:
         reason = "the file no longer has it, and it was not taken away"
-        command, level = sight.apply(*options, parts=[manifest]), Level.drift
+        command, level = inputs.apply(*options, parts=[manifest]), Level.drift
     else:
-        makers = ", ".join(sorted(Ownership(live).managers() - sight.deliverers)) or "somebody"
+        makers = ", ".join(sorted(Ownership(live).managers() - inputs.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
         command, level = repair.delete(kind, name, namespace), Level.drift
     return Drift(
@@ -238,12 +240,16 @@ def _too_many(sight: Sight, manifest: Manifest, live: Object) -> Drift:
     )
 
 
-def _unused(sight: Sight, manifest: Manifest) -> bool:
+def _unused(inputs: DriftInput, manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
     delivers, what they have applied is theirs to take away."""
-    if manifest.kind != "ConfigMap" or manifest.namespace != OPERATOR_NAMESPACE or sight.plan.delivery.gitops:
+    if (
+        manifest.kind != "ConfigMap"
+        or manifest.namespace != OPERATOR_NAMESPACE
+        or inputs.plan.delivery.gitops
+    ):
         return False
-    specs = [row.get("spec") or {} for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
+    specs = [row.get("spec") or {} for row in inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
     used = {
         ((spec.get(operand) or {}).get("config") or {}).get("name") for spec in specs for operand in _OPERANDS
     }

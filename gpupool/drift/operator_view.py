@@ -17,7 +17,7 @@ from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.cluster.snapshot import Object, labels, notes
 from gpupool.drift.comparison import Ownership
-from gpupool.drift.sight import Sight, condition
+from gpupool.drift.drift_input import DriftInput, condition
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
 RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
@@ -45,14 +45,14 @@ def offered(node: Object, field: str = "allocatable") -> dict[str, int]:
 class OperatorView:
     """The operator's settings in the cluster beside those of the file."""
 
-    def __init__(self, sight: Sight) -> None:
-        self._sight = sight
+    def __init__(self, inputs: DriftInput) -> None:
+        self._inputs = inputs
 
     @cached_property
     def policy(self) -> Object | None:
         """The ClusterPolicy that counts: the oldest one."""
         rows = sorted(
-            self._sight.snapshot.of("nvidia.com/v1", "ClusterPolicy"),
+            self._inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"),
             key=lambda row: str(row["metadata"].get("creationTimestamp", "")),
         )
         return rows[0] if rows else None
@@ -70,8 +70,8 @@ class OperatorView:
 
     def foreign_config(self) -> str:
         """Which configuration the operator is pointed at in the place of ours; empty where it is ours."""
-        wanted = {"devicePlugin": plugin_config_map(self._sight.plan)}
-        mig = mig_config_map(self._sight.plan)
+        wanted = {"devicePlugin": plugin_config_map(self._inputs.plan)}
+        mig = mig_config_map(self._inputs.plan)
         if mig:
             wanted["migManager"] = mig
         for operand, name in wanted.items():
@@ -82,7 +82,7 @@ class OperatorView:
 
     def text(self, name: str | None, key: str) -> str | None:
         """One entry of a ConfigMap in the operator's namespace, as it is in the cluster."""
-        found = self._sight.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
+        found = self._inputs.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
         value = ((found or {}).get("data") or {}).get(key)
         return None if value is None else str(value)
 
@@ -103,21 +103,21 @@ class OperatorView:
 
     def layout_edited(self) -> bool:
         """Whether the layouts in the cluster are not those of the file."""
-        name = mig_config_map(self._sight.plan)
-        ours = next((m for m in self._sight.bundle if m.kind == "ConfigMap" and m.name == name), None)
+        name = mig_config_map(self._inputs.plan)
+        ours = next((m for m in self._inputs.bundle if m.kind == "ConfigMap" and m.name == name), None)
         return ours is not None and self.text(name, "config.yaml") != ours.body["data"]["config.yaml"]
 
     def changed(self) -> float:
         """Seconds since somebody last changed the operator's settings."""
         rows = [(self.policy, "spec")]
-        for name in (plugin_config_map(self._sight.plan), mig_config_map(self._sight.plan)):
-            found = self._sight.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
+        for name in (plugin_config_map(self._inputs.plan), mig_config_map(self._inputs.plan)):
+            found = self._inputs.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
             rows.append((found, "data"))
         ages = []
         for thing, part in rows:
             if thing is not None:
                 written = Ownership(thing).of((part,), "")[1]
-                ages.append(self._sight.since(written) if written else self._sight.age(thing))
+                ages.append(self._inputs.since(written) if written else self._inputs.age(thing))
         return min(ages, default=0.0)
 
     def intolerable(self, node: Object) -> str:
@@ -132,14 +132,14 @@ class OperatorView:
 
     def pods(self, node: str) -> Iterator[Object]:
         """The operator's pods on a node."""
-        for pod in self._sight.snapshot.pods_on(node):
+        for pod in self._inputs.snapshot.pods_on(node):
             if pod["metadata"].get("namespace") == OPERATOR_NAMESPACE:
                 yield pod
 
     def at_work(self, node: str) -> str:
         """A pod of the operator on the node that is not ready and has not failed; empty where none is."""
         for pod in self.pods(node):
-            fresh = self._sight.age(pod) < 3600.0
+            fresh = self._inputs.age(pod) < 3600.0
             if fresh and not self._trouble(pod) and condition(pod, "Ready").get("status") != "True":
                 return str(pod["metadata"]["name"])
         return ""
@@ -147,9 +147,9 @@ class OperatorView:
     def complaint(self, node: Object) -> str:
         """What an operand that can't work on the node says."""
         for pod in self.pods(node["metadata"]["name"]):
-            told = self._trouble(pod)
-            if told:
-                return f"pod {pod['metadata']['name']}: {told}"
+            reason = self._trouble(pod)
+            if reason:
+                return f"pod {pod['metadata']['name']}: {reason}"
         return str(notes(node).get(_LOCAL_LOG, ""))
 
     def _trouble(self, pod: Object) -> str:
@@ -158,15 +158,15 @@ class OperatorView:
             waiting = (row.get("state") or {}).get("waiting") or {}
             if waiting.get("reason") in ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "Error"):
                 ended = (row.get("lastState") or {}).get("terminated") or {}
-                told = ended.get("message") or waiting.get("message") or ""
-                return f"{row.get('name')}: {waiting['reason']} {told}".strip()
+                reason = ended.get("message") or waiting.get("message") or ""
+                return f"{row.get('name')}: {waiting['reason']} {reason}".strip()
         return ""
 
 
-def mig_state_since(sight: Sight, node: Object) -> float:
+def mig_state_since(inputs: DriftInput, node: Object) -> float:
     """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
     moment = Ownership(node).of(("metadata", "labels", MIG_STATE), "")[1]
-    return sight.since(moment) if moment else sight.age(node)
+    return inputs.since(moment) if moment else inputs.age(node)
 
 
 def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpupool.drift import repair
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.sight import Sight
+from gpupool.drift.drift_input import DriftInput
 
 _DELIVERERS = {
     "argocd-controller": "Argo CD",
@@ -23,15 +23,15 @@ _DELIVERERS = {
 _SHOWN = 3
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """Objects that two tools deliver, and a second ClusterPolicy."""
     fought: dict[str, list[str]] = {}
-    for manifest in sight.bundle:
+    for manifest in inputs.bundle:
         if manifest.patch:
             continue
-        live = sight.snapshot.find(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
+        live = inputs.snapshot.find(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
         managers = Ownership(live).managers() if live else frozenset()
-        for manager in managers & _DELIVERERS.keys() - sight.deliverers:
+        for manager in managers & _DELIVERERS.keys() - inputs.deliverers:
             fought.setdefault(manager, []).append(str(manifest))
     for manager, names in sorted(fought.items()):
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
@@ -45,12 +45,12 @@ def check(sight: Sight) -> Iterator[Drift]:
             repair="let one of them deliver: delivery.engine in the file says which",
             level=Level.warning,
         )
-    yield from _second_policy(sight)
+    yield from _second_policy(inputs)
 
 
-def _second_policy(sight: Sight) -> Iterator[Drift]:
-    ours = next((m.name for m in sight.bundle if m.kind == "ClusterPolicy"), None)
-    for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy"):
+def _second_policy(inputs: DriftInput) -> Iterator[Drift]:
+    ours = next((m.name for m in inputs.bundle if m.kind == "ClusterPolicy"), None)
+    for row in inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"):
         name = row["metadata"]["name"]
         if ours is not None and name != ours:
             yield Drift(

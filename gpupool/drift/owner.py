@@ -7,41 +7,41 @@ from collections.abc import Iterator
 from generators.metadata import MANAGED_BY
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift.drift import Drift
-from gpupool.drift.sight import Sight
+from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 
-def of_another(sight: Sight) -> Drift | None:
+def of_another(inputs: DriftInput) -> Drift | None:
     """The one thing to tell where the cluster was applied from the file of another environment and nothing of
     it from this one's; None where it was not."""
     found = {
         labels(thing).get(ENVIRONMENT_LABEL, "")
-        for thing in _telling(sight)
+        for thing in _claiming(inputs)
         if labels(thing).get(MANAGED_BY) == "gpupool"
     } - {""}
-    if not found or sight.plan.environment in found:
+    if not found or inputs.plan.environment in found:
         return None
     names = " and ".join(sorted(found))
     return Drift(
         layer="objects",
         kind="other-environment",
-        object=f"environment {sight.plan.environment}",
+        object=f"environment {inputs.plan.environment}",
         path=f"metadata.labels[{ENVIRONMENT_LABEL}]",
-        wanted=sight.plan.environment,
+        wanted=inputs.plan.environment,
         found=names,
-        reason=f"this cluster is of environment {names}, whose objects {sight.plan.environment} may not take "
-        "over; nothing else was compared",
+        reason=f"this cluster belongs to environment {names}; {inputs.plan.environment} may not take over "
+        "its objects; nothing else was compared",
         repair=f"use the file of {names} (gpupool assert {min(found)}), or choose the cluster of "
-        f"{sight.plan.environment}",
+        f"{inputs.plan.environment}",
     )
 
 
-def _telling(sight: Sight) -> Iterator[Object]:
+def _claiming(inputs: DriftInput) -> Iterator[Object]:
     """What an applied environment always has some of, and a destroyed one nothing."""
-    yield from sight.snapshot.of("karpenter.sh/v1", "NodePool")
-    for thing in sight.snapshot.of("v1", "ConfigMap"):
+    yield from inputs.snapshot.of("karpenter.sh/v1", "NodePool")
+    for thing in inputs.snapshot.of("v1", "ConfigMap"):
         if thing["metadata"].get("namespace") == OPERATOR_NAMESPACE:
             yield thing
-    system = sight.snapshot.find("v1", "Namespace", SYSTEM_NAMESPACE)
+    system = inputs.snapshot.find("v1", "Namespace", SYSTEM_NAMESPACE)
     if system is not None:
         yield system

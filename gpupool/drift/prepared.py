@@ -16,9 +16,9 @@ from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import repair
+from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import MIG_CONFIG, PLUGIN_CONFIG, OperatorView
 from gpupool.drift.pool_nodes import PoolNode
-from gpupool.drift.sight import Sight
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
 _LAYOUTS = "config.yaml"
@@ -35,21 +35,21 @@ class Prepared(StrEnum):
     """The file says something that was never applied."""
 
 
-def prepared(sight: Sight, view: OperatorView, row: PoolNode, key: str) -> Prepared:
+def prepared(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> Prepared:
     """What a node of the pool would get for its planned label `key`."""
     value = row.pool.labels[key]
-    meant = configured(sight, view, key, value, live=True)
-    planned = configured(sight, view, key, value, live=False)
-    ours = _map_name(sight, key)
-    if _template(sight, row).get(key, value) != value:
+    meant = configured(inputs, view, key, value, live=True)
+    planned = configured(inputs, view, key, value, live=False)
+    ours = _map_name(inputs, key)
+    if _template(inputs, row).get(key, value) != value:
         return Prepared.unapplied
     if meant is not None and meant == planned:
         return Prepared.ready
-    there = ours and sight.snapshot.find("v1", "ConfigMap", ours, OPERATOR_NAMESPACE)
+    there = ours and inputs.snapshot.find("v1", "ConfigMap", ours, OPERATOR_NAMESPACE)
     return Prepared.edited if there else Prepared.unapplied
 
 
-def configured(sight: Sight, view: OperatorView, key: str, value: str, *, live: bool) -> Any:
+def configured(inputs: DriftInput, view: OperatorView, key: str, value: str, *, live: bool) -> Any:
     """What the label `key` with that value means to the operator, in the cluster or in the file; None where
     there is no such configuration."""
     operand = "devicePlugin" if key == PLUGIN_CONFIG else "migManager"
@@ -57,8 +57,8 @@ def configured(sight: Sight, view: OperatorView, key: str, value: str, *, live: 
     if live:
         text = view.text(view.setting(operand, "config", "name"), entry)
     else:
-        name = _map_name(sight, key)
-        ours = (m for m in sight.bundle if m.kind == "ConfigMap" and m.name == name)
+        name = _map_name(inputs, key)
+        ours = (m for m in inputs.bundle if m.kind == "ConfigMap" and m.name == name)
         text = next((m.body["data"].get(entry) for m in ours), None)
     try:
         found = yaml.safe_load(text) if text is not None else None
@@ -70,16 +70,16 @@ def configured(sight: Sight, view: OperatorView, key: str, value: str, *, live: 
     return layouts.get(value) if isinstance(layouts, dict) else None
 
 
-def label_repair(sight: Sight, view: OperatorView, row: PoolNode, key: str) -> str:
+def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> str:
     """Give a node its planned label, the configuration that it names first."""
     bare = repair.label(row.name, key, row.pool.labels[key])
-    how = prepared(sight, view, row, key)
+    how = prepared(inputs, view, row, key)
     if how is Prepared.unapplied:
-        return repair.repartition(sight.env, row.pool.name)
-    return bare if how is Prepared.ready else repair.all_of(_mend(sight, view), bare)
+        return repair.repartition(inputs.env, row.pool.name)
+    return bare if how is Prepared.ready else repair.all_of(_restore(inputs, view), bare)
 
 
-def failed_repair(sight: Sight, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
+def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
     """Why a node can't have its planned layout (empty: the cluster has it), and what mends that. `anew` has
     the MIG manager try again.
 
@@ -87,34 +87,34 @@ def failed_repair(sight: Sight, view: OperatorView, row: PoolNode, anew: str) ->
     that is what its GPUs are parted by, so no job loses its slice.
     """
     layout = row.pool.labels[MIG_CONFIG]
-    how = prepared(sight, view, row, MIG_CONFIG)
+    how = prepared(inputs, view, row, MIG_CONFIG)
     if how is Prepared.ready:
         return "", anew
-    there = configured(sight, view, MIG_CONFIG, layout, live=True) is not None
+    there = configured(inputs, view, MIG_CONFIG, layout, live=True) is not None
     which = "another" if there else "no"
     why = f'the configuration in the cluster has {which} layout "{layout}", mend that first'
     if how is Prepared.edited:
-        return why, repair.all_of(_mend(sight, view), anew)
-    before = _template(sight, row).get(MIG_CONFIG)
-    if before is None or configured(sight, view, MIG_CONFIG, before, live=True) is None:
-        return why, repair.all_of(_mend(sight, view), anew)
+        return why, repair.all_of(_restore(inputs, view), anew)
+    before = _template(inputs, row).get(MIG_CONFIG)
+    if before is None or configured(inputs, view, MIG_CONFIG, before, live=True) is None:
+        return why, repair.all_of(_restore(inputs, view), anew)
     back = repair.label(row.name, MIG_CONFIG, before)
-    return why, repair.all_of(back, repair.repartition(sight.env, row.pool.name))
+    return why, repair.all_of(back, repair.repartition(inputs.env, row.pool.name))
 
 
-def _mend(sight: Sight, view: OperatorView) -> str:
+def _restore(inputs: DriftInput, view: OperatorView) -> str:
     """Put back the operator's configurations, and what points at them where it points elsewhere."""
-    maps = [m for m in sight.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
-    return sight.mend(*maps, *(sight.policy_parts if view.foreign_config() else ()))
+    maps = [m for m in inputs.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
+    return inputs.restore(*maps, *(inputs.policy_parts if view.foreign_config() else ()))
 
 
-def _map_name(sight: Sight, key: str) -> str | None:
-    return plugin_config_map(sight.plan) if key == PLUGIN_CONFIG else mig_config_map(sight.plan)
+def _map_name(inputs: DriftInput, key: str) -> str | None:
+    return plugin_config_map(inputs.plan) if key == PLUGIN_CONFIG else mig_config_map(inputs.plan)
 
 
-def _template(sight: Sight, row: PoolNode) -> dict[str, str]:
+def _template(inputs: DriftInput, row: PoolNode) -> dict[str, str]:
     """The labels that Karpenter gives to new nodes of the node's NodePool; empty where there is none."""
     name = labels(row.node).get(NODEPOOL_LABEL, "")
-    found = sight.snapshot.find("karpenter.sh/v1", "NodePool", name) or {}
+    found = inputs.snapshot.find("karpenter.sh/v1", "NodePool", name) or {}
     template = ((found.get("spec") or {}).get("template") or {}).get("metadata") or {}
     return dict(template.get("labels") or {})

@@ -13,6 +13,7 @@ from generators.device_plugin import DEFAULT_KEY
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Level
+from gpupool.drift.drift_input import DriftInput, duration
 from gpupool.drift.operator_view import (
     DEPLOY,
     MIG_CONFIG,
@@ -26,7 +27,6 @@ from gpupool.drift.operator_view import (
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair
-from gpupool.drift.sight import Sight, duration
 from gpupool.plan.model import Machine
 from gpupool.sharing import GPU_RESOURCE
 
@@ -38,7 +38,7 @@ _CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu
 class Case:
     """A node, what it should offer, and what it does."""
 
-    sight: Sight
+    inputs: DriftInput
     view: OperatorView
     row: PoolNode
     machine: Machine
@@ -62,18 +62,18 @@ class Cause:
 def operator_at_work(case: Case) -> Cause | None:
     """mig.config.state says that the MIG manager works, or a pod of the operator is just starting."""
     state = labels(case.row.node).get(MIG_STATE)
-    look = f"kubectl get node {case.row.name} --show-labels"
+    inspect = f"kubectl get node {case.row.name} --show-labels"
     if state in ("pending", "rebooting"):
-        lasting = mig_state_since(case.sight, case.row.node)
-        told = f"the MIG manager is at work ({MIG_STATE}={state} for {duration(lasting)})"
+        lasting = mig_state_since(case.inputs, case.row.node)
+        reason = f"the MIG manager is at work ({MIG_STATE}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
-            return Cause("operator-applying", told, look, Level.settling)
-        _, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
-        return Cause("mig-stuck", f"{told} and does not end", mend)
+            return Cause("operator-applying", reason, inspect, Level.settling)
+        _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
+        return Cause("mig-stuck", f"{reason} and does not end", restore)
     pod = case.view.at_work(case.row.name)
     if pod:
         return Cause(
-            "operator-applying", f"the operator is still applying: pod {pod} starts", look, Level.settling
+            "operator-applying", f"the operator is still applying: pod {pod} starts", inspect, Level.settling
         )
     return None
 
@@ -81,10 +81,10 @@ def operator_at_work(case: Case) -> Cause | None:
 def mig_failed(case: Case) -> Cause | None:
     if labels(case.row.node).get(MIG_STATE) != "failed" or not case.row.pool.mig_config:
         return None
-    told = case.view.complaint(case.row.node)
-    why = f"the MIG manager failed ({MIG_STATE}=failed)" + (f": {told}" if told else "")
-    lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
-    return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", mend)
+    reason = case.view.complaint(case.row.node)
+    why = f"the MIG manager failed ({MIG_STATE}=failed)" + (f": {reason}" if reason else "")
+    lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
+    return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", restore)
 
 
 def operand_off(case: Case) -> Cause | None:
@@ -113,19 +113,19 @@ def operands_off(case: Case) -> Cause | None:
     own = {f"{t.key}={t.value}:{t.effect}" for t in case.row.pool.taints}
     key, _, effect = taint.partition("=")[0], "", taint.rpartition(":")[2]
     off = repair.untaint(case.row.name, key, effect)
-    return Cause("operands-off", why, case.sight.mend(*case.sight.policy_parts) if taint in own else off)
+    return Cause("operands-off", why, case.inputs.restore(*case.inputs.policy_parts) if taint in own else off)
 
 
 def operator_settings(case: Case) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
-    mend = case.sight.mend(*case.sight.policy_parts)
+    restore = case.inputs.restore(*case.inputs.policy_parts)
     if case.view.policy is None:
-        return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", mend)
+        return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", restore)
     if case.view.setting("devicePlugin", "enabled") is False:
-        return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", mend)
+        return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", restore)
     foreign = case.view.foreign_config()
     if foreign:
-        return Cause("operator-settings", foreign, mend)
+        return Cause("operator-settings", foreign, restore)
     strategy = case.view.setting("mig", "strategy")
     if strategy:
         why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"
@@ -139,10 +139,10 @@ def _without_strategy(case: Case) -> str:
 
 
 def plugin_crashed(case: Case) -> Cause | None:
-    told = case.view.complaint(case.row.node)
-    if case.found or not told:
+    reason = case.view.complaint(case.row.node)
+    if case.found or not reason:
         return None
-    return Cause("plugin-crashed", f"the device plugin does not run: {told}", _restarted(case))
+    return Cause("plugin-crashed", f"the device plugin does not run: {reason}", _restarted(case))
 
 
 def typed_by_hand(case: Case) -> Cause | None:
@@ -153,7 +153,7 @@ def typed_by_hand(case: Case) -> Cause | None:
             return Cause(
                 "layout-by-hand",
                 why,
-                repair.all_of(case.sight.mend(), repartitioned(case)),
+                repair.all_of(case.inputs.restore(), repartitioned(case)),
             )
         return None
     planned = _per_gpu(case, case.wanted)
@@ -161,7 +161,7 @@ def typed_by_hand(case: Case) -> Cause | None:
     if live is None or planned is None or live == planned:
         return None
     why = f"replicas were typed by hand: the ConfigMap says {live} per GPU, the file {planned}"
-    return Cause("replicas-by-hand", why, repair.all_of(case.sight.mend(), _restarted(case)))
+    return Cause("replicas-by-hand", why, repair.all_of(case.inputs.restore(), _restarted(case)))
 
 
 def unhealthy(case: Case) -> Cause | None:
@@ -179,7 +179,7 @@ def unhealthy(case: Case) -> Cause | None:
 
 def settings_fresh(case: Case) -> Cause | None:
     """Somebody changed the operator's settings a moment ago, and no pod tells more."""
-    lasting = min(case.view.changed(), case.sight.age(case.row.node))
+    lasting = min(case.view.changed(), case.inputs.age(case.row.node))
     if lasting >= limits.OPERATOR:
         return None
     why = f"the operator is still applying: its settings changed {duration(lasting)} ago"
@@ -189,7 +189,7 @@ def settings_fresh(case: Case) -> Cause | None:
 def nothing_offered(case: Case) -> Cause | None:
     if case.found:
         return None
-    if not gpu_labels_there(case.row.node) and case.sight.age(case.row.node) < limits.START:
+    if not gpu_labels_there(case.row.node) and case.inputs.age(case.row.node) < limits.START:
         why = "the operator has not looked at the node yet"
         return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"
@@ -202,19 +202,21 @@ def other_strategy(case: Case) -> Cause | None:
         return None
     strange = ", ".join(sorted(set(case.found) - set(case.wanted)))
     why = f"{strange} is what another way of sharing offers, not {case.row.pool.sharing.mode}"
-    mend = repartitioned(case) if case.row.pool.mig_config else _restarted(case)
-    return Cause("wrong-strategy", why, mend)
+    restore = repartitioned(case) if case.row.pool.mig_config else _restarted(case)
+    return Cause("wrong-strategy", why, restore)
 
 
 def not_restarted(case: Case) -> Cause | None:
     """Everything says the planned count but the plugin: it still has an earlier configuration."""
     if case.row.pool.mig_config:
         why = "the GPUs are partitioned in another way than the label says"
-        lacking, mend = failed_repair(case.sight, case.view, case.row, repartitioned(case))
-        return Cause("mig-not-applied", f"{why}; {lacking}" if lacking else why, mend)
+        lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
+        return Cause("mig-not-applied", f"{why}; {lacking}" if lacking else why, restore)
     loaded = _per_gpu(case, case.found)
-    told = f", {loaded} per GPU" if loaded else ""
-    why = f"the device plugin was not restarted since its configuration changed: it has an earlier one{told}"
+    reason = f", {loaded} per GPU" if loaded else ""
+    why = (
+        f"the device plugin was not restarted since its configuration changed: it has an earlier one{reason}"
+    )
     return Cause("plugin-not-restarted", why, _restarted(case))
 
 

@@ -11,35 +11,35 @@ from collections.abc import Iterator, Mapping
 from generators.manifest import HelmRelease
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift.drift import Drift
+from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import OperatorView
-from gpupool.drift.sight import Sight
 
 CHART = "helm.sh/chart"
 _GATE = "NodeOverlay=true"
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """Presence, version, and what Karpenter's gate says."""
-    for release in sight.bundle.releases:
-        live = sight.snapshot.find("apps/v1", "Deployment", release.name, release.namespace)
+    for release in inputs.bundle.releases:
+        live = inputs.snapshot.find("apps/v1", "Deployment", release.name, release.namespace)
         if live is None:
-            told = f"chart {release.chart} {release.version} is not there: no Deployment {release.name}"
-            yield _drift(sight, release, "release-missing", told)
+            reason = f"chart {release.chart} {release.version} is not there: no Deployment {release.name}"
+            yield _drift(inputs, release, "release-missing", reason)
             continue
         chart = labels(live).get(CHART, "")
         if chart and chart.removeprefix(f"{release.chart}-").removeprefix("v") != release.version.lstrip("v"):
-            told = f"the cluster has {chart}, the file {release.chart} {release.version}"
-            yield _drift(sight, release, "release-version", told)
+            reason = f"the cluster has {chart}, the file {release.chart} {release.version}"
+            yield _drift(inputs, release, "release-version", reason)
         if release.chart == "karpenter" and _GATE not in _environment(live).get("FEATURE_GATES", _GATE):
-            told = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
-            yield _drift(sight, release, "gate-off", told)
+            reason = "Karpenter runs without the NodeOverlay gate and counts physical GPUs"
+            yield _drift(inputs, release, "gate-off", reason)
         if release.chart == "gpu-operator":
-            yield from _settings(sight, release)
+            yield from _settings(inputs, release)
 
 
-def _settings(sight: Sight, release: HelmRelease) -> Iterator[Drift]:
+def _settings(inputs: DriftInput, release: HelmRelease) -> Iterator[Drift]:
     """What the chart makes of its values: pointed at our configurations, before any node shows it."""
-    view = OperatorView(sight)
+    view = OperatorView(inputs)
     foreign = (
         view.foreign_config() if view.policy else "there is no ClusterPolicy, so the operator does nothing"
     )
@@ -50,17 +50,17 @@ def _settings(sight: Sight, release: HelmRelease) -> Iterator[Drift]:
             kind="operator-settings",
             object=f"ClusterPolicy {name}",
             reason=foreign,
-            repair=sight.mend(release),
+            repair=inputs.restore(release),
         )
 
 
-def _drift(sight: Sight, release: HelmRelease, kind: str, reason: str) -> Drift:
+def _drift(inputs: DriftInput, release: HelmRelease, kind: str, reason: str) -> Drift:
     return Drift(
         layer="objects",
         kind=kind,
         object=f"Release {release.namespace}/{release.name}",
         reason=reason,
-        repair=sight.mend(release),
+        repair=inputs.restore(release),
     )
 
 

@@ -47,7 +47,7 @@ _ENGINES: Mapping[str, Callable[[Plan, Iterable[Part]], str]] = {"argocd": _argo
 """Who puts objects back where `gpupool up` must not."""
 
 
-def mend(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
+def restore(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
     """Bring everything to what the file says, edits by hand included. Where Argo CD or Flux delivers, `parts`
     are what is to be put back: charts and objects are not all delivered by the same."""
     engine = _ENGINES.get(plan.delivery.engine)
@@ -61,7 +61,7 @@ def apply(plan: Plan, env: str, *options: str, parts: Iterable[Part] = ()) -> st
     """Bring everything to what the file says, where nobody has touched what is there. `parts`: see `mend`."""
     if plan.delivery.gitops:
         render = f"gpupool render {shlex.quote(env)} -o {shlex.quote(plan.delivery.path)}"
-        return f"{render}, commit it, then {mend(plan, env, parts)}"
+        return f"{render}, commit it, then {restore(plan, env, parts)}"
     return " ".join(["gpupool up", shlex.quote(env), *options])
 
 
@@ -72,17 +72,17 @@ def define(plan: Plan, env: str, bundle: Bundle, api_version: str) -> str:
     Helm 3 documentation; Helm itself does not install them again on an upgrade).
     """
     if plan.cluster.platform == "local":
-        return all_of("gpupool local up", mend(plan, env))
+        return all_of("gpupool local up", restore(plan, env))
     group = api_version.partition("/")[0]
     chart = next((name for end, name in _CHARTS.items() if group.endswith(end)), None)
     release = next((release for release in bundle.releases if release.chart == chart), None)
     if release is None:
-        return f"install the CRD of {api_version} again, then {mend(plan, env)}"
+        return f"install the CRD of {api_version} again, then {restore(plan, env)}"
     where = f"{chart} --repo {release.repository}"
     if release.repository.startswith("oci://"):
         where = f"{release.repository.rstrip('/')}/{chart}"
     crds = f"helm show crds {where} --version {release.version}"
-    return all_of(f"{crds} | kubectl apply --server-side --force-conflicts -f -", mend(plan, env))
+    return all_of(f"{crds} | kubectl apply --server-side --force-conflicts -f -", restore(plan, env))
 
 
 _CHARTS: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.sight import Sight, duration
+from gpupool.drift.drift_input import DriftInput, duration
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
 from infra.under_way import JOURNAL, JOURNAL_KEY
 
@@ -24,81 +24,81 @@ _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too
 _REFUSED = ("gpupool refresh ", "gpupool up ")
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """The repartition itself."""
-    journal = _journal(sight)
+    journal = _journal(inputs)
     if journal is None:
         return
-    pool, lasting = _pool(journal), sight.age(journal)
+    pool, lasting = _pool(journal), inputs.age(journal)
     yield Drift(
         layer="others",
         kind="repartition",
         object=f"pool {pool}",
         reason=f"it has been in repartition for {duration(lasting)}; where nobody is at it any more, go on",
-        repair=repair.repartition(sight.env, pool),
+        repair=repair.repartition(inputs.env, pool),
         level=Level.settling if lasting < limits.WINDOW else Level.drift,
     )
 
 
-def softened(sight: Sight, drifts: Iterable[Drift]) -> Iterator[Drift]:
+def softened(inputs: DriftInput, drifts: Iterable[Drift]) -> Iterator[Drift]:
     """`drifts`, settling where a repartition under way explains them, and repairs that work meanwhile."""
-    journal = _journal(sight)
+    journal = _journal(inputs)
     if journal is None:
         yield from drifts
         return
     pool = _pool(journal)
-    explained = _explained(sight, pool) if sight.age(journal) < limits.WINDOW else set()
+    explained = _explained(inputs, pool) if inputs.age(journal) < limits.WINDOW else set()
     for drift in drifts:
-        if drift.object in explained and not _own_cordon(sight, drift):
-            yield _part_of_it(sight, pool, drift)
+        if drift.object in explained and not _own_cordon(inputs, drift):
+            yield _part_of_it(inputs, pool, drift)
         else:
-            yield replace(drift, repair=_after_it(sight, pool, drift.repair))
+            yield replace(drift, repair=_after_it(inputs, pool, drift.repair))
 
 
-def _part_of_it(sight: Sight, pool: str, drift: Drift) -> Drift:
+def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
     """What the repartition has made so, and ends itself."""
     reason = f"{drift.reason}; the pool is being repartitioned"
     if drift.kind == "outdated":
         # Its own words speak of Karpenter, which is held off meanwhile.
         reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
-    go_on = repair.repartition(sight.env, pool)
-    mend = _after_it(sight, pool, drift.repair) if drift.kind in _BESIDE else go_on
-    return replace(drift, level=Level.settling, reason=reason, repair=mend)
+    go_on = repair.repartition(inputs.env, pool)
+    restore = _after_it(inputs, pool, drift.repair) if drift.kind in _BESIDE else go_on
+    return replace(drift, level=Level.settling, reason=reason, repair=restore)
 
 
-def _after_it(sight: Sight, pool: str, command: str) -> str:
+def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
     """The repair, the repartition first where it needs `up` or `refresh`: those are refused until it ends."""
-    go_on = repair.repartition(sight.env, pool)
+    go_on = repair.repartition(inputs.env, pool)
     if command.startswith(_REFUSED):
         return repair.all_of(go_on, command)
     return f"{go_on}, then {command}" if any(name in command for name in _REFUSED) else command
 
 
-def _own_cordon(sight: Sight, drift: Drift) -> bool:
+def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:
     """Whether somebody, and not the repartition, has cordoned the node."""
-    node = sight.snapshot.nodes.get(drift.object.removeprefix("Node "))
+    node = inputs.snapshot.nodes.get(drift.object.removeprefix("Node "))
     return drift.kind == "cordoned" and node is not None and WORKED_ON not in notes(node)
 
 
-def _explained(sight: Sight, pool: str) -> set[str]:
+def _explained(inputs: DriftInput, pool: str) -> set[str]:
     """What a repartition of the pool works on, as differences name it."""
-    nodes = {f"Node {row.name}" for row in sight.nodes if row.pool.name == pool}
+    nodes = {f"Node {row.name}" for row in inputs.nodes if row.pool.name == pool}
     settings = {
         str(manifest)
-        for manifest in sight.bundle
+        for manifest in inputs.bundle
         if manifest.kind == "ClusterPolicy"
         or (manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE)
         or (manifest.kind in ("NodePool", "NodeOverlay") and manifest.labels.get(POOL_LABEL) == pool)
     }
     policies = {
         f"ClusterPolicy {row['metadata']['name']}"
-        for row in sight.snapshot.of("nvidia.com/v1", "ClusterPolicy")
+        for row in inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy")
     }
     return nodes | settings | policies
 
 
-def _journal(sight: Sight) -> Object | None:
-    return sight.snapshot.find("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
+def _journal(inputs: DriftInput) -> Object | None:
+    return inputs.snapshot.find("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
 
 
 def _pool(journal: Object) -> str:

@@ -11,32 +11,32 @@ from gpupool.cluster.snapshot import labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift
+from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.nodes import STEERING
 from gpupool.drift.operator_view import DRIVER, OperatorView, offered
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared import label_repair
 from gpupool.drift.reasons import Case, likeliest, mig_failed, operand_off
-from gpupool.drift.sight import Sight
 from gpupool.plan.operator_releases import driver_problems
 from infra.apply import FIELD_MANAGER
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """Steering labels, driver and slices of the pools' serving nodes."""
-    view = OperatorView(sight)
-    for row in sight.nodes:
+    view = OperatorView(inputs)
+    for row in inputs.nodes:
         if row.phase is Phase.serving and row.machine is not None:
-            wrong = [*_steering(sight, view, row), *_driver(sight, view, row)]
+            wrong = [*_steering(inputs, view, row), *_driver(inputs, view, row)]
             yield from wrong
             if not wrong:
-                yield from _slices(Case(sight, view, row, row.machine, offered(row.node)))
+                yield from _slices(Case(inputs, view, row, row.machine, offered(row.node)))
 
 
 def _slices(case: Case) -> Iterator[Drift]:
     same = case.found == dict(case.wanted)
     cause = (mig_failed(case) or operand_off(case)) if same else likeliest(case)
     if cause is not None:
-        told = f"it offers {counts(case.found)}, planned are {counts(case.wanted)}: " if not same else ""
+        reason = f"it offers {counts(case.found)}, planned are {counts(case.wanted)}: " if not same else ""
         yield Drift(
             layer="slices",
             kind=cause.kind,
@@ -44,13 +44,13 @@ def _slices(case: Case) -> Iterator[Drift]:
             path="status.allocatable",
             wanted=dict(case.wanted),
             found=dict(case.found),
-            reason=f"{told}{cause.why} (pool {case.row.pool.name})",
+            reason=f"{reason}{cause.why} (pool {case.row.pool.name})",
             repair=cause.repair,
             level=cause.level,
         )
 
 
-def _steering(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
+def _steering(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
     """The labels by which a node's device plugin and MIG manager choose their configuration."""
     have, owners = labels(row.node), Ownership(row.node)
     for key in STEERING:
@@ -58,7 +58,7 @@ def _steering(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift
         if value is None or found == value:
             continue
         by, _ = owners.of(("metadata", "labels", key), FIELD_MANAGER) if found is not None else ("", "")
-        told = f'the label {key} says "{found}"' if found is not None else f"it has no label {key}"
+        reason = f'the label {key} says "{found}"' if found is not None else f"it has no label {key}"
         what = "device plugin" if key == STEERING[0] else "MIG manager"
         yield Drift(
             layer="slices",
@@ -68,20 +68,22 @@ def _steering(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift
             wanted=value,
             found=found,
             by=by,
-            reason=f'{told}, the {what} is to use "{value}"'
+            reason=f'{reason}, the {what} is to use "{value}"'
             + (f"; set by {by}" if by else "")
             + f" (pool {row.pool.name})",
-            repair=label_repair(sight, view, row, key),
+            repair=label_repair(inputs, view, row, key),
         )
 
 
-def _driver(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
+def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
     """The driver that feature discovery found, against what the GPU and its sharing need."""
     version = labels(row.node).get(DRIVER)
     problems = driver_problems(version, row.pool.gpu, row.pool.sharing) if version else []
     for problem in problems[-1:]:  # the last one needs the newest driver
-        live, planned = view.setting("driver", "version"), sight.plan.gpu_operator.driver_version
-        in_file = f"set gpuOperator.driver.version in the file, then {sight.apply(parts=sight.policy_parts)}"
+        live, planned = view.setting("driver", "version"), inputs.plan.gpu_operator.driver_version
+        in_file = (
+            f"set gpuOperator.driver.version in the file, then {inputs.apply(parts=inputs.policy_parts)}"
+        )
         yield Drift(
             layer="slices",
             kind="driver-too-old",
@@ -89,15 +91,15 @@ def _driver(sight: Sight, view: OperatorView, row: PoolNode) -> Iterator[Drift]:
             path=f"metadata.labels[{DRIVER}]",
             found=version,
             reason=f"{problem.message}; {problem.hint} (pool {row.pool.name})",
-            repair=in_file if live == planned else _driver_back(sight, view, planned),
+            repair=in_file if live == planned else _driver_back(inputs, view, planned),
         )
 
 
-def _driver_back(sight: Sight, view: OperatorView, planned: str | None) -> str:
+def _driver_back(inputs: DriftInput, view: OperatorView, planned: str | None) -> str:
     """The version was set in the cluster: back to the file's, or to the release's own where it sets none."""
     policy = view.policy
     if planned is not None or policy is None:
-        return sight.mend(*sight.policy_parts)
+        return inputs.restore(*inputs.policy_parts)
     return repair.remove_field(
         "ClusterPolicy", policy["metadata"]["name"], None, ("spec", "driver", "version")
     )

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from generators.quotas import NAME
 from gpupool.drift.drift import Drift
-from gpupool.drift.sight import Sight
+from gpupool.drift.drift_input import DriftInput
 from vapcheck.server.canonical_text import quantity
 
 
-def check(sight: Sight) -> Iterator[Drift]:
+def check(inputs: DriftInput) -> Iterator[Drift]:
     """What the quota counts against what the file gives now."""
-    for tenant in sight.plan.tenants:
-        live = sight.snapshot.find("v1", "ResourceQuota", NAME, tenant.namespace)
+    for tenant in inputs.plan.tenants:
+        live = inputs.snapshot.find("v1", "ResourceQuota", NAME, tenant.namespace)
         used = ((live or {}).get("status") or {}).get("used") or {}
-        for resource in sight.plan.resources:
+        for resource in inputs.plan.resources:
             given = tenant.quota.get(resource, 0)
             count = str(quantity(str(used.get(f"requests.{resource}", "0"))))
             if count.isdigit() and int(count) > given:
@@ -31,6 +31,6 @@ def check(sight: Sight) -> Iterator[Drift]:
                     found=int(count),
                     reason=f"it uses {count} {short} and the file gives {given}: "
                     "what runs stays, nothing new starts",
-                    repair=f"raise {where} in the file, then {sight.apply()}; or end jobs: "
+                    repair=f"raise {where} in the file, then {inputs.apply()}; or end jobs: "
                     f"kubectl -n {tenant.namespace} get jobs,pods",
                 )

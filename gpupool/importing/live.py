@@ -66,13 +66,13 @@ class Imported:
 
 
 def import_environment(
-    api: KubeApi, choices: Choices, tell: Callable[[str], None] = lambda _: None, recorded: bool = True
+    api: KubeApi, choices: Choices, notify: Callable[[str], None] = lambda _: None, recorded: bool = True
 ) -> Imported:
     """The environment of the cluster behind `api`. Raises ApiError, UnreachableError, and GpupoolError where
     there is nothing of GPUs. `recorded`: take the file that the cluster keeps, where it says the same."""
-    tell("read the cluster")
+    notify("read the cluster")
     objects, requests = gather(api)
-    tell(f"convert {len(objects)} objects")
+    notify(f"convert {len(objects)} objects")
     where = f"context {api.context}"
     chosen = replace(
         choices,
@@ -89,10 +89,10 @@ def import_environment(
     if kept is not None:
         left = tuple(entry for entry in result.leftovers if entry.kind != "assumed")
         return Imported(replace(result, text=kept, leftovers=left), requests, len(objects), True)
-    told = import_notes.notes(
+    reported = import_notes.notes(
         where, choices.name, import_notes.owners(objects), _newest(api, objects), result.text
     )
-    result = replace(result, leftovers=(*result.leftovers, *told))
+    result = replace(result, leftovers=(*result.leftovers, *reported))
     return Imported(result, requests, len(objects), False)
 
 

@@ -72,7 +72,7 @@ def run(plan: Plan, api: KubeApi, report: Callable[[str], None]) -> list[PoolSta
         _ensure(api, _job(pool, tenant))
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
-        states = look(plan, api)
+        states = pool_states(plan, api)
         waiting = [state.pool.name for state in states if not state.running and _tenant(plan, state.pool)]
         if not waiting or time.monotonic() > deadline:
             return states
@@ -94,7 +94,7 @@ def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
     api.apply(job, _MANAGER, force=True)
 
 
-def look(plan: Plan, api: KubeApi) -> list[PoolState]:
+def pool_states(plan: Plan, api: KubeApi) -> list[PoolState]:
     """What every pool has now; nothing is changed."""
     nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=_LABEL)
     return [_state(plan, pool, nodes, pods) for pool in plan.pools]

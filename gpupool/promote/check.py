@@ -96,8 +96,8 @@ def check_by_former_rules(
         return replace(checked, notices=())
     name, origin = target.metadata.name, former.from_
     if _but_for_promotion(target) == _but_for_promotion(before):
-        told = f"this change removes promotion.from: nothing holds {name} to {origin} from now on"
-        return replace(checked, notices=(*checked.notices, told))
+        notice = f"this change removes promotion.from: nothing holds {name} to {origin} from now on"
+        return replace(checked, notices=(*checked.notices, notice))
     return replace(checked, gate=f"this change removes promotion.from ({origin}) and changes {name} besides")
 
 

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.findings import GpupoolError, SpecError
+from gpupool.promote.environment_file import (
+    EnvironmentFile,
+    at,
+    changed_that_stay,
+    named,
+    read_environment_file,
+)
 from gpupool.promote.rules import Rules
 from gpupool.promote.shape import NAMED, Difference, Loc, Shape, differences, leaves, parts, path_of, shape_of
-from gpupool.promote.side import Side, at, changed_that_stay, named, read_side
 from gpupool.promote.yaml_edit import Text, flow_text
 from gpupool.spec.promotion import SECTIONS
 from gpupool.spec.yaml_source import parse_source
@@ -46,7 +52,7 @@ class Promoted:
     """Pools and priorities that the source has not and that were left, for want of leave to delete them."""
 
 
-def promote(source: Side, target: Side, rules: Rules, wish: Wish) -> Promoted:
+def promote(source: EnvironmentFile, target: EnvironmentFile, rules: Rules, wish: Wish) -> Promoted:
     """`target`'s text with the pool-shaped part of `source`. Raises GpupoolError where it can't take that."""
     merge = _Merge(source, target, rules, wish)
     for section in SECTIONS:
@@ -59,8 +65,8 @@ def promote(source: Side, target: Side, rules: Rules, wish: Wish) -> Promoted:
 
 @dataclass
 class _Merge:
-    source: Side
-    target: Side
+    source: EnvironmentFile
+    target: EnvironmentFile
     rules: Rules
     wish: Wish
     new: list[str] = field(default_factory=list)
@@ -201,7 +207,7 @@ class _Merge:
         before = differences(*(parts(shape, rules) for shape in (self.from_shape, self.to_shape)))
         raw = self.ours.text.encode()
         try:
-            result = read_side(self.target.loaded.source.file, raw)
+            result = read_environment_file(self.target.loaded.source.file, raw)
         except SpecError as error:
             raise GpupoolError(f"{self.target.name}: {_CAUSE}:\n{error}") from error
         after_shape = shape_of(result.environment)

@@ -32,7 +32,7 @@ class PoolNodes:
         self.blocked: dict[str, str] = {}
         """Job -> why the API server does not evict it yet."""
 
-    def look(self, all_jobs: bool = False) -> list[Node]:
+    def read_nodes(self, all_jobs: bool = False) -> list[Node]:
         """Every node of the pool. The jobs of nodes that nobody works on are only read with `all_jobs`."""
         bodies = self._api.list("v1", "Node", selector=f"{POOL_LABEL}={self._pool.name}")
         self._bodies = {body["metadata"]["name"]: body for body in bodies}

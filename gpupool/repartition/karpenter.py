@@ -86,12 +86,12 @@ def adopt(
     before: Mapping[str, Any],
     settled: Collection[str],
     backwards: bool,
-    told: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> None:
     """Give the claims of `settled` nodes the hash of the template that they now fit, and wait until Karpenter
     calls none of them drifted. Raises GpupoolError where it goes on calling them so."""
     names = [body["metadata"]["name"] for body in _pools(bundle, pool, before, backwards)]
-    told("waiting for Karpenter to look at the new template")
+    notify("waiting for Karpenter to look at the new template")
     hashes = {name: _settled_hash(api, name, before) for name in names}
     labels = {key: pool.labels.get(key) for key in STEERING}
     for claim in _claims(api, names):

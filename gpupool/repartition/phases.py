@@ -17,25 +17,27 @@ from gpupool.repartition.journal import Journal
 from gpupool.repartition.shapes import MIG_LABEL, Node, Shape
 from infra.apply import FIELD_MANAGER, properties
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-def prepare(api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, nodes: PoolNodes, tell: Tell) -> None:
+def prepare(
+    api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, nodes: PoolNodes, notify: Notify
+) -> None:
     """Let the operator know both shapes, and hold Karpenter off."""
     live = configs.of_journal(journal.before)
     if journal.hold and not journal.backwards:
-        tell("holding the nodes in their old shape")
+        notify("holding the nodes in their old shape")
         configs.point(api, bundle, live.held(pool.name), temporary=True)
-        for node in nodes.look():
+        for node in nodes.read_nodes():
             was = journal.old.get(node.name)
             if was is not None and node.plugin == pool.name and was.plugin != pool.name:
                 nodes.relabel(node.name, Shape(was.plugin, node.mig, {}))
-    tell("telling the operator the new shape beside the old one")
+    notify("telling the operator the new shape beside the old one")
     # By the journal and not by the file: that may say something else by now, and nodes wear these labels.
     both = live.both(configs.of_new(journal.after, pool.name), pool.name, journal.hold)
     configs.point(api, bundle, both, temporary=True)
     if pool.capacities:
-        tell("holding Karpenter off")
+        notify("holding Karpenter off")
         karpenter.hold(api, bundle, pool, journal.before["karpenter"], journal.backwards)
 
 
@@ -45,10 +47,10 @@ def finish(
     pool: Pool,
     journal: Journal,
     settled: Sequence[Node],
-    tell: Tell,
+    notify: Notify,
 ) -> bool:
     """The plain settings of the new shape; whether they are all that the file asks for."""
-    tell("bringing settings and quotas in line")
+    notify("bringing settings and quotas in line")
     wanted = configs.of_bundle(bundle)
     used = _layouts_elsewhere(api, {node.name for node in settled})
     final = configs.of_journal(journal.before).after(wanted, pool.name, used)
@@ -56,7 +58,7 @@ def finish(
     in_line = configs.in_line(final, wanted)
     if in_line:
         _apply_judged_by(api, bundle)
-    _karpenter_last(api, bundle, pool, journal, settled, tell)
+    _karpenter_last(api, bundle, pool, journal, settled, notify)
     configs.clear(api, (final.plugin_name(), final.mig_name()))
     return in_line
 
@@ -68,28 +70,28 @@ def finish_back(
     journal: Journal,
     nodes: PoolNodes,
     settled: Sequence[Node],
-    tell: Tell,
+    notify: Notify,
 ) -> None:
     """The settings as they were before."""
-    tell("bringing the settings back")
+    notify("bringing the settings back")
     before = configs.of_journal(journal.before)
     if journal.hold:
         configs.point(api, bundle, before.held(pool.name), temporary=True)
-        for node in nodes.look():
+        for node in nodes.read_nodes():
             if node.plugin == configs.held_key(pool.name):
                 nodes.relabel(node.name, Shape(pool.name, node.mig, {}))
     configs.point(api, bundle, before, temporary=False)
-    _karpenter_last(api, bundle, pool, journal, settled, tell)
+    _karpenter_last(api, bundle, pool, journal, settled, notify)
     configs.clear(api, (before.plugin_name(), before.mig_name()))
 
 
 def _karpenter_last(
-    api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, settled: Sequence[Node], tell: Tell
+    api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, settled: Sequence[Node], notify: Notify
 ) -> None:
     if pool.capacities:
         state = journal.before["karpenter"]
         names = {node.name for node in settled}
-        karpenter.adopt(api, bundle, pool, state, names, journal.backwards, tell)
+        karpenter.adopt(api, bundle, pool, state, names, journal.backwards, notify)
         karpenter.release(api, bundle, pool, state, journal.backwards)
 
 

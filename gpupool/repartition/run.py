@@ -27,7 +27,7 @@ from gpupool.repartition.watch import Watch
 TIMEOUT_SECONDS = 600.0
 """For one node, twice what a change of layout is expected to take (`order.MIG_SECONDS`); three times where
 machines reboot."""
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def repartition(
     plan: Plan,
     pool_name: str,
     options: Options = Options(),
-    tell: Tell = lambda _: None,
+    notify: Notify = lambda _: None,
     pace: Pace = Pace(),
 ) -> Result:
     """Bring the running nodes of a pool into the shape that the plan says, or go on with what was begun.
@@ -73,9 +73,9 @@ def repartition(
     bundle = generate(plan)
     owner.require_own(api, bundle.environment)
     if journal.read(api) is None and not options.rollback and begun(api, bundle, pool) is not None:
-        _await_window(pool, options, tell, pace)
+        _await_window(pool, options, notify, pace)
     with journal.locked(api) as lock:
-        return _Run(api, plan, bundle, pool, options, tell, pace, lock).run()
+        return _Run(api, plan, bundle, pool, options, notify, pace, lock).run()
 
 
 def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options()) -> Result:
@@ -83,7 +83,7 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
     owner.require_own(api, bundle.environment)
-    nodes = PoolNodes(api, pool).look(all_jobs=True)
+    nodes = PoolNodes(api, pool).read_nodes(all_jobs=True)
     noted = _matching(journal.read(api), bundle, pool, options)
     noted = noted or begin.journal_for(api, bundle, pool, nodes, datetime.now(UTC))
     if noted is None:
@@ -108,7 +108,7 @@ def dry_run(api: KubeApi, plan: Plan, pool_name: str, options: Options = Options
 
 def begun(api: KubeApi, bundle: Bundle, pool: Pool) -> Journal | None:
     """What there is to do now, as far as it can be seen without beginning it."""
-    return begin.journal_for(api, bundle, pool, PoolNodes(api, pool).look(), datetime.now(UTC))
+    return begin.journal_for(api, bundle, pool, PoolNodes(api, pool).read_nodes(), datetime.now(UTC))
 
 
 def pool_of(plan: Plan, name: str) -> Pool:
@@ -130,12 +130,12 @@ class _Run:
         bundle: Bundle,
         pool: Pool,
         options: Options,
-        tell: Tell,
+        notify: Notify,
         pace: Pace,
         lock: Lock,
     ) -> None:
         self._api, self._plan, self._bundle, self._pool = api, plan, bundle, pool
-        self._options, self._tell, self._pace, self._lock = options, tell, pace, lock
+        self._options, self._notify, self._pace, self._lock = options, notify, pace, lock
         self._nodes = PoolNodes(api, pool)
         self._order: list[str] = []
         self._interrupted = False
@@ -148,14 +148,14 @@ class _Run:
         if noted is None:
             if self._options.rollback:
                 return Result(self._bundle.environment, self._pool.name, Status.nothing)
-            nodes = self._nodes.look()
+            nodes = self._nodes.read_nodes()
             noted = begin.journal_for(self._api, self._bundle, self._pool, nodes, datetime.now(UTC))
             if noted is None:
                 return self._nothing(nodes)
             journal.write(self._api, noted)
         noted = self._prepared(noted)
         if noted.phase == "finish":
-            nodes = self._nodes.look()
+            nodes = self._nodes.read_nodes()
             return self._finished(noted, nodes, begin.task_for(noted, self._pool, nodes, order.order(nodes)))
         try:
             nodes, task, seen = self._work(noted)
@@ -171,11 +171,11 @@ class _Run:
         """Forward first, even when it is to go back: only then is it known which label means which shape."""
         api, bundle, pool = self._api, self._bundle, self._pool
         if noted.phase == "prepare":
-            phases.prepare(api, bundle, pool, noted, self._nodes, self._tell)
+            phases.prepare(api, bundle, pool, noted, self._nodes, self._notify)
             noted = journal.advance(api, noted, phase="work")
         if self._options.rollback and not noted.backwards:
             noted = journal.advance(api, noted, backwards=True, phase="prepare")
-            phases.prepare(api, bundle, pool, noted, self._nodes, self._tell)
+            phases.prepare(api, bundle, pool, noted, self._nodes, self._notify)
             noted = journal.advance(api, noted, phase="work")
         return noted
 
@@ -183,14 +183,14 @@ class _Run:
         """Until nothing is under way and nothing may be begun."""
         while True:
             self._lock.renew()
-            nodes = self._nodes.look()
+            nodes = self._nodes.read_nodes()
             if not self._order:
-                self._order = order.order(self._nodes.look(all_jobs=True))
+                self._order = order.order(self._nodes.read_nodes(all_jobs=True))
             task = begin.task_for(noted, self._pool, nodes, self._order)
-            seen = self._watch.look(nodes, task, time.monotonic())
+            seen = self._watch.observe(nodes, task, time.monotonic())
             decision = decide(nodes, task, self._rules(), seen)
             for action in decision.actions:
-                self._tell(closing.step(action))
+                self._notify(closing.step(action))
                 self._nodes.do(action)
             quitting = self._interrupted and not decision.actions
             if quitting or (decision.over and not self._waits_for_window(nodes, task, seen)):
@@ -203,7 +203,7 @@ class _Run:
     def _say(self, waits: str) -> None:
         """Tell what is waited for, once."""
         if waits != self._said:
-            self._tell(waits)
+            self._notify(waits)
         self._said = waits
 
     def _rules(self) -> Rules:
@@ -229,11 +229,11 @@ class _Run:
         noted = journal.advance(api, noted, phase="finish")
         in_line = False
         if noted.backwards:
-            phases.finish_back(api, bundle, pool, noted, self._nodes, nodes, self._tell)
+            phases.finish_back(api, bundle, pool, noted, self._nodes, nodes, self._notify)
         else:
-            in_line = phases.finish(api, bundle, pool, noted, nodes, self._tell)
+            in_line = phases.finish(api, bundle, pool, noted, nodes, self._notify)
         journal.remove(api)
-        nodes = self._nodes.look()
+        nodes = self._nodes.read_nodes()
         status = Status.rolled_back if noted.backwards else Status.done
         notes: tuple[str, ...] = ()
         if self._options.again is None:
@@ -290,7 +290,7 @@ def _matching(noted: Journal | None, bundle: Bundle, pool: Pool, options: Option
     return noted
 
 
-def _await_window(pool: Pool, options: Options, tell: Tell, pace: Pace) -> None:
+def _await_window(pool: Pool, options: Options, notify: Notify, pace: Pace) -> None:
     window = pool.window
     while window is not None and not options.now and not windows.is_open(window, datetime.now(UTC)):
         opens = windows.opens(window, datetime.now(UTC))
@@ -299,7 +299,7 @@ def _await_window(pool: Pool, options: Options, tell: Tell, pace: Pace) -> None:
                 f"the maintenance window of pool {pool.name} opens at {opens:%a %Y-%m-%d %H:%M} UTC; say "
                 "--wait to wait for it, or --now to begin at once"
             )
-        tell(f"waiting for the maintenance window, which opens at {opens:%a %H:%M} UTC")
+        notify(f"waiting for the maintenance window, which opens at {opens:%a %H:%M} UTC")
         time.sleep(min(60.0, pace.poll * 10))
 
 

@@ -32,7 +32,7 @@ class Watch:
     _judged: set[str] = field(default_factory=set)
     _lost: set[str] = field(default_factory=set)
 
-    def look(self, nodes: Sequence[Node], task: Task, now: float) -> Seen:
+    def observe(self, nodes: Sequence[Node], task: Task, now: float) -> Seen:
         """Judge every node that wears its new labels; `now` is any clock in seconds that never goes back."""
         early = set()
         for node in nodes:

@@ -25,13 +25,13 @@ from gpupool.plan.changes.tenants import tenant_changes
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import explained, told
+from gpupool.report.effects.sentences import explained, in_words
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.git_states import Snapshot
 from gpupool.report.judgement import NONE, Judge
 from gpupool.report.model import EnvironmentReport, LiveState, NodeEffect, PolicyNote, Report
 from gpupool.report.risks import risks
 from gpupool.report.settings import setting_changes
-from gpupool.report.side import Side
 from gpupool.report.waivers import waiver_notes
 from gpupool.spec.environment import Environment
 from gpupool.spec.load import Loaded, check_shape
@@ -50,7 +50,7 @@ class _Read:
     content: bytes | None
     """None where there is no such file."""
     environment: Environment | None
-    side: Side | None
+    state: EnvironmentState | None
     invalid: tuple[PolicyNote, ...]
 
 
@@ -82,10 +82,10 @@ def build(
         step(f"comparing {name}")
         parts.append(_environment(name, *reads[name], head, today, cost_threshold, judge, clusters))
     together = NONE
-    if any(old.side != new.side for old, new in reads.values()):
+    if any(old.state != new.state for old, new in reads.values()):
         step("looking at all environments together")
-        sides = [[one.side for one in each if one.side] for each in zip(*reads.values(), strict=True)]
-        together = judge.changes_together(sides[0], sides[1])
+        states = [[one.state for one in each if one.state] for each in zip(*reads.values(), strict=True)]
+        together = judge.changes_together(states[0], states[1])
     return Report(
         base=base.state,
         head=head.state,
@@ -116,17 +116,17 @@ def _read(name: str, snapshot: Snapshot) -> _Read:
     try:
         loaded = check_shape(parse_source(str(path), content))
         plan = resolve(loaded, siblings=snapshot.environments)
-        side = Side(plan, generate(plan))
+        state = EnvironmentState(plan, generate(plan))
     except SpecError as error:
         notes = tuple(_invalid(finding, snapshot) for finding in error.findings)
-        told = loaded is not None and not loaded.gaps.covers(("cluster", "platform"))
-        return _Read(content, loaded.environment if loaded and told else None, None, notes)
+        in_words = loaded is not None and not loaded.gaps.covers(("cluster", "platform"))
+        return _Read(content, loaded.environment if loaded and in_words else None, None, notes)
     except GpupoolError as error:
         # A policy file beside the environments that can't be used.
         text = _relative(snapshot, str(error))
         note = PolicyNote("invalid", "validate", f"{snapshot.folder}/{name}.yaml", "", text, "")
         return _Read(content, loaded.environment if loaded else None, None, (note,))
-    return _Read(content, loaded.environment, side, ())
+    return _Read(content, loaded.environment, state, ())
 
 
 def _invalid(finding: Finding, snapshot: Snapshot) -> PolicyNote:
@@ -167,15 +167,15 @@ def _environment(
     judge: Judge,
     clusters: Callable[[str, Plan], KubeApi | None],
 ) -> EnvironmentReport:
-    before, after = old.side, new.side
+    before, after = old.state, new.state
     # Against a file that can't be read nothing can be compared.
     known = not old.invalid and not new.invalid
     plans = (before.plan if before and known else None, after.plan if after and known else None)
-    sides = (before, after) if known else (None, None)
+    states = (before, after) if known else (None, None)
     settings = setting_changes(old.environment, new.environment) if known else ()
     pools, tenants = pool_changes(*plans), tenant_changes(*plans)
     changed = _change(old, new, bool(settings))
-    effects, live, trouble = _effects(name, sides if changed != "unchanged" else (None, None), clusters)
+    effects, live, trouble = _effects(name, states if changed != "unchanged" else (None, None), clusters)
     report = EnvironmentReport(
         name=name,
         file=f"{head.folder}/{name}.yaml",
@@ -191,7 +191,7 @@ def _environment(
         effects=effects,
         tenants=tenants,
         settings=settings,
-        findings=judge.finding_changes(*sides) if changed != "unchanged" else NONE,
+        findings=judge.finding_changes(*states) if changed != "unchanged" else NONE,
         waivers=waiver_notes(*plans, today),
         risks=(),
         live=live,
@@ -201,35 +201,37 @@ def _environment(
 
 
 def _effects(
-    name: str, sides: tuple[Side | None, Side | None], clusters: Callable[[str, Plan], KubeApi | None]
+    name: str,
+    states: tuple[EnvironmentState | None, EnvironmentState | None],
+    clusters: Callable[[str, Plan], KubeApi | None],
 ) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
     """Effects on nodes in words, what the cluster shows, and why it could not be asked."""
-    effects, live, trouble = _seen(name, node_effects(*sides), sides, clusters)
-    return tuple(map(told, effects)), live, trouble
+    effects, live, trouble = _seen(name, node_effects(*states), states, clusters)
+    return tuple(map(in_words, effects)), live, trouble
 
 
 def _seen(
     name: str,
     effects: tuple[NodeEffect, ...],
-    sides: tuple[Side | None, Side | None],
+    states: tuple[EnvironmentState | None, EnvironmentState | None],
     clusters: Callable[[str, Plan], KubeApi | None],
 ) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
     """The effects as the cluster shows them, what else it shows, and why it could not be asked."""
     # The state before says where the nodes are.
-    side = sides[0] or sides[1]
-    if side is None:
+    state = states[0] or states[1]
+    if state is None:
         return effects, None, []
     try:
-        api = clusters(name, side.plan)
+        api = clusters(name, state.plan)
         if api is None:
             return effects, None, []
         from gpupool.report import live
 
         with closing(api):
-            sight = live.look(api)
+            snapshot = live.take_snapshot(api)
     except GpupoolError as error:
         return effects, None, [f"The cluster could not be asked what runs there: {error}"]
-    return live.with_cluster(effects, sight, *sides), live.live_state(sight, *sides), []
+    return live.with_cluster(effects, snapshot, *states), live.live_state(snapshot, *states), []
 
 
 def _partitioned(*plans: Plan | None) -> bool:
@@ -245,10 +247,10 @@ def _change(old: _Read, new: _Read, settings: bool) -> Change:
         return "added"
     if new.content is None:
         return "removed"
-    if old.side is None or new.side is None:
+    if old.state is None or new.state is None:
         return "unchanged" if _but_fixes(old) == _but_fixes(new) else "changed"
-    same = old.side.bundle == new.side.bundle and _without_files(old.side.plan) == _without_files(
-        new.side.plan
+    same = old.state.bundle == new.state.bundle and _without_files(old.state.plan) == _without_files(
+        new.state.plan
     )
     return "unchanged" if same and not settings else "changed"
 
@@ -265,7 +267,7 @@ def _without_files(plan: Plan) -> Plan:
     return dataclasses.replace(plan, policies=dataclasses.replace(plan.policies, files=()))
 
 
-def _policies_differ(before: Side | None, after: Side | None) -> bool:
+def _policies_differ(before: EnvironmentState | None, after: EnvironmentState | None) -> bool:
     return (before.plan.policies.files if before else ()) != (after.plan.policies.files if after else ())
 
 

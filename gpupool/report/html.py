@@ -21,7 +21,7 @@ from markupsafe import Markup
 from gpupool.plan.changes import wording
 from gpupool.report import html_words as words
 from gpupool.report import phrases
-from gpupool.report.html_figures import figures, sides, signed
+from gpupool.report.html_figures import figures, gpu_figures, signed
 from gpupool.report.model import Report
 
 FOLDER = Path(__file__).parent / "templates"
@@ -64,7 +64,7 @@ def _templates() -> Environment:
         resource=wording.resource_name,
         signed=signed,
     )
-    environment.globals.update(figures=figures, phrases=phrases, sides=sides, words=words)
+    environment.globals.update(figures=figures, phrases=phrases, gpu_figures=gpu_figures, words=words)
     return environment
 
 

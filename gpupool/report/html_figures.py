@@ -32,7 +32,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GpuFigure:
     """One GPU of a pool in one state."""
 
     heading: str
@@ -71,7 +71,7 @@ def figures(environment: EnvironmentReport, identity: str) -> tuple[tuple[Figure
     return tuple(drawn), ", ".join(standing)
 
 
-def sides(pool: PoolChange, identity: str) -> tuple[Side, Side] | None:
+def gpu_figures(pool: PoolChange, identity: str) -> tuple[GpuFigure, GpuFigure] | None:
     """One GPU of the pool before and after; None where neither can be drawn."""
     if drawable(pool.before) is None and drawable(pool.after) is None:
         return None
@@ -79,16 +79,16 @@ def sides(pool: PoolChange, identity: str) -> tuple[Side, Side] | None:
     return before, after
 
 
-def _sides(pool: PoolChange, identity: str) -> Iterator[Side]:
+def _sides(pool: PoolChange, identity: str) -> Iterator[GpuFigure]:
     for heading, state in (("Before", pool.before), ("After", pool.after)):
         what = drawable(state)
         if what is None:
             title = f"{state.gpu}, {state.sharing}: can't be drawn" if state else ""
-            yield Side(heading, title, "", state is not None, None)
+            yield GpuFigure(heading, title, "", state is not None, None)
         else:
             said = drawing(*what)
             picture = Markup(svg(*what, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
-            yield Side(heading, said.title, said.note, True, picture)
+            yield GpuFigure(heading, said.title, said.note, True, picture)
 
 
 def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import FindingChanges, PolicyNote
-from gpupool.report.side import Side
 
 if TYPE_CHECKING:
     from vapcheck import PolicyFinding
@@ -35,20 +35,24 @@ class Judge:
         self._today = today
         self._plain = plain
 
-    def finding_changes(self, before: Side | None, after: Side | None) -> FindingChanges:
+    def finding_changes(
+        self, before: EnvironmentState | None, after: EnvironmentState | None
+    ) -> FindingChanges:
         """How what policy says of one environment changes."""
         return _compared(self._found(before), self._found(after), self._plain)
 
-    def changes_together(self, before: Sequence[Side], after: Sequence[Side]) -> FindingChanges:
+    def changes_together(
+        self, before: Sequence[EnvironmentState], after: Sequence[EnvironmentState]
+    ) -> FindingChanges:
         """How what environments show only together changes."""
         return _compared(_together(before), _together(after), self._plain)
 
-    def _found(self, side: Side | None) -> Sequence[PolicyFinding]:
-        if side is None:
+    def _found(self, state: EnvironmentState | None) -> Sequence[PolicyFinding]:
+        if state is None:
             return ()
         from infra.policy_gate import judge
 
-        return judge(side.plan, self._today, bundle=side.bundle, compiler=_compiler()).findings
+        return judge(state.plan, self._today, bundle=state.bundle, compiler=_compiler()).findings
 
 
 @functools.cache
@@ -59,10 +63,10 @@ def _compiler() -> Compiler:
     return Compiler()
 
 
-def _together(sides: Sequence[Side]) -> Sequence[PolicyFinding]:
+def _together(states: Sequence[EnvironmentState]) -> Sequence[PolicyFinding]:
     from infra.policy_gate import judge_together
 
-    return judge_together([side.plan for side in sides]) if len(sides) > 1 else ()
+    return judge_together([state.plan for state in states]) if len(states) > 1 else ()
 
 
 def _compared(
@@ -71,8 +75,8 @@ def _compared(
     before = [_note(finding, plain) for finding in old if _counts(finding)]
     after = [_note(finding, plain) for finding in new if _counts(finding)]
     fixed, added = _beyond(before, after), _beyond(after, before)
-    told = sum(note.level != "audit" for note in after) - sum(note.level != "audit" for note in added)
-    return FindingChanges(tuple(added), tuple(fixed), told)
+    reported = sum(note.level != "audit" for note in after) - sum(note.level != "audit" for note in added)
+    return FindingChanges(tuple(added), tuple(fixed), reported)
 
 
 def _counts(finding: PolicyFinding) -> bool:

@@ -17,8 +17,8 @@ from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.report.effects.karpenter_nodes import leaving
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, TenantUse
-from gpupool.report.side import Side
 
 Object = Mapping[str, Any]
 
@@ -26,66 +26,71 @@ DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 _OVER = ("Succeeded", "Failed")
 
 
-def look(api: KubeApi, now: datetime | None = None) -> Snapshot:
+def take_snapshot(api: KubeApi, now: datetime | None = None) -> Snapshot:
     """The cluster's nodes and pods. Raises GpupoolError where it can't be asked."""
     return take(api, (NODES, ALL_PODS), now)
 
 
 def with_cluster(
-    effects: Sequence[NodeEffect], sight: Snapshot, before: Side | None, after: Side | None
+    effects: Sequence[NodeEffect],
+    snapshot: Snapshot,
+    before: EnvironmentState | None,
+    after: EnvironmentState | None,
 ) -> tuple[NodeEffect, ...]:
     """`effects` with the nodes that they touch now and the pods with GPUs there."""
     tenants = _tenants(before, after)
-    return tuple(_seen(effect, sight, tenants, before, after) for effect in effects)
+    return tuple(_seen(effect, snapshot, tenants, before, after) for effect in effects)
 
 
-def live_state(sight: Snapshot, before: Side | None, after: Side | None) -> LiveState:
+def live_state(
+    snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
+) -> LiveState:
     """Nodes by pool, and who uses more now than the change leaves."""
-    plans = [side.plan for side in (after, before) if side is not None]
+    plans = [state.plan for state in (after, before) if state is not None]
     pools = dict.fromkeys(pool.name for plan in plans for pool in plan.pools)
     return LiveState(
         cluster=plans[-1].cluster.name,
-        nodes=tuple((pool, len(sight.nodes_of(pool))) for pool in pools),
-        over_quota=tuple(_over_quota(sight, before, after)),
+        nodes=tuple((pool, len(snapshot.nodes_of(pool))) for pool in pools),
+        over_quota=tuple(_over_quota(snapshot, before, after)),
     )
 
 
-def _tenants(before: Side | None, after: Side | None) -> dict[str, str]:
-    plans = [side.plan for side in (after, before) if side is not None]
+def _tenants(before: EnvironmentState | None, after: EnvironmentState | None) -> dict[str, str]:
+    plans = [state.plan for state in (after, before) if state is not None]
     return {tenant.namespace: tenant.name for plan in plans for tenant in plan.tenants}
 
 
 def _seen(
     effect: NodeEffect,
-    sight: Snapshot,
+    snapshot: Snapshot,
     tenants: Mapping[str, str],
-    before: Side | None,
-    after: Side | None,
+    before: EnvironmentState | None,
+    after: EnvironmentState | None,
 ) -> NodeEffect:
     if effect.kind in ("stay", "started"):
         return effect
-    nodes = _touched(effect, sight, before, after)
+    nodes = _touched(effect, snapshot, before, after)
     names = {node["metadata"]["name"] for node in nodes}
-    pods = [pod for name in sorted(names) for pod in sight.pods_on(name)] if effect.disruptive else []
+    pods = [pod for name in sorted(names) for pod in snapshot.pods_on(name)] if effect.disruptive else []
     return dataclasses.replace(
         effect,
         nodes=tuple(sorted(names)),
         nodes_now=len(names),
         pods_at_risk=tuple(
-            _at_risk(pod, tenants, sight.taken) for pod in pods if requests(pod) and not _over(pod)
+            _at_risk(pod, tenants, snapshot.taken) for pod in pods if requests(pod) and not _over(pod)
         ),
     )
 
 
 def _touched(
-    effect: NodeEffect, sight: Snapshot, before: Side | None, after: Side | None
+    effect: NodeEffect, snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
 ) -> list[dict[str, Any]]:
     if effect.kind == "relabelled" and effect.nodes:
-        return [sight.nodes[name] for name in effect.nodes if name in sight.nodes]
+        return [snapshot.nodes[name] for name in effect.nodes if name in snapshot.nodes]
     if effect.kind == "relabelled":
-        return [node for node in sight.nodes.values() if _selected(node, effect.pool, before, after)]
-    pools = [pool.name for side in (before,) if side for pool in side.plan.pools]
-    nodes = [node for pool in ([effect.pool] if effect.pool else pools) for node in sight.nodes_of(pool)]
+        return [node for node in snapshot.nodes.values() if _selected(node, effect.pool, before, after)]
+    pools = [pool.name for state in (before,) if state for pool in state.plan.pools]
+    nodes = [node for pool in ([effect.pool] if effect.pool else pools) for node in snapshot.nodes_of(pool)]
     if effect.node_pool is None:
         return nodes
     nodes = [node for node in nodes if labels(node).get(NODEPOOL_LABEL) == effect.node_pool]
@@ -94,12 +99,14 @@ def _touched(
     return [node for node in nodes if leaving(effect.node_pool, labels(node), before, after)]
 
 
-def _selected(node: dict[str, Any], pool: str, before: Side | None, after: Side | None) -> bool:
+def _selected(
+    node: dict[str, Any], pool: str, before: EnvironmentState | None, after: EnvironmentState | None
+) -> bool:
     selectors = [
         each.node_selector
-        for side in (before, after)
-        if side
-        for each in side.plan.pools
+        for state in (before, after)
+        if state
+        for each in state.plan.pools
         if each.name == pool and each.node_selector
     ]
     return any(selector.items() <= labels(node).items() for selector in selectors)
@@ -139,9 +146,11 @@ def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> 
     )
 
 
-def _over_quota(sight: Snapshot, before: Side | None, after: Side | None) -> Iterable[TenantUse]:
+def _over_quota(
+    snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
+) -> Iterable[TenantUse]:
     used: dict[str, dict[str, int]] = {}
-    for pod in sight.of("v1", "Pod"):
+    for pod in snapshot.of("v1", "Pod"):
         if not _over(pod):
             row = used.setdefault(pod["metadata"]["namespace"], {})
             for name, count in requests(pod).items():
@@ -154,8 +163,8 @@ def _over_quota(sight: Snapshot, before: Side | None, after: Side | None) -> Ite
                 yield TenantUse(tenant.name, tenant.namespace, resource, count, quota.get(resource, 0))
 
 
-def _of(side: Side | None) -> tuple[Tenant, ...]:
-    return side.plan.tenants if side else ()
+def _of(state: EnvironmentState | None) -> tuple[Tenant, ...]:
+    return state.plan.tenants if state else ()
 
 
 def connect(plan: Plan) -> KubeApi:

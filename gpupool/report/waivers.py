@@ -19,8 +19,8 @@ def waiver_notes(before: Plan | None, after: Plan | None, today: date) -> tuple[
     new = {(one.policy, one.namespace): one for one in (after.policies.waivers if after else ())}
     notes = [_note(waiver, _change(old.get(key), waiver), today) for key, waiver in new.items()]
     notes += [_note(waiver, "removed", today) for key, waiver in old.items() if key not in new]
-    told = [note for note in notes if note.change != "unchanged" or note.days_left <= SOON_DAYS]
-    return tuple(sorted(told, key=lambda note: (note.until, note.policy, note.namespace or "")))
+    reported = [note for note in notes if note.change != "unchanged" or note.days_left <= SOON_DAYS]
+    return tuple(sorted(reported, key=lambda note: (note.until, note.policy, note.namespace or "")))
 
 
 def _change(

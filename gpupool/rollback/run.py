@@ -26,13 +26,13 @@ from gpupool.rollback import last_good
 from gpupool.rollback.last_good import LastGood
 from infra import under_way
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 SHORT = 6
 """Characters of a digest that are enough to name a state."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class RollbackPlan:
     """What lies between the environment file and the last good state."""
 
     file: Path
@@ -42,7 +42,7 @@ class Way:
     """Unified diff from the file and its project's policies to the good state; empty where all is alike."""
 
 
-def look(api: KubeApi, file: Path, environment: str, to: str | None = None) -> Way:
+def prepare(api: KubeApi, file: Path, environment: str, to: str | None = None) -> RollbackPlan:
     """The way back for `file`, to the newest good state or the one that `to` names (`chosen`).
 
     Raises GpupoolError where no good state of the environment is known, and where the cluster is another
@@ -55,7 +55,7 @@ def look(api: KubeApi, file: Path, environment: str, to: str | None = None) -> W
         lines += _diff(_text(policies_folder(file) / name), text, f"policies/{name}", when)
     for path in _newer_policies(file, state):
         lines += _diff(_text(path), "", f"policies/{path.name}", when)
-    return Way(file, state, tuple(lines))
+    return RollbackPlan(file, state, tuple(lines))
 
 
 def states(api: KubeApi, environment: str) -> list[LastGood]:
@@ -103,7 +103,7 @@ def unpacked(state: LastGood) -> Iterator[Path]:
         yield file
 
 
-def nodes_back(api: KubeApi, good: Plan, options: run.Options, tell: Tell) -> list[Result]:
+def nodes_back(api: KubeApi, good: Plan, options: run.Options, notify: Notify) -> list[Result]:
     """Bring the running nodes of every pool into the shape that `good` says, pool by pool.
 
     Ends after the first pool that does not come through. Pools that the cluster does not have, or whose
@@ -117,25 +117,25 @@ def nodes_back(api: KubeApi, good: Plan, options: run.Options, tell: Tell) -> li
         # A rollback that was cut off is one as well, and goes on.
         forward = run.towards(api, bundle, run.pool_of(good, begun.pool))
         first = dataclasses.replace(options, rollback=not forward)
-        results.append(run.repartition(api, good, begun.pool, first, tell))
+        results.append(run.repartition(api, good, begun.pool, first, notify))
         if not results[-1].status.fine:
             return results
     for pool in good.pools:
         try:
             needed = run.begun(api, bundle, pool) is not None
         except GpupoolError as error:
-            tell(f"left to `up`: {error}")
+            notify(f"left to `up`: {error}")
             continue
         if needed:
-            results.append(run.repartition(api, good, pool.name, options, tell))
+            results.append(run.repartition(api, good, pool.name, options, notify))
             if not results[-1].status.fine:
                 return results
     return results
 
 
-def write_back(way: Way) -> list[Path]:
+def write_back(rollback_plan: RollbackPlan) -> list[Path]:
     """Make the environment file and its project's policies what they were; the files that were touched."""
-    return _write(way.file, way.state)
+    return _write(rollback_plan.file, rollback_plan.state)
 
 
 def policies_folder(file: Path) -> Path:

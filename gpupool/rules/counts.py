@@ -156,12 +156,12 @@ def _overlaid(found: Karpenter, name: str, expected: Counts, overlays: list[Bund
         return
     fitting = [overlay for overlay, verdict in chosen if verdict]
     overlay = max(fitting, key=lambda item: count(at(item.body, "spec", "weight")) or 0, default=None)
-    told = {_GPU: gpus} | {
+    reported = {_GPU: gpus} | {
         key: count(value)
         for key, value in (mapping(overlay.body, "spec", "capacity") if overlay else {}).items()
     }
-    for resource in sorted({*told, *expected}):
-        right, wrong = expected.get(resource, 0), told.get(resource, 0)
+    for resource in sorted({*reported, *expected}):
+        right, wrong = expected.get(resource, 0), reported.get(resource, 0)
         if right != wrong and resource.startswith("nvidia.com/"):
             source = overlay or found.node_pool
             said = f"{overlay.name} says {wrong}" if overlay else f"no NodeOverlay says so, hence {wrong}"

@@ -35,7 +35,7 @@ def present(bundle: Bundle) -> Iterator[Found]:
             else:
                 node = nodes[name]
                 yield from _marks(pool, node, "", node.labels, items(node.body, "spec", "taints"))
-    yield from _strangers(bundle.plan, bundle)
+    yield from _unplanned(bundle.plan, bundle)
 
 
 def _node_pool(pool: Pool, capacity: Capacity, item: BundleObject) -> Iterator[Found]:
@@ -80,7 +80,7 @@ def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list
             yield Found(message, item, f"{prefix}spec.taints[{index}]", {"taint": extra})
 
 
-def _strangers(plan: Plan, bundle: Bundle) -> Iterator[Found]:
+def _unplanned(plan: Plan, bundle: Bundle) -> Iterator[Found]:
     """NodePools that give themselves out as a pool's."""
     pools = {pool.name: {capacity.name for capacity in pool.capacities} for pool in plan.pools}
     for item in bundle.of_kind("NodePool"):

@@ -44,13 +44,13 @@ class Reference:
 
 def missing(bundle: Bundle, references: Iterable[Reference]) -> Iterator[Found]:
     """A finding for each reference to what does not exist. Of one object each missing name is told once."""
-    told = set[tuple[int, str, str, str]]()
+    reported = set[tuple[int, str, str, str]]()
     hints = dict[tuple[str, str, str], str]()
     for reference in references:
         key = (id(reference.by), reference.kind, reference.namespace, reference.name)
-        if key in told or bundle.exists(reference.kind, reference.name, reference.namespace):
+        if key in reported or bundle.exists(reference.kind, reference.name, reference.namespace):
             continue
-        told.add(key)
+        reported.add(key)
         where = f"{reference.namespace}/" if reference.namespace else ""
         identity = key[1:]
         if identity not in hints:

@@ -89,12 +89,12 @@ def operands(bundle: Bundle) -> Iterator[Found]:
 
 def _untolerated(operator: Operator, path: tuple[str, ...], nodes: list[TaintedNodes]) -> Iterator[Found]:
     tolerations = items(operator.settings, *path)
-    told = set[str]()
+    reported = set[str]()
     for group in nodes:
         for taint in group.taints:
             name = written(taint)
-            if name not in told and not tolerated(taint, tolerations):
-                told.add(name)
+            if name not in reported and not tolerated(taint, tolerations):
+                reported.add(name)
                 message = f"taint {name} of {group} is not tolerated, so nothing there finds a GPU"
                 yield Found(message, operator.source, ".".join((operator.prefix, *path)), {"taint": name})
 

@@ -54,12 +54,12 @@ def verdict(gpu: GpuModel, layout: Layout) -> Verdict:
                 reason=f"{name}: a count is a whole number from 1 up, got {count!r}",
             )
 
-    counts, names, strangers = _resolve(gpu, mig, layout)
-    if strangers:
+    counts, names, unknown = _resolve(gpu, mig, layout)
+    if unknown:
         translated = (as_layout(mig, counts),) if sum(counts) and _placement(mig, counts) else ()
         return Verdict(
             False,
-            reason="; ".join(strangers),
+            reason="; ".join(unknown),
             nearest=translated or nearest_layouts(mig, counts),
         )
     doubled = [given for given in names.values() if len(given) > 1]
@@ -94,21 +94,21 @@ def _resolve(gpu: GpuModel, mig: Mig, layout: Layout) -> tuple[Counts, dict[int,
     """
     counts = [0] * len(mig.profiles)
     names: dict[int, list[str]] = {}
-    strangers: list[str] = []
+    unknown: list[str] = []
     for name, count in layout.items():
         try:
             meant: Profile | None = mig.profile(name)
         except CatalogError as error:
-            sentence, meant = _stranger(gpu, mig, name, error)
-            strangers.append(sentence)
+            sentence, meant = _unknown_profile(gpu, mig, name, error)
+            unknown.append(sentence)
         if meant is not None:
             index = mig.profiles.index(meant)
             counts[index] += count
             names.setdefault(index, []).append(name)
-    return tuple(counts), names, strangers
+    return tuple(counts), names, unknown
 
 
-def _stranger(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[str, Profile | None]:
+def _unknown_profile(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[str, Profile | None]:
     """What to say about a profile name that `gpu` doesn't have, and the profile that was probably meant."""
     own = {profile.nvml_id: profile for profile in mig.profiles if profile.nvml_id is not None}
     others = sorted(

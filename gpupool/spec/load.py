@@ -117,7 +117,7 @@ def check_shape(source: Source) -> Loaded:
         located = [(item, _strip_tags(item["type"], item["loc"])) for item in errors]
         for item, loc in located:
             place = gaps.place(loc)
-            if place not in reported and not _told(item, place, gaps):
+            if place not in reported and not _is_reported(item, place, gaps):
                 reported.add(place)
                 findings.append(source.finding(place, *describe(item, place, source)))
         if any(loc[0] in ("apiVersion", "kind") for _, loc in located):
@@ -126,7 +126,7 @@ def check_shape(source: Source) -> Loaded:
         data = gaps.cut(data, [("key" if _is_key(item) else item["type"], loc) for item, loc in located])
 
 
-def _told(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
+def _is_reported(error: Mapping[str, Any], place: Loc, gaps: Gaps) -> bool:
     """Whether `error` is no more than what became of a finding that there is already."""
     if error["type"] == "missing":
         # Cut out in an earlier round, or left out with a merge key that merges nothing.

@@ -178,7 +178,7 @@ def test_print_shows_what_is_folded_in_black_on_white(opened: Opened) -> None:
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
 def test_what_a_screen_reader_is_told(opened: Opened, size: tuple[int, int]) -> None:
-    told = opened("layout-changed", size).locator("body").aria_snapshot()
+    reported = opened("layout-changed", size).locator("body").aria_snapshot()
     for part in (
         'heading "In short" [level=2]',
         'heading "What happens to nodes, in this order" [level=3]',
@@ -190,7 +190,7 @@ def test_what_a_screen_reader_is_told(opened: Opened, size: tuple[int, int]) -> 
         "main",
         "contentinfo",
     ):
-        assert part in told, f"{part}\n{told}"
+        assert part in reported, f"{part}\n{reported}"
 
 
 def test_links_lead_to_their_section(opened: Opened) -> None:

@@ -23,7 +23,7 @@ WRITING = bool(os.environ.get("GPUPOOL_WRITE_GOLDEN"))
 _NOTED = ("Prune=", "Force=", "fluxcd.io/")
 
 
-def told(name: str) -> dict[str, str]:
+def reported(name: str) -> dict[str, str]:
     rendered = files(generate(read_plan(str(HERE / f"{name}.yaml"))))
     return {
         path: text
@@ -35,7 +35,7 @@ def told(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_delivery(name: str) -> None:
     folder = HERE / name
-    expected = told(name)
+    expected = reported(name)
     if WRITING:
         shutil.rmtree(folder, ignore_errors=True)
         for path, text in expected.items():

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
 from gpupool.promote.merge import Wish, promote
 from gpupool.promote.rules import rules_of
 from gpupool.promote.shape import differences, leaves, parts, path_of, shape_of
-from gpupool.promote.side import Side, read_side
 from tests.environment_strategies import Data, environments, text_of
 
 slow = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -69,18 +69,18 @@ def laid_out(environment: Data, seed: int) -> list[Line]:
     return lines
 
 
-def side(lines: list[Line]) -> Side:
-    return read_side("random.yaml", "".join(f"{line}\n" for line, _ in lines).encode())
+def environment_file(lines: list[Line]) -> EnvironmentFile:
+    return read_environment_file("random.yaml", "".join(f"{line}\n" for line, _ in lines).encode())
 
 
-def again(text: str) -> Side:
-    return read_side("random.yaml", text.encode())
+def again(text: str) -> EnvironmentFile:
+    return read_environment_file("random.yaml", text.encode())
 
 
 @slow
 @given(pairs(), st.integers(0, 999))
 def test_all_is_promoted_and_once_is_enough(pair: tuple[Data, Data], seed: int) -> None:
-    source, target = (side(laid_out(environment, seed)) for environment in pair)
+    source, target = (environment_file(laid_out(environment, seed)) for environment in pair)
     wish = Wish(delete=True)
     promoted = again(promote(source, target, RULES, wish).text)
     shapes = [parts(shape_of(one.environment), RULES) for one in (source, promoted)]
@@ -93,8 +93,8 @@ def test_all_is_promoted_and_once_is_enough(pair: tuple[Data, Data], seed: int) 
 @slow
 @given(pairs(), st.integers(0, 999))
 def test_what_stays_and_what_is_equal_keeps_its_line(pair: tuple[Data, Data], seed: int) -> None:
-    source, lines = side(laid_out(pair[0], seed)), laid_out(pair[1], seed)
-    target = side(lines)
+    source, lines = environment_file(laid_out(pair[0], seed)), laid_out(pair[1], seed)
+    target = environment_file(lines)
     promoted = promote(source, target, RULES, Wish())
     changed = [tuple(one.path.split(".")) for one in promoted.changes]
     kept = iter(promoted.text.splitlines())
@@ -114,7 +114,7 @@ def touches(loc: tuple[str, ...], path: str) -> bool:
 @slow
 @given(pairs(), st.integers(0, 999))
 def test_sizes_and_everything_outside_of_the_pools_stay(pair: tuple[Data, Data], seed: int) -> None:
-    source, target = (side(laid_out(environment, seed)) for environment in pair)
+    source, target = (environment_file(laid_out(environment, seed)) for environment in pair)
     promoted = again(promote(source, target, RULES, Wish(delete=True)).text)
     theirs = {pool["name"]: pool for pool in pair[0]["pools"]}
     before = {pool["name"]: pool for pool in pair[1]["pools"]}
@@ -133,7 +133,7 @@ def test_sizes_and_everything_outside_of_the_pools_stay(pair: tuple[Data, Data],
 @slow
 @given(pairs(), st.integers(0, 999), st.data())
 def test_only_what_is_asked_for(pair: tuple[Data, Data], seed: int, data: st.DataObject) -> None:
-    source, target = (side(laid_out(environment, seed)) for environment in pair)
+    source, target = (environment_file(laid_out(environment, seed)) for environment in pair)
     names = sorted({pool["name"] for environment in pair for pool in environment["pools"]})
     if not names:
         return
@@ -147,5 +147,5 @@ def test_only_what_is_asked_for(pair: tuple[Data, Data], seed: int, data: st.Dat
     }
 
 
-def flat(one: Side) -> dict[str, Any]:
+def flat(one: EnvironmentFile) -> dict[str, Any]:
     return {path_of(loc): value for loc, value in leaves(shape_of(one.environment), ())}

@@ -14,8 +14,8 @@ from gpupool.plan.changes.pools import pool_changes
 from gpupool.plan.changes.tenants import tenant_changes
 from gpupool.plan.model import Plan
 from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import told
-from gpupool.report.side import Side
+from gpupool.report.effects.sentences import in_words
+from gpupool.report.environment_state import EnvironmentState
 from tests.environment_strategies import Data, environments, plan_of
 
 OPPOSITE = {"added": "removed", "removed": "added"}
@@ -93,8 +93,8 @@ def test_the_same_twice_is_no_change(environment: Data) -> None:
     assert all(
         each.change == "unchanged" for each in (*pool_changes(plan, plan), *tenant_changes(plan, plan))
     )
-    side = Side(plan, generate(plan))
-    assert node_effects(side, side) == ()
+    state = EnvironmentState(plan, generate(plan))
+    assert node_effects(state, state) == ()
 
 
 @settings(max_examples=40)
@@ -103,20 +103,20 @@ def test_every_node_that_can_be_lost_is_told(pair: tuple[Data, Data]) -> None:
     """Against what the two lists of NodePools say by themselves: one that goes takes its nodes with it, and
     one whose nodes are born with other labels or taints replaces them."""
     one, other = map(plan_of, pair)
-    effects = node_effects(Side(one, generate(one)), Side(other, generate(other)))
-    told_of = {effect.node_pool: effect for effect in effects if effect.kind in ("deleted", "replaced")}
+    effects = node_effects(EnvironmentState(one, generate(one)), EnvironmentState(other, generate(other)))
+    sentences_of = {effect.node_pool: effect for effect in effects if effect.kind in ("deleted", "replaced")}
     old, new = _node_pools(one), _node_pools(other)
     for name, (max_nodes, born) in old.items():
         if name not in new:
-            assert (told_of[name].kind, told_of[name].nodes_max, told_of[name].at_once) == (
+            assert (sentences_of[name].kind, sentences_of[name].nodes_max, sentences_of[name].at_once) == (
                 "deleted",
                 max_nodes,
                 None,
             )
         elif born != new[name][1]:
-            assert (told_of[name].kind, told_of[name].nodes_max) == ("replaced", max_nodes)
-    assert not any(effect.node_pool not in old for effect in told_of.values())
-    assert all(told(effect).what for effect in effects)
+            assert (sentences_of[name].kind, sentences_of[name].nodes_max) == ("replaced", max_nodes)
+    assert not any(effect.node_pool not in old for effect in sentences_of.values())
+    assert all(in_words(effect).what for effect in effects)
 
 
 def _node_pools(plan: Plan) -> dict[str, tuple[int, Any]]:

@@ -145,18 +145,18 @@ def _masked_values(
 ) -> list[str]:
     """The values of Secrets that the findings show and that are nobody else's."""
     shown = "\n".join(text for one in findings for text in (one.message, *_texts(one.values)))
-    telling = {
+    revealing = {
         text
         for body in secrets
         for text in _contents(body)
         if len(text) >= _TELLING and not text.isalpha() and text in shown
     }
-    if not telling:
+    if not revealing:
         return []
     public = "\n".join(
         text for document in given if not is_secret(document.body) for text in _texts(document.body)
     )
-    return [text for text in telling if text not in public]
+    return [text for text in revealing if text not in public]
 
 
 def _contents(body: Mapping[str, Any]) -> Iterator[str]:

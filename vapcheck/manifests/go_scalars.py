@@ -64,7 +64,7 @@ def resolve(tag: str | None, text: str) -> Any:
         return text
     if tag == STR:
         return text
-    found, value = _look(tag, text)
+    found, value = _resolve(tag, text)
     if not tag or tag == found:
         return value
     if tag == _FLOAT and found == _INT and MIN_INT <= value <= MAX_INT:
@@ -76,7 +76,7 @@ def resolve(tag: str | None, text: str) -> Any:
     )
 
 
-def _look(tag: str | None, text: str) -> tuple[str, Any]:
+def _resolve(tag: str | None, text: str) -> tuple[str, Any]:
     """Tag and value that Go's resolver finds in `text`."""
     word = _WORDS.get(text)
     if word is not None:
@@ -89,10 +89,10 @@ def _look(tag: str | None, text: str) -> tuple[str, Any]:
         return STR, text
     if tag in (None, "", _TIMESTAMP) and is_timestamp(text):
         return _TIMESTAMP, text
-    return _look_number(text)
+    return _resolve_number(text)
 
 
-def _look_number(text: str) -> tuple[str, Any]:
+def _resolve_number(text: str) -> tuple[str, Any]:
     plain = text.replace("_", "")
     value = _parse_int(plain)
     if value is not None:

@@ -49,10 +49,10 @@ def objects_in(piece: Piece, *, hide: Callable[[], bool]) -> Iterator[Located | 
     shown = unshown(body) if hide() else f"the value {str(body)[:40]!r}"
     what = "a list" if isinstance(body, list) else shown
     problem = _problem(piece.line, f"{what} where an object of Kubernetes should be", _WRITE)
-    yield NoObject(problem, isinstance(body, list) and not any(map(_looks_meant, body)))
+    yield NoObject(problem, isinstance(body, list) and not any(map(_is_intended, body)))
 
 
-def _looks_meant(value: Any) -> bool:
+def _is_intended(value: Any) -> bool:
     """Whether somebody meant to write an object of Kubernetes."""
     if not isinstance(value, dict):
         return False
@@ -86,7 +86,7 @@ class _Reader:
         if problem is None:
             yield Located(body, line, item)
         else:
-            yield NoObject(problem, not item and not _looks_meant(body))
+            yield NoObject(problem, not item and not _is_intended(body))
 
     def _items(self, body: dict[str, Any], line: int, item: Path) -> Iterator[Located | NoObject]:
         """The objects of a List. Items without apiVersion and kind get them from the kind of the List
@@ -96,7 +96,7 @@ class _Reader:
             message, hint = "no kind: not an object of Kubernetes", _MOVE
             if kind:
                 message, hint = "items is no list", "write a list of objects, or leave items out"
-            yield NoObject(_problem(line, message, hint), not item and not _looks_meant(body))
+            yield NoObject(_problem(line, message, hint), not item and not _is_intended(body))
             return
         if len(item) >= 2 * MAX_LISTS:
             message = f"Lists in Lists, more than {MAX_LISTS} levels deep"

@@ -65,8 +65,8 @@ class Compiler:
     """Compiles policies. What several of them have in common is compiled once, and can be evaluated once."""
 
     def __init__(self) -> None:
-        self._environments: dict[_Sight, Environment] = {}
-        self._programs: dict[tuple[_Sight, str, tuple[str, ...]], Program | CompileError] = {}
+        self._environments: dict[_Scope, Environment] = {}
+        self._programs: dict[tuple[_Scope, str, tuple[str, ...]], Program | CompileError] = {}
 
     def compile(self, policy: Policy) -> CompiledPolicy | list[Refusal]:
         """The policy ready for evaluation; or why not, every refusal at once.
@@ -75,13 +75,13 @@ class Compiler:
         """
         return _compile(policy, self)
 
-    def program(self, sight: _Sight, text: str, expects: tuple[str, ...]) -> Program:
+    def program(self, scope: _Scope, text: str, expects: tuple[str, ...]) -> Program:
         """The program of an expression. Raises CompileError."""
-        key = (sight, text, expects)
+        key = (scope, text, expects)
         found = self._programs.get(key)
         if found is None:
             try:
-                found = self._environment(sight).compile(text, expects)
+                found = self._environment(scope).compile(text, expects)
             except CompileError as error:
                 found = error
             self._programs[key] = found
@@ -91,35 +91,35 @@ class Compiler:
             raise found
         return found
 
-    def _environment(self, sight: _Sight) -> Environment:
-        found = self._environments.get(sight)
+    def _environment(self, scope: _Scope) -> Environment:
+        found = self._environments.get(scope)
         if found is None:
-            if sight.variables:
-                *rest, (name, program) = sight.variables
-                found = self._environment(replace(sight, variables=tuple(rest))).with_variable(name, program)
+            if scope.variables:
+                *rest, (name, program) = scope.variables
+                found = self._environment(replace(scope, variables=tuple(rest))).with_variable(name, program)
             else:
-                found = Environment.admission(params=sight.params, authorizer=sight.authorizer)
+                found = Environment.admission(params=scope.params, authorizer=scope.authorizer)
             if len(self._environments) >= _ENVIRONMENTS:
                 self._environments.clear()
-            self._environments[sight] = found
+            self._environments[scope] = found
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
+class _Scope:
     """What an expression can see besides the object. Programs are told apart by identity."""
 
     params: bool
     authorizer: bool
     variables: tuple[tuple[str, Program], ...] = ()
 
-    def having(self, name: str, program: Program) -> _Sight:
+    def having(self, name: str, program: Program) -> _Scope:
         return replace(self, variables=(*self.variables, (name, program)))
 
 
 def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]:
     compiler = _PolicyCompiler(policy, shared)
-    plain = _Sight(params=policy.param_kind is not None, authorizer=True)
+    plain = _Scope(params=policy.param_kind is not None, authorizer=True)
     composed, unauthorized = plain, replace(plain, authorizer=False)
     conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
     variables: dict[str, Program] = {}
@@ -169,9 +169,9 @@ class _PolicyCompiler:
         fix = unseen_variables.advice(self._policy, row, message)
         self.refusals.append(Refusal(row.path, row.text, message, fix))
 
-    def compile(self, sight: _Sight, row: Expression, expects: tuple[str, ...]) -> Program | None:
+    def compile(self, scope: _Scope, row: Expression, expects: tuple[str, ...]) -> Program | None:
         try:
-            return self._shared.program(sight, row.text, expects)
+            return self._shared.program(scope, row.text, expects)
         except CompileError as error:
             where = f" at {error.line}:{error.column} of the expression" if error.line else ""
             self.refuse(row, f"does not compile{where}: {error.message}")

@@ -142,7 +142,7 @@ def _conditions(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, 
     for place, row in rows:
         if row.name.strip() and not name_forms.is_label_key(row.name):
             reader.say(place, f"{row.name!r} is no name: {name_forms.LABEL_KEY}")
-    return _told_apart(reader, rows)
+    return _distinct(reader, rows)
 
 
 def _variables(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
@@ -161,10 +161,10 @@ def _audit_annotations(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expre
             reader.say(
                 place, f"{row.name!r} is no key: letters, digits, '-', '_', '.', at most 63, no prefix"
             )
-    return _told_apart(reader, rows)
+    return _distinct(reader, rows)
 
 
-def _told_apart(reader: FieldReader, rows: list[tuple[str, Expression]]) -> tuple[Expression, ...]:
+def _distinct(reader: FieldReader, rows: list[tuple[str, Expression]]) -> tuple[Expression, ...]:
     seen: set[str] = set()
     for place, row in rows:
         if row.name and row.name in seen:

@@ -30,8 +30,8 @@ def advice(policy: Policy, row: Expression, refusal: str) -> str:
     # Declared and not seen: the row is a variable itself, and comes first.
     circle = _circle(row.name, unseen, {variable.name: _reads(variable) for variable in policy.variables})
     if circle:
-        told = " -> ".join(circle)
-        said = f"The variable {row.name!r} reads itself ({told}), but {_ORDER}"
+        cycle = " -> ".join(circle)
+        said = f"The variable {row.name!r} reads itself ({cycle}), but {_ORDER}"
         return f"{said}; write one of them without the next."
     return f"Move the variable {unseen!r} above {row.name!r}: {_ORDER}."
 
@@ -50,13 +50,13 @@ def _no_such(name: str, names: Sequence[str]) -> str:
 
 def _circle(name: str, first: str, reads: Mapping[str, Sequence[str]]) -> list[str]:
     """The way from a variable by way of `first` back to itself, or nothing."""
-    ways, seen = [[name, first]], {first}
-    while ways:
-        way = ways.pop(0)
-        if way[-1] == name:
-            return way
-        for following in reads.get(way[-1], ()):
+    paths, seen = [[name, first]], {first}
+    while paths:
+        path = paths.pop(0)
+        if path[-1] == name:
+            return path
+        for following in reads.get(path[-1], ()):
             if following == name or following not in seen:
                 seen.add(following)
-                ways.append([*way, following])
+                paths.append([*path, following])
     return []

@@ -209,7 +209,7 @@ def _double(value: Any) -> Any:
 
 def _list(items: Schema) -> Convert:
     inner, zero = _of_type(items), _ZERO.get(items.type)
-    expected, look = _SCALARS.get(items.type), _number(items)
+    expected, read_number = _SCALARS.get(items.type), _number(items)
     doubts = DOUBTS
 
     def convert(value: Any) -> Any:
@@ -223,8 +223,8 @@ def _list(items: Schema) -> Convert:
                 if item.__class__ is not expected:
                     doubts.any = True
                     return [zero if each is None else each for each in value]
-                if look is not None:
-                    look(item)
+                if read_number is not None:
+                    read_number(item)
         return value
 
     return convert

@@ -51,19 +51,19 @@ class Doubt:
 
 def doubts_about(value: Any, schema: Schema) -> list[Doubt]:
     """Every field of `value` that `schema` doesn't have, or has with other values."""
-    return list(_look(value, schema, "", _showing(value), False))
+    return list(_inspect(value, schema, "", _showing(value), False))
 
 
 def doubts_about_metadata(body: dict[str, Any], schema: Schema) -> list[Doubt]:
     """The same of the metadata alone, for an object of whose kind no more is known."""
-    return list(_look(body["metadata"], schema, "metadata", _showing(body), False))
+    return list(_inspect(body["metadata"], schema, "metadata", _showing(body), False))
 
 
 def _showing(body: Any) -> _Show:
     return unshown if isinstance(body, dict) and is_secret(body) else _shown
 
 
-def _look(value: Any, schema: Schema, path: str, show: _Show, builtin: bool) -> Iterator[Doubt]:
+def _inspect(value: Any, schema: Schema, path: str, show: _Show, builtin: bool) -> Iterator[Doubt]:
     """`builtin`: it is read into a type of Kubernetes itself, which are told by their names."""
     if value is None:
         return
@@ -73,19 +73,19 @@ def _look(value: Any, schema: Schema, path: str, show: _Show, builtin: bool) -> 
             yield _wrong(value, _LIST, path, show)
             return
         for index, item in enumerate(value):
-            yield from _look(item, schema.items, f"{path}[{index}]", show, builtin)
+            yield from _inspect(item, schema.items, f"{path}[{index}]", show, builtin)
     elif schema.values is not None or schema.properties:
         if not isinstance(value, dict):
             yield _wrong(value, _OBJECT, path, show)
             return
-        yield from _look_into(value, schema, path, show, builtin)
+        yield from _inspect_fields(value, schema, path, show, builtin)
     elif not schema.name:
         expected = _expected(value, schema, builtin)
         if expected:
             yield _wrong(value, expected, path, show)
 
 
-def _look_into(
+def _inspect_fields(
     value: dict[str, Any], schema: Schema, path: str, show: _Show, builtin: bool
 ) -> Iterator[Doubt]:
     for key, item in value.items():
@@ -93,7 +93,7 @@ def _look_into(
         where = f"{path}.{key}" if path else key
         if known is not None:
             place = where if key.replace("_", "").isalnum() else f'{path}["{key}"]'
-            yield from _look(item, known, place, show, builtin)
+            yield from _inspect(item, known, place, show, builtin)
         elif not schema.preserve_unknown:
             near = difflib.get_close_matches(key, list(schema.properties), 1)
             hint = f"did you mean {near[0]}?" if near else "remove it"

@@ -18,7 +18,7 @@ import aiohttp
 
 from gpupool.local.operator import hardware, names, node_view, operands, policy, state
 from gpupool.local.operator.advertise import PluginFailure
-from gpupool.local.operator.operands import Sight
+from gpupool.local.operator.operands import OperandView
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import NodeState
 from gpupool.local.operator.watch import Client, Object
@@ -96,7 +96,7 @@ class Controller:
             while True:
                 self._again.discard(name)
                 async with self._slots:
-                    await self._look(name)
+                    await self._reconcile(name)
                 if name not in self._again:
                     return
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -117,7 +117,7 @@ class Controller:
             return node
         return max(node, written, key=lambda thing: int(thing["metadata"]["resourceVersion"]))
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         """Bring one node to what its operands make of it."""
         node = self._current(name)
         if node is None or node["metadata"].get("deletionTimestamp") or not node_view.is_ready(node):
@@ -142,7 +142,7 @@ class Controller:
         self, node: Object, gpus: hardware.Hardware, settings: Policy, memory: NodeState
     ) -> None:
         annotations = node["metadata"].get("annotations") or {}
-        sight = Sight(
+        view = OperandView(
             hardware=gpus,
             labels=node["metadata"].get("labels") or {},
             policy=settings,
@@ -152,19 +152,19 @@ class Controller:
         troubles = []
         if memory.mig_state == "failed":
             troubles += [annotations.get(names.ERROR_ANNOTATION, "").split(" | ")[0]]
-        request = operands.mig_request(sight, memory)
+        request = operands.mig_request(view, memory)
         if request is not None:
-            await self._pending(node, request, sight)
+            await self._pending(node, request, view)
             await _delay(annotations)
-            trouble = operands.apply_mig(sight, memory, request, await self._gpu_pod(node))
+            trouble = operands.apply_mig(view, memory, request, await self._gpu_pod(node))
             troubles = [trouble] if trouble else []
         resources: dict[str, int] = {}
         labels: dict[str, str] | None = {}
         if settings.plugin_enabled:
-            if operands.plugin_must_start(sight, memory):
+            if operands.plugin_must_start(view, memory):
                 await _delay(annotations)
             try:
-                advertised = operands.run_plugin(sight, memory)
+                advertised = operands.run_plugin(view, memory)
                 resources, labels = advertised.resources, advertised.labels
             except PluginFailure as error:
                 troubles.append(str(error))
@@ -174,9 +174,9 @@ class Controller:
         current = self._current(node["metadata"]["name"]) or node
         await self._write(current, memory, resources, labels, " | ".join(filter(None, troubles)) or None)
 
-    async def _pending(self, node: Object, request: str, sight: Sight) -> None:
+    async def _pending(self, node: Object, request: str, view: OperandView) -> None:
         metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
-        if not sight.labels.get(names.MIG_CONFIG_LABEL):
+        if not view.labels.get(names.MIG_CONFIG_LABEL):
             metadata["labels"][names.MIG_CONFIG_LABEL] = request
             # Never over a label that somebody sets at the same moment: then the node is looked at again.
             metadata["resourceVersion"] = node["metadata"]["resourceVersion"]

@@ -23,7 +23,7 @@ ConfigMaps = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Sight:
+class OperandView:
     """What the operands of a node can see."""
 
     hardware: Hardware
@@ -34,38 +34,38 @@ class Sight:
     """The operand that shall fail here, or empty."""
 
 
-def mig_request(sight: Sight, state: NodeState) -> str | None:
+def mig_request(view: OperandView, state: NodeState) -> str | None:
     """The configuration that the MIG manager is to act on now; None while there is nothing new to it."""
-    if not sight.policy.mig_enabled or sight.hardware.model.mig is None:
+    if not view.policy.mig_enabled or view.hardware.model.mig is None:
         return None
-    name = sight.labels.get(names.MIG_CONFIG_LABEL) or sight.policy.mig_default
-    if not name or state.mig_loaded == f"{sight.policy.mig_generation}/{name}":
+    name = view.labels.get(names.MIG_CONFIG_LABEL) or view.policy.mig_default
+    if not name or state.mig_loaded == f"{view.policy.mig_generation}/{name}":
         return None
     return name
 
 
-def apply_mig(sight: Sight, state: NodeState, name: str, busy: str | None) -> str | None:
+def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) -> str | None:
     """Bring the GPUs into configuration `name`; the reason of a failure, None on success.
 
     `busy` names a pod that uses a GPU of the node. As upstream: a failure is not tried again until the
     label changes, and a layout that can't be placed leaves the GPUs in MIG mode and empty.
     """
-    state.mig_loaded = f"{sight.policy.mig_generation}/{name}"
+    state.mig_loaded = f"{view.policy.mig_generation}/{name}"
     state.mig_state = "failed"
-    if sight.fail == "mig":
+    if view.fail == "mig":
         return f"MIG manager: told to fail by {names.FAIL_ANNOTATION}"
     try:
-        wanted = mig_config.wanted(_mig_text(sight), name, sight.hardware)
+        wanted = mig_config.wanted(_mig_text(view), name, view.hardware)
     except ConfigError as error:
         return f"MIG manager: {error}"
-    current = state.layouts or [None] * sight.hardware.gpus
+    current = state.layouts or [None] * view.hardware.gpus
     if wanted != current:
         if busy:
             return f"MIG manager: GPUs are in use by another client ({busy}); drain the node first"
         state.plugin_loaded = ""  # the manager stops the plugin and starts it again afterwards
         try:
             for layout in wanted:
-                mig_config.partition(sight.hardware.model, layout) if layout else None
+                mig_config.partition(view.hardware.model, layout) if layout else None
         except NotPlaceable as error:
             empty: list[Layout] = [{} if layout is not None else None for layout in wanted]
             state.layouts = empty
@@ -75,12 +75,12 @@ def apply_mig(sight: Sight, state: NodeState, name: str, busy: str | None) -> st
     return None
 
 
-def _mig_text(sight: Sight) -> str | None:
+def _mig_text(view: OperandView) -> str | None:
     """The file that the MIG manager mounts; None where it uses generated configurations."""
-    name = sight.policy.mig_config_map
+    name = view.policy.mig_config_map
     if not name:
         return None
-    data = sight.config_maps.get(name)
+    data = view.config_maps.get(name)
     if data is None:
         raise ConfigError(f"there is no ConfigMap {name} in {names.NAMESPACE}")
     if names.MIG_CONFIG_KEY not in data:
@@ -88,48 +88,48 @@ def _mig_text(sight: Sight) -> str | None:
     return data[names.MIG_CONFIG_KEY]
 
 
-def plugin_must_start(sight: Sight, state: NodeState) -> bool:
+def plugin_must_start(view: OperandView, state: NodeState) -> bool:
     """Whether the plugin is not running with what its DaemonSet and the node's label now say."""
-    return state.plugin_loaded != _plugin_token(sight)
+    return state.plugin_loaded != _plugin_token(view)
 
 
-def run_plugin(sight: Sight, state: NodeState) -> Advertised:
+def run_plugin(view: OperandView, state: NodeState) -> Advertised:
     """What plugin and feature discovery advertise; (re)starts the plugin if it must.
 
     Raises PluginFailure when it can't run; it then advertises nothing and is started again on any event.
     """
-    if plugin_must_start(sight, state):
+    if plugin_must_start(view, state):
         state.plugin_loaded = ""
-        state.plugin_config = _load(sight).as_dict()
+        state.plugin_config = _load(view).as_dict()
     config = state.config()
-    strategy = strategy_of(config, sight.policy.mig_strategy)
-    layouts = state.layouts or [None] * sight.hardware.gpus
+    strategy = strategy_of(config, view.policy.mig_strategy)
+    layouts = state.layouts or [None] * view.hardware.gpus
     try:
-        result = advertise(sight.hardware, layouts, config, strategy, sight.policy.driver)
+        result = advertise(view.hardware, layouts, config, strategy, view.policy.driver)
     except PluginFailure as error:
         state.plugin_loaded = ""
         raise PluginFailure(f"device plugin: {error}") from error
-    state.plugin_loaded = _plugin_token(sight)
+    state.plugin_loaded = _plugin_token(view)
     return result
 
 
-def _plugin_token(sight: Sight) -> str:
-    return f"{sight.policy.plugin_generation}/{_plugin_key(sight)}"
+def _plugin_token(view: OperandView) -> str:
+    return f"{view.policy.plugin_generation}/{_plugin_key(view)}"
 
 
-def _plugin_key(sight: Sight) -> str:
+def _plugin_key(view: OperandView) -> str:
     """The node's label wins over the default of the policy."""
-    return sight.labels.get(names.PLUGIN_CONFIG_LABEL) or sight.policy.plugin_default
+    return view.labels.get(names.PLUGIN_CONFIG_LABEL) or view.policy.plugin_default
 
 
-def _load(sight: Sight) -> plugin_config.PluginConfig:
+def _load(view: OperandView) -> plugin_config.PluginConfig:
     """Read the configuration as a plugin that has just been started."""
-    if sight.fail == "plugin":
+    if view.fail == "plugin":
         raise PluginFailure(f"device plugin: told to fail by {names.FAIL_ANNOTATION}")
-    name, key = sight.policy.plugin_config_map, _plugin_key(sight)
+    name, key = view.policy.plugin_config_map, _plugin_key(view)
     if not name:
         return plugin_config.PluginConfig()
-    data = sight.config_maps.get(name)
+    data = view.config_maps.get(name)
     if data is None:
         raise PluginFailure(f"device plugin: there is no ConfigMap {name} in {names.NAMESPACE}")
     if not key:

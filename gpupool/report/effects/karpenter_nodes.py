@@ -14,15 +14,15 @@ from gpupool.plan.changes.pools import renamed_pools
 from gpupool.plan.model import Capacity, Pool
 from gpupool.report.effects.drift import Drift, node_class_drifts, node_pool_drifts
 from gpupool.report.effects.effect import effect, stay
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
-from gpupool.report.side import Side
 from gpupool.sharing import Mps
 
 _CLASSES = ("EC2NodeClass", "KWOKNodeClass")
 Pair = tuple[Pool, Capacity]
 
 
-def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+def effects(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """Effects on every NodePool of both states, without counts in words."""
     old, new = _capacities(before), _capacities(after)
     for name, (pool, capacity) in old.items():
@@ -41,7 +41,7 @@ def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
     yield from _cluster_version(before, after)
 
 
-def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
+def drifting(before: EnvironmentState | None, after: EnvironmentState | None) -> frozenset[str]:
     """Pools of the state after, some of whose nodes are or may be replaced."""
     if before is None or after is None:
         return frozenset()
@@ -49,7 +49,9 @@ def drifting(before: Side | None, after: Side | None) -> frozenset[str]:
     return frozenset(pools[name] for name, found in _all_drifts(before, after).items() if found)
 
 
-def leaving(node_pool: str, labels: Mapping[str, str], before: Side, after: Side) -> bool:
+def leaving(
+    node_pool: str, labels: Mapping[str, str], before: EnvironmentState, after: EnvironmentState
+) -> bool:
     """Whether a live node of the NodePool, with these labels, is or may be replaced."""
     drifts = _all_drifts(before, after).get(node_pool, [])
     if any(drift.which != "some" for drift in drifts):
@@ -59,16 +61,16 @@ def leaving(node_pool: str, labels: Mapping[str, str], before: Side, after: Side
     return any(labels.get(each["key"], each["values"][0]) not in each["values"] for each in wanted)
 
 
-def _capacities(side: Side | None) -> dict[str, Pair]:
-    pools = side.plan.pools if side else ()
+def _capacities(state: EnvironmentState | None) -> dict[str, Pair]:
+    pools = state.plan.pools if state else ()
     return {capacity.name: (pool, capacity) for pool in pools for capacity in pool.capacities}
 
 
-def _bodies(side: Side, kinds: tuple[str, ...]) -> dict[tuple[str, str], Any]:
-    return {(one.kind, one.name): one.body for one in side.bundle if one.kind in kinds}
+def _bodies(state: EnvironmentState, kinds: tuple[str, ...]) -> dict[tuple[str, str], Any]:
+    return {(one.kind, one.name): one.body for one in state.bundle if one.kind in kinds}
 
 
-def _all_drifts(before: Side, after: Side) -> dict[str, list[Drift]]:
+def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, list[Drift]]:
     """NodePool -> why nodes of it are replaced."""
     old_classes, new_classes = _bodies(before, _CLASSES), _bodies(after, _CLASSES)
     old_pools, new_pools = _bodies(before, ("NodePool",)), _bodies(after, ("NodePool",))
@@ -106,13 +108,15 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     )
 
 
-def _new_name(name: str, before: Side, after: Side) -> str:
+def _new_name(name: str, before: EnvironmentState, after: EnvironmentState) -> str:
     """What a pool that is gone is called now, where it was but renamed."""
-    old, new = ({pool.name: pool for pool in side.plan.pools} for side in (before, after))
+    old, new = ({pool.name: pool for pool in state.plan.pools} for state in (before, after))
     return "".join(now for now, was in renamed_pools(old, new).items() if was == name)
 
 
-def _deleted(pool: Pool, capacity: Capacity, before: Side, after: Side | None) -> NodeEffect:
+def _deleted(
+    pool: Pool, capacity: Capacity, before: EnvironmentState, after: EnvironmentState | None
+) -> NodeEffect:
     names = {each.name: each for each in after.plan.pools} if after else {}
     if after is None:
         reason = "the environment is removed"
@@ -161,7 +165,7 @@ def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
         )
 
 
-def _cluster_version(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+def _cluster_version(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """AWS' images of an alias are those of the cluster's version (AWS provider v1.14.1,
     pkg/providers/amifamily), and it is others who upgrade the cluster."""
     if before is None or after is None or after.plan.cluster.platform != "eks":
@@ -178,7 +182,7 @@ def _cluster_version(before: Side | None, after: Side | None) -> Iterator[NodeEf
         )
 
 
-def _warm(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+def _warm(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     old = {pool.name: pool.warm for pool in before.plan.pools} if before else {}
     for pool in after.plan.pools if after else ():
         more = pool.warm - old.get(pool.name, 0)

@@ -18,8 +18,8 @@ from gpupool.plan.model import GpuOperator, Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
 from gpupool.report.effects.effect import effect, stay
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect, PodFate
-from gpupool.report.side import Side
 from gpupool.sharing import Mps
 
 _IN_PLACE = (26, 7, 0)
@@ -27,7 +27,9 @@ _IN_PLACE = (26, 7, 0)
 """
 
 
-def effects(before: Side | None, after: Side | None, replaced: frozenset[str]) -> Iterator[NodeEffect]:
+def effects(
+    before: EnvironmentState | None, after: EnvironmentState | None, replaced: frozenset[str]
+) -> Iterator[NodeEffect]:
     """Effects on all GPU nodes, and on pools whose sharing changes without a new node; `replaced` are pools
     that get new nodes anyway."""
     if before is None or after is None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from gpupool.report.effects import karpenter_nodes, operands, static_nodes
 from gpupool.report.effects.effect import stay
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
-from gpupool.report.side import Side
 
 _STEPS = {"relabelled": 0, "restarted": 1, "started": 2, "deleted": 3, "replaced": 4, "stay": 6}
 _FATES = {"killed": 0, "evicted": 1, "kept": 2}
 
 
-def node_effects(before: Side | None, after: Side | None) -> tuple[NodeEffect, ...]:
+def node_effects(before: EnvironmentState | None, after: EnvironmentState | None) -> tuple[NodeEffect, ...]:
     """Effects in their order, their counts not yet in words."""
     if before and after and before.plan.cluster.platform != after.plan.cluster.platform:
         # Another platform is another cluster: nothing of the one is found in the other.
@@ -26,7 +26,7 @@ def node_effects(before: Side | None, after: Side | None) -> tuple[NodeEffect, .
     return _ordered(found)
 
 
-def _one_way(before: Side | None, after: Side | None) -> list[NodeEffect]:
+def _one_way(before: EnvironmentState | None, after: EnvironmentState | None) -> list[NodeEffect]:
     return [
         *static_nodes.effects(before, after),
         *operands.effects(before, after, karpenter_nodes.drifting(before, after)),

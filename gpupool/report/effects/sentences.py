@@ -47,7 +47,7 @@ def explained(effects: Sequence[NodeEffect], mig: bool) -> tuple[str, ...]:
     )
 
 
-def told(effect: NodeEffect) -> NodeEffect:
+def in_words(effect: NodeEffect) -> NodeEffect:
     """`effect` with `what` in words: the count in front of what is there already."""
     return dataclasses.replace(effect, what=_sentence(effect))
 

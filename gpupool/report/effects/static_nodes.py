@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from gpupool.plan.changes.fields import differing
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.effects.effect import effect
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import FieldChange, NodeEffect, PodFate
-from gpupool.report.side import Side
 
 _GONE = (
     "it gets its own labels and taints back; running pods stay, and the device plugin offers whole GPUs "
@@ -38,7 +38,7 @@ class _Group:
     most: int
 
 
-def effects(before: Side | None, after: Side | None) -> Iterator[NodeEffect]:
+def effects(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """Effects on named and selected nodes, without counts in words."""
     for group in _groups(before.plan if before else None, after.plan if after else None):
         found = _effect(group, gone=after is None, gitops=bool(before and before.plan.delivery.gitops))

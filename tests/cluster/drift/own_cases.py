@@ -239,9 +239,9 @@ CASES = (
     ),
     Case(
         "node that is not of the pool whose label it has",
-        _foreign_node("stranger", "notebooks"),
+        _foreign_node("foreign-node", "notebooks"),
         "nodes",
-        "stranger",
+        "foreign-node",
         "was not started for it",
         "kubectl label node stranger gpupool.dev/pool-",
     ),

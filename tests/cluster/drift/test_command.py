@@ -29,7 +29,7 @@ def test_the_answer_in_every_form(world: World, tmp_path: Path) -> None:
     assert "drifting: the cluster is what the file says" in world.commands.run("assert")
     kept = world.kube.get("v1", "ConfigMap", "gpupool-last-good", "gpupool-system")
     assert kept["data"], "a good state is there for `gpupool rollback`"
-    assert world.look().settled, "what gpupool keeps there itself is nothing extra"
+    assert world.examine().settled, "what gpupool keeps there itself is nothing extra"
 
     node = world.node("notebooks")
     world.label(node, "workload-type", None)
@@ -63,7 +63,7 @@ def test_no_answer_is_a_failure_with_advice(world: World, tmp_path: Path) -> Non
     world.commands.run("assert", "--format", "csv", code=2)
 
 
-def test_watching_tells_what_changes_until_it_is_stopped(world: World, command: list[str]) -> None:
+def test_watching_prints_what_changes_until_it_is_stopped(world: World, command: list[str]) -> None:
     lines: list[str] = []
     with subprocess.Popen(
         [*command, "--watch", "--every", "1", "--no-record"],

@@ -15,33 +15,33 @@ from tests.cluster.drift.world import POOL_LABEL, World
 @contextmanager
 def looking(world: World) -> Iterator[list[Drift]]:
     """Everything that is told from the beginning to the end of the block."""
-    told: list[Drift] = []
+    reported: list[Drift] = []
     failed: list[Exception] = []
-    stop, looks = threading.Event(), threading.Semaphore(0)
+    stop, rounds = threading.Event(), threading.Semaphore(0)
 
-    def look() -> None:
+    def examine() -> None:
         while not stop.is_set():
             try:
-                told.extend(world.look().drifts)
+                reported.extend(world.examine().drifts)
             except Exception as error:
                 failed.append(error)
                 return
             finally:
-                looks.release()
+                rounds.release()
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=examine)
     thread.start()
     try:
-        yield told
-        assert looks.acquire(timeout=300)
+        yield reported
+        assert rounds.acquire(timeout=300)
     finally:
         stop.set()
         thread.join()
     assert not failed, failed
 
 
-def alarms(told: list[Drift]) -> list[tuple[str, str, str]]:
-    return [(drift.kind, drift.object, drift.reason) for drift in told if drift.level is Level.drift]
+def alarms(reported: list[Drift]) -> list[tuple[str, str, str]]:
+    return [(drift.kind, drift.object, drift.reason) for drift in reported if drift.level is Level.drift]
 
 
 def _pods(world: World, names: list[str]) -> None:
@@ -63,7 +63,7 @@ def _pods(world: World, names: list[str]) -> None:
 
 def test_scaling_up_and_down_is_no_drift(world: World) -> None:
     names = ["one", "two"]
-    with looking(world) as told:
+    with looking(world) as reported:
         try:
             with world.kube.at_once():
                 _pods(world, names)
@@ -74,9 +74,9 @@ def test_scaling_up_and_down_is_no_drift(world: World) -> None:
         world.kube.wait(
             "the nodes have gone", lambda: not world.kube.nodes("karpenter.sh/nodepool=batch"), 120
         )
-    assert not alarms(told)
+    assert not alarms(reported)
     # The looks have seen the work, or they would prove nothing.
-    assert {drift.kind for drift in told} & {"starting", "leaving", "claim-starting"}
+    assert {drift.kind for drift in reported} & {"starting", "leaving", "claim-starting"}
     world.clean()
 
 
@@ -87,7 +87,7 @@ def test_the_operator_at_work_is_no_drift(world: World, pool: str) -> None:
     world.annotate(node, "simulated.gpupool.dev/delay", "2s")
     before = world.kube.node(node)["metadata"]["annotations"]["simulated.gpupool.dev/state"]
     try:
-        with looking(world) as told:
+        with looking(world) as reported:
             # Another time in the policy's template is a new roll-out of every operand.
             world.edit(
                 "nvidia.com/v1",
@@ -104,7 +104,7 @@ def test_the_operator_at_work_is_no_drift(world: World, pool: str) -> None:
                 ),
                 60,
             )
-        assert not alarms(told)
+        assert not alarms(reported)
     finally:
         world.annotate(node, "simulated.gpupool.dev/delay", None)
         world.edit(

@@ -44,7 +44,7 @@ def inside(
     return KubeApi.connect(context="what it is called outside")
 
 
-def told(outcome: Any) -> list[tuple[str, ...]]:
+def reported(outcome: Any) -> list[tuple[str, ...]]:
     return [(d.layer, d.kind, d.object, d.path, d.reason) for d in outcome.drifts]
 
 
@@ -57,8 +57,8 @@ def test_the_account_sees_what_an_administrator_sees_and_writes_nothing(
     def alike() -> bool:
         """Whether both see the two edits and nothing else: what Karpenter was at is over."""
         ours, theirs = assert_environment(plan, inside), assert_environment(plan, world.api)
-        assert told(ours) == told(theirs)
-        assert {drift.kind for drift in ours.drifts} == {"label", "changed"}, told(ours)
+        assert reported(ours) == reported(theirs)
+        assert {drift.kind for drift in ours.drifts} == {"label", "changed"}, reported(ours)
         return True
 
     world.clean()

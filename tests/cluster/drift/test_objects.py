@@ -22,12 +22,12 @@ def matches(case: Case, drift: Drift) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_an_edit_is_the_only_news_and_refresh_and_up_mend_it(case: Case, world: World) -> None:
+def test_an_edit_is_the_only_difference_and_refresh_and_up_undo_it(case: Case, world: World) -> None:
     case.inject(world)
     drifts = world.drifts()
-    told = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
-    assert len(drifts) == 1, told
-    assert matches(case, drifts[0]), told
+    reported = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
+    assert len(drifts) == 1, reported
+    assert matches(case, drifts[0]), reported
     assert drifts[0].repair == f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
     world.run(drifts[0].repair)
     world.clean()

@@ -15,13 +15,13 @@ PROSE = re.compile(r"\b(or|then) |;")
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_drift_is_told_with_its_reason_and_its_repair_mends_it(case: Case, world: World) -> None:
+def test_drift_is_reported_with_its_reason_and_its_repair_fixes_it(case: Case, world: World) -> None:
     case.inject(world)
     node = world.node(case.pool) if "{node}" in case.repair else ""
 
     def right(drift: Drift) -> bool:
-        told = (drift.layer, drift.kind) == (case.layer, case.kind)
-        return told and re.search(case.reason, drift.reason) is not None
+        reported = (drift.layer, drift.kind) == (case.layer, case.kind)
+        return reported and re.search(case.reason, drift.reason) is not None
 
     drift = world.found(case.title, right, case.later)
     assert re.search(case.repair.replace("{node}", node), drift.repair), drift.repair

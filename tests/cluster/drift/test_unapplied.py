@@ -21,11 +21,11 @@ def test_no_repair_takes_a_layout_from_a_node_before_there_is_another(world: Wor
     assert rows[0].repair == f"gpupool repartition {world.commands.file} models"
 
 
-def test_a_taint_of_somebody_else_is_told_and_its_repair_takes_it_off(world: World) -> None:
+def test_a_taint_that_somebody_else_set_is_reported_and_its_repair_removes_it(world: World) -> None:
     node = world.node("notebooks")
     taints = world.kube.node(node)["spec"].get("taints", [])
     world.edit("v1", "Node", node, {"spec": {"taints": [*taints, TAINT]}})
-    (told,) = world.look().of(Level.warning)
-    assert (told.kind, told.object) == ("foreign-taint", f"Node {node}")
-    world.run(told.repair)
-    assert world.look().of(Level.warning) == ()
+    (reported,) = world.examine().of(Level.warning)
+    assert (reported.kind, reported.object) == ("foreign-taint", f"Node {node}")
+    world.run(reported.repair)
+    assert world.examine().of(Level.warning) == ()

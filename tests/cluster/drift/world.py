@@ -74,14 +74,14 @@ class World:
     def api(self) -> Any:
         return self.kube.api
 
-    def look(self, later: float = 0.0) -> Outcome:
+    def examine(self, later: float = 0.0) -> Outcome:
         """Hold the cluster against the file, as if so many seconds had passed."""
         plan = self.commands.plan
         now = datetime.now(UTC) + timedelta(seconds=later)
         return assert_environment(plan, self.api, generate(plan), now, str(self.commands.file))
 
     def drifts(self, later: float = 0.0) -> tuple[Drift, ...]:
-        return self.look(later).of(Level.drift)
+        return self.examine(later).of(Level.drift)
 
     def found(self, what: str, test: Callable[[Drift], bool], later: float = 0.0) -> Drift:
         """Wait until a difference is found, and return it."""
@@ -100,9 +100,9 @@ class World:
         """Wait until nothing is left, not even what settles."""
 
         def nothing() -> bool:
-            outcome = self.look(later)
-            told = [(d.level.value, d.kind, d.object, d.reason) for d in outcome.drifts]
-            assert outcome.settled, f"left: {told}"
+            outcome = self.examine(later)
+            reported = [(d.level.value, d.kind, d.object, d.reason) for d in outcome.drifts]
+            assert outcome.settled, f"left: {reported}"
             return True
 
         self.kube.wait("the cluster is what the file says", nothing, timeout=120)

@@ -60,10 +60,10 @@ def test_a_cluster_with_karpenter(bring: Callable[[Plan], None], cluster: Any) -
     assert imported(cluster, "local", recorded=True) == original.text
     # Under another name everything that is lost is listed, and whose cluster it is.
     mine = import_environment(cluster.api, Choices(name="mine")).conversion
-    told = {entry.path: entry for entry in mine.leftovers if entry.object == "environment local"}
-    assert "belong to environment local" in told[""].why
-    assert {"pools[notebooks].description", "priorities[research].preemptible"} <= set(told)
-    assert {"pools[research-a100].fallbackTo", "tenants[vision].weight"} <= set(told)
+    reported = {entry.path: entry for entry in mine.leftovers if entry.object == "environment local"}
+    assert "belong to environment local" in reported[""].why
+    assert {"pools[notebooks].description", "priorities[research].preemptible"} <= set(reported)
+    assert {"pools[research-a100].fallbackTo", "tenants[vision].weight"} <= set(reported)
     (only,) = assert_environment(plan_from(mine.text, "mine"), cluster.api).drifts
     assert only.kind == "other-environment"
     # But not once the cluster is something else.

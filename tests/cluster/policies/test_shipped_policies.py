@@ -213,14 +213,14 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
         if case.good or case.document.body["metadata"]["name"] in REFUSED_BEFORE:
             continue
         found = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
-        told, ours = enforced[case.place], [finding for finding in found if finding.rule == name]
+        reported, ours = enforced[case.place], [finding for finding in found if finding.rule == name]
         denials = [finding.message for finding in ours if finding.level == "deny"]
         warnings = [finding.message for finding in ours if finding.level == "warn"]
-        if denials and any(told.endswith(f"denied request: {message}") for message in denials):
+        if denials and any(reported.endswith(f"denied request: {message}") for message in denials):
             continue
-        if warnings and not denials and all(message in told for message in warnings):
+        if warnings and not denials and all(message in reported for message in warnings):
             continue
-        wrong.append(f"{case.place} {case.name}: {denials or warnings}; the server says {told!r}")
+        wrong.append(f"{case.place} {case.name}: {denials or warnings}; the server says {reported!r}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -81,14 +81,14 @@ def test_the_next_up_completes_after_the_api_server_stopped(
 
     begun, under_way = list[str](), threading.Event()
 
-    def tell(step: str) -> None:
+    def notify(step: str) -> None:
         begun.append(step)
         if sum(line.startswith("create ") for line in begun) >= 20:
             under_way.set()
 
     def run() -> None:
         try:
-            stack.up(world.file, (), tell)
+            stack.up(world.file, (), notify)
         except StackError as error:
             failure.append(error)
 

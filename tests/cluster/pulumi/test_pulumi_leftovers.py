@@ -164,7 +164,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_the_next_up_converges(
 ) -> None:
     begun: list[str] = []
 
-    def tell(step: str) -> None:
+    def notify(step: str) -> None:
         begun.append(step)
         if sum(line.startswith("create ") for line in begun) == OBJECTS:
             fill(small_disk)
@@ -172,7 +172,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named_and_the_next_up_converges(
     with pytest.raises(
         StackError, match=rf"^{small_disk}/\.pulumi: the disk is full.*run this again"
     ) as failed:
-        stack.up(world.file, (), tell)
+        stack.up(world.file, (), notify)
     assert "no space left" not in str(failed.value)
     (small_disk / "filler").unlink()
     assert "checkpoint" in json.loads(state_file(world).read_text()), "the state is whole"

@@ -53,9 +53,9 @@ def test_one_that_does_not_become_ready_is_told_with_its_state(objects: Objects,
         "its controller has seen it",
         lambda: cluster.get("apps/v1", "Deployment", "web", "default")["status"].get("observedGeneration"),
     )
-    with pytest.raises(NotReadyError, match="is not ready: 0 of 2 replicas available") as told:
+    with pytest.raises(NotReadyError, match="is not ready: 0 of 2 replicas available") as reported:
         objects.update(nowhere, "gpupool", dry_run=False, timeout=0.1)
-    assert told.value.live["metadata"]["uid"], "the state must know the object that is there"
+    assert reported.value.live["metadata"]["uid"], "the state must know the object that is there"
     skipped = deployment({"role": "none"})
     skipped["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
     assert objects.update(skipped, "gpupool", dry_run=False, timeout=1.0)

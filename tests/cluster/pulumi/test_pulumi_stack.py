@@ -74,8 +74,8 @@ def test_refresh_shows_what_others_did_and_up_mends_it(world: Any) -> None:
     pool = next(entry for entry in drift.objects if entry.kind == "NodePool")
     assert [str(field) for field in pool.fields] == ["spec.limits.nodes: 2 -> 9"]
 
-    mended = world.up()
-    assert ops(mended) == {"NodePool/notebooks": "update", "LimitRange/trial-vision/gpupool": "create"}
+    restored = world.up()
+    assert ops(restored) == {"NodePool/notebooks": "update", "LimitRange/trial-vision/gpupool": "create"}
     assert world.kube.get(*POOL)["spec"]["limits"]["nodes"] == "2"
     assert world.refresh().objects == []
 
@@ -208,17 +208,17 @@ def test_two_overlays_in_conflict_fail_loudly(world: Any) -> None:
             },
         }
     )
-    told: list[str] = []
+    reported: list[str] = []
 
     def refused() -> bool:
         try:
             world.up()
         except StackError as error:
-            told.append(str(error))
-        return bool(told)
+            reported.append(str(error))
+        return bool(reported)
 
     world.kube.wait("up says so", refused)
-    assert "NodeOverlay notebooks: ValidationSucceeded is False" in told[0]
+    assert "NodeOverlay notebooks: ValidationSucceeded is False" in reported[0]
 
 
 def test_another_cluster_is_noticed(world: Any) -> None:

@@ -104,8 +104,8 @@ def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     assert "gpupool refresh trial-home && gpupool up trial-home" in note
     offers(2)
     homelab.refresh()
-    mended = homelab.up()
-    assert [note for note in mended.notes if note.startswith("removed what a repartition had left")]
+    restored = homelab.up()
+    assert [note for note in restored.notes if note.startswith("removed what a repartition had left")]
     offers(4)
     assert maps() == before
 

@@ -156,18 +156,18 @@ class Lab:
     def repartition(self, api: MortalApi | None = None, pool: str = "parted", **options: Any) -> Result:
         used = api or self.mortal(pool=pool)
         try:
-            return repartition(used, self.plan, pool, Options(**options), self.tell, pace=PACE)
+            return repartition(used, self.plan, pool, Options(**options), self.notify, pace=PACE)
         finally:
             assert not used.hurt, used.hurt
 
-    def tell(self, step: str) -> None:
+    def notify(self, step: str) -> None:
         """What a repartition says that it does; a test may put its own in place."""
 
     @contextlib.contextmanager
     def beside(self, said: str, **options: Any) -> Iterator[tuple[MortalApi, list[Result]]]:
         """Run it beside the block, from when it has said `said`, and to its end after the block."""
         api, results, heard = self.mortal(), list[Result](), threading.Event()
-        self.tell = lambda step: heard.set() if said in step else None  # type: ignore[method-assign]
+        self.notify = lambda step: heard.set() if said in step else None  # type: ignore[method-assign]
         thread = threading.Thread(
             target=lambda: results.append(self.repartition(api, **options)), daemon=True
         )

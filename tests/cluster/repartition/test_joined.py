@@ -37,7 +37,7 @@ def test_a_node_that_never_had_the_old_shape_is_verified_in_it(
             if step.startswith("change to") and "node-2" in step:
                 slow.enter_context(lab.kube.still("gpu-operator"))
 
-        lab.tell = watch  # type: ignore[method-assign]  # this one lab listens, its class does not
+        lab.notify = watch  # type: ignore[method-assign]  # this one lab listens, its class does not
         result = lab.repartition(rollback=True)
     assert result.status is Status.rolled_back
     assert steps[:3] == [

@@ -88,8 +88,8 @@ def test_machines_stay_when_their_layout_changes(two_nodes: CommandLine, cluster
         note for note in two_nodes.json("preview")["notes"] if "gpupool repartition local parted" in note
     ]
     assert "2 nodes are replaced by Karpenter while 9 GPU pods run there" in warned[0]
-    told = two_nodes.json("repartition", "parted", "--evict")
-    assert told["status"] == "done", told
+    reported = two_nodes.json("repartition", "parted", "--evict")
+    assert reported["status"] == "done", reported
     assert offered(cluster) == [LARGE, LARGE]
     assert machines(cluster) == before
     assert calm(cluster)

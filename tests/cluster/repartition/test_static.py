@@ -76,7 +76,7 @@ def test_modes_come_and_go_cleanly(lab: Lab) -> None:
         assert lab.repartition(pool=name).status is Status.done
         assert lab.clean()
 
-        def told(offered: Any = offered, replicas: str = replicas, strategy: str = strategy) -> bool:
+        def reported(offered: Any = offered, replicas: str = replicas, strategy: str = strategy) -> bool:
             lab.settled()
             labels = lab.kube.node("other")["metadata"]["labels"]
             assert labels["nvidia.com/gpu.replicas"] == replicas
@@ -88,7 +88,7 @@ def test_modes_come_and_go_cleanly(lab: Lab) -> None:
             ]
             return not [key for key in stale if key.endswith(".count")]
 
-        lab.kube.wait("labels that fit", told)
+        lab.kube.wait("labels that fit", reported)
         plugin, mig, slices, cordoned, mark = lab.shapes(name)["other"]
         assert (plugin, slices, cordoned, mark) == (name, offered, False, None)
         # Without a layout of ours the operator may name its own default.
@@ -190,7 +190,7 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
         if "as many nodes are down" in step and lab.shapes()["node-2"][4] is None:
             raise KeyboardInterrupt
 
-    lab.tell = enough  # type: ignore[method-assign]
+    lab.notify = enough  # type: ignore[method-assign]
     api = lab.mortal()
     assert lab.repartition(api).status is Status.interrupted
     assert api.most_down == 1
@@ -198,7 +198,7 @@ def test_a_node_that_is_down_anyway_counts(lab: Lab) -> None:
     assert lab.shapes()["node-0"] == OLD
     assert lab.kube.api.get(*LEASE) is None, "the lock is given back"
     lab.kube.patch_node("node-2", {"spec": {"unschedulable": None}})
-    lab.tell = lambda step: None  # type: ignore[method-assign]
+    lab.notify = lambda step: None  # type: ignore[method-assign]
     assert lab.repartition().status is Status.done
     assert lab.shapes() == dict.fromkeys(NODES, NEW)
 
@@ -244,8 +244,8 @@ def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None
 def test_up_warns_of_nodes_only_where_slices_change(lab: Lab) -> None:
     lab.job("busy", "other", "nvidia.com/gpu")
     lab.share(1, mode="time-slicing", replicas=3)
-    told = sharing_changes.notes(lab.kube.api, lab.plan, generate(lab.plan))
-    assert [note.partition("; node")[0] for note in told] == [
+    reported = sharing_changes.notes(lab.kube.api, lab.plan, generate(lab.plan))
+    assert [note.partition("; node")[0] for note in reported] == [
         "pool desk: 1 node changes at once while 1 GPU pod runs there"
     ]
     lab.share(1, mode="time-slicing", replicas=2)
@@ -267,12 +267,12 @@ def test_a_cluster_of_another_environment_is_left_alone(lab: Lab) -> None:
         "run": lambda: lab.repartition(api, evict=True, now=True),
         "back": lambda: lab.repartition(api, rollback=True),
         "dry run": lambda: dry_run(api, lab.plan, "parted"),
-        "rollback": lambda: rollback.look(api, lab.file, "mine"),
+        "rollback": lambda: rollback.prepare(api, lab.file, "mine"),
     }
-    for way, go in ways.items():
+    for rollback_plan, go in ways.items():
         with pytest.raises(OtherEnvironmentError, match="belongs to environment lab, and mine would"):
             go()
-        assert (api.writes, lab.shapes()) == ([], before), way
+        assert (api.writes, lab.shapes()) == ([], before), rollback_plan
 
 
 def test_who_may_not_begin(lab: Lab) -> None:

@@ -90,8 +90,8 @@ def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, she
     project.commit("no old any more")
     done = run(project, CHECK, shell)
     assert done.returncode == 1
-    told = "rendered/old: it is the rendering of environments/old.yaml, which is gone; delete the folder"
-    assert told in done.stderr
+    reported = "rendered/old: it is the rendering of environments/old.yaml, which is gone; delete the folder"
+    assert reported in done.stderr
     assert "rendered/site" not in done.stderr
     assert run(project, CHECK, shell, rendered="").returncode == 0
 

@@ -169,8 +169,10 @@ def test_render_leaves_the_rendering_of_another_environment_alone(tmp_path: Path
     for more in ((), ("--check",)):
         done = gpupool("render", "dev", "-o", str(tmp_path), *more)
         assert (done.returncode, done.stdout) == (1, "")
-        told = f"{tmp_path}/index.json: the folder holds the rendering of environment 'homelab', not of 'dev'"
-        assert done.stderr.startswith(told)
+        reported = (
+            f"{tmp_path}/index.json: the folder holds the rendering of environment 'homelab', not of 'dev'"
+        )
+        assert done.stderr.startswith(reported)
     assert sorted(tmp_path.rglob("*")) == before
 
 

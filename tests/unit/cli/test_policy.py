@@ -189,10 +189,10 @@ def test_a_policy_that_does_not_compile_is_a_denial(place: Path) -> None:
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "junit", "github"])
 def test_no_output_shows_what_is_in_a_secret(place: Path, output: str) -> None:
-    telling = POLICY.replace("[pods, configmaps]", "[secrets]").replace(
+    revealing = POLICY.replace("[pods, configmaps]", "[secrets]").replace(
         "\"object.kind + ' has no owner'\"", "\"'no owner: ' + string(object.data.token)\""
     )
-    (place / "guards" / "owners.yaml").write_text(telling)
+    (place / "guards" / "owners.yaml").write_text(revealing)
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {token: aHVudGVyMg==}\n"
     done = gpupool("check", "-", "--policies", "guards", "-o", output, folder=place, text=secret)
     assert done.returncode == 1
@@ -413,8 +413,8 @@ def test_a_rendering_is_judged_like_its_environment(name: str, tmp_path: Path) -
     assert rendered["denied"] is environment["denied"] is False
     (tmp_path / "index.json").write_text('{"objects": 3}')
     broken = json.loads(gpupool("check", str(tmp_path), "-o", "json", folder=ROOT).stdout)
-    told = {finding["policy"] for finding in broken["findings"]}
-    assert "not-kubernetes" in told, "an index of somebody else is no excuse"
+    reported = {finding["policy"] for finding in broken["findings"]}
+    assert "not-kubernetes" in reported, "an index of somebody else is no excuse"
 
 
 # policy test

@@ -23,8 +23,8 @@ def alarm() -> None:
 
 def test_nothing_is_said_of_what_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
     """Leaving that waited for the quiet time would not come back."""
-    with patient_progress("check", quiet_s=NEVER) as tell:
-        tell("reading")
+    with patient_progress("check", quiet_s=NEVER) as notify:
+        notify("reading")
     assert capsys.readouterr() == ("", "")
 
 
@@ -54,8 +54,8 @@ def test_whoever_calls_says_how_long_it_is_quiet(
 
 def test_the_timer_speaks_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     said, deadline = "", time.monotonic() + PATIENCE
-    with patient_progress("check", quiet_s=0.02) as tell:
-        tell("reading")
+    with patient_progress("check", quiet_s=0.02) as notify:
+        notify("reading")
         while not said and time.monotonic() < deadline:
             time.sleep(0.01)
             said = capsys.readouterr().err
@@ -66,9 +66,9 @@ def test_slow_work_names_its_steps_once_each(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy_progress, "LINE_EVERY_S", 0.0)
-    with patient_progress("check", quiet_s=NEVER) as tell:
+    with patient_progress("check", quiet_s=NEVER) as notify:
         for step in ("reading", "judging"):
-            tell(step)
+            notify(step)
             alarm()
             alarm()
     said = capsys.readouterr()
@@ -80,9 +80,9 @@ def test_many_steps_are_few_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(policy_progress, "LINE_EVERY_S", NEVER)
-    with patient_progress("check", quiet_s=NEVER) as tell:
+    with patient_progress("check", quiet_s=NEVER) as notify:
         for number in range(50):
-            tell(str(number))
+            notify(str(number))
             alarm()
     assert capsys.readouterr().err == "check: 0 ...\n"
 

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from gpupool.cli.app import app
 from gpupool.cli.output import Format
-from gpupool.cli.repartition import _show, _told
+from gpupool.cli.repartition import _print_rollback, _show
 from gpupool.findings import UsageError
 from gpupool.repartition.order import Estimate, NodeEstimate
 from gpupool.repartition.result import NodeRow, Result, Status
 from gpupool.rollback.last_good import LastGood
-from gpupool.rollback.run import Way, chosen
+from gpupool.rollback.run import RollbackPlan, chosen
 
 run = CliRunner()
 
@@ -94,7 +94,9 @@ def test_a_good_state_that_is_not_kept(to: str) -> None:
 
 
 def test_an_interrupted_rollback_ends_as_an_interrupted_repartition(tmp_path: Path) -> None:
-    way = Way(tmp_path / "prod.yaml", STATES[0], ())
+    rollback_plan = RollbackPlan(tmp_path / "prod.yaml", STATES[0], ())
     with pytest.raises(typer.Exit) as left:
-        _told("prod", way, [Result("prod", "pool", Status.interrupted)], [], False, Format.text)
+        _print_rollback(
+            "prod", rollback_plan, [Result("prod", "pool", Status.interrupted)], [], False, Format.text
+        )
     assert left.value.exit_code == 130

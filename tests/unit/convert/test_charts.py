@@ -138,11 +138,11 @@ def test_of_pinned_images_only_a_mirror_is_carried_over(repository: str, kept: b
 
 
 @pytest.mark.parametrize(("manager", "told"), [("v0.13.1", True), ("v0.12.2", False)])
-def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, told: bool) -> None:
+def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, reported: bool) -> None:
     pins = {"devicePlugin": {"version": "v0.18.1"}, "migManager": {"version": manager}}
     result = converted(operator(**pins, driver={"version": "580.105.08"}))
     said = [str(entry) for entry in result.leftovers if entry.kind == "assumed"]
     (chosen,) = [line for line in said if "gpuOperator.version" in line]
     assert "v26.7.0, which gpupool is tested with" in chosen
-    assert ("to stay with v25.10.1" in chosen) == told
+    assert ("to stay with v25.10.1" in chosen) == reported
     assert any("driver.version: it is kept" in line for line in said)

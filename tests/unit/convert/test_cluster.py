@@ -113,8 +113,8 @@ def test_what_no_object_shows_of_tenants_is_told_at_a_tenant() -> None:
     _, result = imported(
         thing("Namespace", "default"), node("a", "NVIDIA-L4"), thing("Namespace", "team"), quota
     )
-    told = [entry.object for entry in result.leftovers if "complete `tenants`" in entry.advice]
-    assert told == ["Namespace team"]
+    reported = [entry.object for entry in result.leftovers if "complete `tenants`" in entry.advice]
+    assert reported == ["Namespace team"]
 
 
 def test_priorities_keep_their_order_and_their_levels_fall() -> None:

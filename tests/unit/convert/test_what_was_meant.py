@@ -76,9 +76,9 @@ def test_halves_are_one_pool_where_one_alone_has_budgets(on_demand: str, spot: s
     (pool,) = yaml.safe_load(result.text)["pools"]
     assert pool["nodes"]["spotShare"] == 0.7
     assert pool.get("maintenance", {}).get("maxUnavailable") == (2 if half else None)
-    told = [str(entry) for entry in result.leftovers if "those of the other half hold" in str(entry)]
-    assert len(told) == (half is not None)
-    assert half is None or f"NodePool {half}:" in told[0]
+    reported = [str(entry) for entry in result.leftovers if "those of the other half hold" in str(entry)]
+    assert len(reported) == (half is not None)
+    assert half is None or f"NodePool {half}:" in reported[0]
 
 
 def test_halves_with_other_budgets_are_two_pools() -> None:

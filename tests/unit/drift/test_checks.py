@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from gpupool.drift import limits
-from tests.unit.drift.sights import STATIC, Cluster, kinds, stamp
+from tests.unit.drift.fake_cluster import STATIC, Cluster, kinds, stamp
 
 
 def test_a_cluster_that_is_as_the_file_says_is_clean() -> None:
     cluster = Cluster()
     cluster.node("shared")
     cluster.node("parted", "node-1")
-    assert cluster.look() == ()
+    assert cluster.examine() == ()
 
 
 def _condition(cluster: Cluster, kind: str, name: str, condition: str, **values: str) -> None:
@@ -178,14 +178,14 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_is_told_with_its_reason_and_level(name: str) -> None:
+def test_each_is_reported_with_its_reason_and_level(name: str) -> None:
     cluster = Cluster()
     cluster.node("shared")
     cluster.node("parted", "node-1")
     change, kind, level, reason = CASES[name]
     change(cluster)
-    found = [drift for drift in cluster.look() if drift.kind == kind]
-    assert kinds(found) == [(kind, level)], cluster.look()
+    found = [drift for drift in cluster.examine() if drift.kind == kind]
+    assert kinds(found) == [(kind, level)], cluster.examine()
     assert reason in found[0].reason
     assert found[0].repair
 
@@ -194,7 +194,7 @@ def test_one_cause_is_one_row() -> None:
     cluster = Cluster()
     cluster.node("shared")["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "other"
     _silent(cluster)
-    assert kinds(cluster.look()) == [("wrong-config-key", "drift")]
+    assert kinds(cluster.examine()) == [("wrong-config-key", "drift")]
 
 
 def test_nodes_that_exist_already() -> None:
@@ -210,20 +210,20 @@ def test_nodes_that_exist_already() -> None:
             },
         }
     )
-    missing = cluster.look()
+    missing = cluster.examine()
     assert [(drift.kind, drift.object) for drift in missing] == [
         ("node-missing", "Node lab-0"),
         ("node-missing", "pool rack"),
     ]
     cluster.node("desk", "lab-0")
     cluster.node("rack", "lab-1")
-    assert cluster.look() == ()
+    assert cluster.examine() == ()
     # The label of the rack makes the desk's node a node of two pools.
     cluster.get("Node", "lab-0")["metadata"]["labels"]["rack"] = "one"
-    assert ("two-pools", "drift") in kinds(cluster.look())
+    assert ("two-pools", "drift") in kinds(cluster.examine())
     cluster.get("Node", "lab-0")["metadata"]["labels"].pop("rack")
     cluster.get("Node", "lab-1")["spec"]["taints"] = []
-    (bare,) = cluster.look()
+    (bare,) = cluster.examine()
     assert bare.kind == "taint"
     assert bare.repair == "gpupool refresh lab && gpupool up lab"
 
@@ -238,7 +238,7 @@ def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
     metadata = {"name": "gpupool-repartition", "namespace": "gpupool-system"}
     journal = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     cluster.add({**journal, "data": {"journal.json": '{"pool": "parted"}'}}, "gpupool-repartition", age=600)
-    found = {drift.object: (drift.kind, drift.level.value) for drift in cluster.look()}
+    found = {drift.object: (drift.kind, drift.level.value) for drift in cluster.examine()}
     assert found["pool parted"] == ("repartition", "settling")
     assert found["Node node-1"][1] == "settling"
     # The other pool's node is not at rest because of it.
@@ -248,7 +248,7 @@ def test_a_pool_that_is_being_repartitioned_is_settling() -> None:
 def test_an_environment_that_was_never_applied_is_one_row() -> None:
     cluster = Cluster()
     cluster.objects = {}
-    (first, *others) = [drift for drift in cluster.look() if drift.kind == "missing"]
+    (first, *others) = [drift for drift in cluster.examine() if drift.kind == "missing"]
     assert others == []
     assert first.object == "environment trial"
     assert first.repair == "gpupool up trial"
@@ -262,7 +262,7 @@ def test_the_cluster_of_another_environment_is_one_row() -> None:
             have = row["metadata"].get("labels") or {}
             if "gpupool.dev/environment" in have:
                 have["gpupool.dev/environment"] = "local"
-    (only,) = cluster.look()
+    (only,) = cluster.examine()
     assert (only.kind, only.level.value) == ("other-environment", "drift")
-    assert "this cluster is of environment local" in only.reason
+    assert "this cluster belongs to environment local" in only.reason
     assert "gpupool assert local" in only.repair

@@ -50,7 +50,7 @@ def test_what_the_server_makes_of_it_is_the_same(wanted: Object, found: Object) 
         ({"scopes": []}, {"scopes": ["BestEffort"]}, "spec.scopes"),
     ],
 )
-def test_what_somebody_wrote_is_told_at_its_place(wanted: Object, found: Object, path: str) -> None:
+def test_what_somebody_wrote_is_reported_at_its_path(wanted: Object, found: Object, path: str) -> None:
     assert paths(thing(spec=wanted), thing(spec=found)) == [path]
 
 
@@ -61,7 +61,7 @@ def test_a_false_that_the_server_leaves_out_is_no_difference_and_a_true_is() -> 
     assert paths(body, live) == ["globalDefault"]
 
 
-def test_one_differing_item_of_a_list_is_told_alone() -> None:
+def test_one_differing_item_of_a_list_is_reported_alone() -> None:
     rules = [{"verbs": ["get"]}, {"verbs": ["list"]}]
     changed = [{"verbs": ["get"]}, {"verbs": ["list", "delete"]}]
     made = thing("NodePool", "karpenter.sh/v1", spec={"rules": rules})
@@ -90,21 +90,21 @@ def _network_policy(peer: Object, selector: Object, *managers: str) -> Object:
     ],
 )
 def test_an_empty_selector_selects_everything_and_none_nothing(
-    peer: Object, selector: Object, told: list[str]
+    peer: Object, selector: Object, reported: list[str]
 ) -> None:
     body = _network_policy({"podSelector": {}}, {})
-    assert paths(body, _network_policy(peer, selector, "gpupool", "kubectl-edit")) == told
+    assert paths(body, _network_policy(peer, selector, "gpupool", "kubectl-edit")) == reported
 
 
-def test_a_peer_more_is_told_alone() -> None:
+def test_an_added_peer_is_reported_alone() -> None:
     body = _network_policy({"podSelector": {}}, {})
     live = _network_policy({"podSelector": {}}, {}, "gpupool")
     live["spec"]["ingress"][0]["from"].append({"namespaceSelector": {}})
-    (told,) = differences(body, live)
-    assert told == (("spec", "ingress", 0, "from"), [], [{"namespaceSelector": {}}])
+    (reported,) = differences(body, live)
+    assert reported == (("spec", "ingress", 0, "from"), [], [{"namespaceSelector": {}}])
 
 
-def test_a_selector_that_was_narrowed_is_told_and_what_the_server_adds_to_it_is_not() -> None:
+def test_a_narrowed_selector_is_reported_and_what_the_server_adds_to_it_is_not() -> None:
     ours = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     body = thing(
         "ValidatingAdmissionPolicyBinding",
@@ -119,7 +119,7 @@ def test_a_selector_that_was_narrowed_is_told_and_what_the_server_adds_to_it_is_
     assert paths(body, live) == ["spec.matchResources.namespaceSelector.matchLabels"]
 
 
-def test_a_text_that_is_empty_and_was_taken_away_is_told() -> None:
+def test_an_empty_text_that_was_removed_is_reported() -> None:
     body = thing("ConfigMap", data={"taints": "", "kept": "x"})
     assert paths(body, thing("ConfigMap", data={"kept": "x"})) == ["data.taints"]
 
@@ -152,7 +152,7 @@ def _stored(body: Object) -> Object:
 
 
 @given(st.data())
-def test_any_leaf_that_is_changed_is_told(data: st.DataObject) -> None:
+def test_any_changed_leaf_is_reported(data: st.DataObject) -> None:
     """Of any manifest of ours, whatever its kind."""
     body = dict(data.draw(st.sampled_from(MANIFESTS)).body)
     live = _stored(body)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from generators import delivery
-from tests.unit.drift.sights import EKS, Cluster, Object
+from tests.unit.drift.fake_cluster import EKS, Cluster, Object
 
 DELIVERED = (
     EKS
@@ -76,9 +76,9 @@ def test_who_delivers_is_asked_to_put_things_back(engine: str, case: str) -> Non
     """`gpupool up` must not, where Argo CD or Flux does; and their field manager is no stranger's."""
     kind, change, part = CASES[case]
     cluster = delivered(engine)
-    assert cluster.look() == ()
+    assert cluster.examine() == ()
     change(cluster)
-    (found,) = cluster.look()
+    (found,) = cluster.examine()
     assert found.kind == kind
     name = "-".join(filter(None, ("gpupool-trial", part)))
     if engine == "argocd":
@@ -97,7 +97,7 @@ def test_a_chart_is_installed_anew_though_its_release_is_the_same() -> None:
     """helm-controller does so only where both annotations have one value."""
     cluster = delivered("flux")
     _lose("Deployment", "karpenter")(cluster)
-    (found,) = cluster.look()
+    (found,) = cluster.examine()
     values = re.findall(r'reconcile\.fluxcd\.io/(requestedAt|forceAt)=("\$at")', found.repair)
     assert values == [("requestedAt", '"$at"'), ("forceAt", '"$at"')]
 
@@ -108,7 +108,7 @@ def test_a_node_waits_for_all_that_it_lacks() -> None:
     node = cluster.node("shared")
     del node["metadata"]["labels"]["nvidia.com/device-plugin.config"]
     _pointed_elsewhere(cluster)
-    (found,) = [drift for drift in cluster.look() if drift.kind == "wrong-config-key"]
+    (found,) = [drift for drift in cluster.examine() if drift.kind == "wrong-config-key"]
     assert found.repair.startswith(ARGOCD.format("gpupool-trial gpupool-trial-gpu-operator"))
     assert found.repair.endswith("--overwrite")
 
@@ -116,5 +116,5 @@ def test_a_node_waits_for_all_that_it_lacks() -> None:
 def test_an_environment_that_was_never_applied_asks_for_all_of_it() -> None:
     cluster = delivered("argocd")
     cluster.objects = {}
-    first = next(drift for drift in cluster.look() if drift.kind == "missing")
+    first = next(drift for drift in cluster.examine() if drift.kind == "missing")
     assert ARGOCD.format("gpupool-trial gpupool-trial-priorities") in first.repair

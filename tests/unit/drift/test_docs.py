@@ -9,12 +9,12 @@ ROOT = Path(__file__).parents[3]
 _KINDS = (
     r'kind="([a-z-]+)"',
     r'Cause\(\s*"([a-z-]+)"',
-    r'_(?:drift|stuck|stranger)\([^()"]*"([a-z-]+)"',
+    r'_(?:drift|stuck|unplanned)\([^()"]*"([a-z-]+)"',
 )
 
 
 def test_every_kind_is_documented() -> None:
-    sources = sorted((ROOT / "operations" / "drift").glob("*.py"))
+    sources = sorted((ROOT / "gpupool" / "drift").glob("*.py"))
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     kinds = {kind for pattern in _KINDS for kind in re.findall(pattern, text)}
     assert {"missing", "mig-failed", "two-pools", "claim-stuck", "release-version"} <= kinds

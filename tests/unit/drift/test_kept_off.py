@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.drift.sights import Cluster
+from tests.unit.drift.fake_cluster import Cluster
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from tests.unit.drift.sights import Cluster
         ({"key": "example.com/agent", "effect": "NoSchedule"}, None),
     ],
 )
-def test_a_taint_of_somebody_else_is_worth_a_look(taint: dict[str, str], expected: str | None) -> None:
+def test_a_taint_that_somebody_else_set_is_a_warning(taint: dict[str, str], expected: str | None) -> None:
     """Unless the node's own machinery has put it there: a startup taint, a cloud, a node's lifecycle."""
     cluster = Cluster()
     cluster.node("shared")["spec"]["taints"].append(taint)
     startup = [{"key": "example.com/agent", "effect": "NoSchedule"}]
     cluster.get("NodeClaim", "claim-node-0")["spec"] = {"startupTaints": startup}
-    found = [(drift.kind, drift.level.value, drift.repair) for drift in cluster.look()]
+    found = [(drift.kind, drift.level.value, drift.repair) for drift in cluster.examine()]
     assert found == ([("foreign-taint", "warning", expected)] if expected else [])
 
 
@@ -40,20 +40,20 @@ def test_a_taint_of_somebody_else_is_worth_a_look(taint: dict[str, str], expecte
         ("dcgm-exporter", "false", False),
     ],
 )
-def test_an_operand_that_a_label_keeps_off(operand: str, value: str, told: bool) -> None:
+def test_an_operand_that_a_label_keeps_off(operand: str, value: str, reported: bool) -> None:
     """While the node still offers what it should; a driver of the machine's own is no fault."""
     cluster = Cluster()
     key = f"nvidia.com/gpu.deploy.{operand}"
     cluster.node("parted", **{key: value})
-    expected = [("operands-off", f"kubectl label node node-0 {key}-")] if told else []
-    assert [(drift.kind, drift.repair) for drift in cluster.look()] == expected
+    expected = [("operands-off", f"kubectl label node node-0 {key}-")] if reported else []
+    assert [(drift.kind, drift.repair) for drift in cluster.examine()] == expected
 
 
 def test_a_label_explains_a_node_without_slices() -> None:
     cluster = Cluster()
     cluster.node("shared", **{"nvidia.com/gpu.deploy.driver": "false"})
     cluster.get("Node", "node-0")["status"]["allocatable"] = {}
-    (found,) = cluster.look()
+    (found,) = cluster.examine()
     assert (found.kind, found.repair) == (
         "operands-off",
         "kubectl label node node-0 nvidia.com/gpu.deploy.driver-",

@@ -92,7 +92,7 @@ def test_a_pushgateway_gets_the_figures(gateway: tuple[str, list[tuple[str, str,
     assert values(body.decode())["gpupool_assert_drift", "nodes", "label"] == 1
 
 
-def test_a_gateway_that_is_not_there_is_told() -> None:
+def test_a_missing_gateway_is_reported() -> None:
     with pytest.raises(GpupoolError, match="does not take the figures"):
         metrics.push(outcome(), "http://127.0.0.1:1")
     with pytest.raises(UsageError, match="write it as http://host:9091"):

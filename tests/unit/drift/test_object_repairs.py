@@ -9,7 +9,7 @@ from gpupool.cli import assertion_text
 from gpupool.cluster.snapshot import Snapshot
 from gpupool.drift import Drift, examine
 from gpupool.drift.check import Outcome
-from tests.unit.drift.sights import EKS, NOW, Cluster, plan_of
+from tests.unit.drift.fake_cluster import EKS, NOW, Cluster, plan_of
 
 LOCAL = """
 apiVersion: gpupool.dev/v1alpha1
@@ -23,7 +23,7 @@ pools:
     nodes: {instanceTypes: [g4dn.xlarge], max: 2}
 """
 OVERLAYS = ("karpenter.sh/v1alpha1", "NodeOverlay")
-MEND = "gpupool refresh trial && gpupool up trial"
+RESTORE = "gpupool refresh trial && gpupool up trial"
 
 
 def _without_overlays(text: str) -> str:
@@ -36,11 +36,11 @@ def _without_overlays(text: str) -> str:
 
 
 def test_a_lost_definition_comes_back_before_its_objects() -> None:
-    assert _without_overlays(LOCAL) == f"gpupool local up && {MEND}"
+    assert _without_overlays(LOCAL) == f"gpupool local up && {RESTORE}"
     karpenter = next(release for release in generate(plan_of(EKS)).releases if release.chart == "karpenter")
     assert _without_overlays(EKS) == (
         f"helm show crds {karpenter.repository}/karpenter --version {karpenter.version}"
-        f" | kubectl apply --server-side --force-conflicts -f - && {MEND}"
+        f" | kubectl apply --server-side --force-conflicts -f - && {RESTORE}"
     )
 
 
@@ -54,7 +54,7 @@ def _left(used: bool) -> Drift:
     cluster.add(left, "gpupool")
     if used:
         policy["spec"]["devicePlugin"]["config"]["name"] = left["metadata"]["name"]
-    (found,) = [drift for drift in cluster.look() if drift.kind == "extra"]
+    (found,) = [drift for drift in cluster.examine() if drift.kind == "extra"]
     return found
 
 
@@ -74,8 +74,8 @@ def test_one_command_is_printed_once() -> None:
     cluster = Cluster()
     for pool in ("shared", "parted"):
         cluster.get("NodePool", pool)["spec"]["weight"] = 7
-    drifts = cluster.look()
-    assert [drift.repair for drift in drifts] == [MEND, MEND]
+    drifts = cluster.examine()
+    assert [drift.repair for drift in drifts] == [RESTORE, RESTORE]
     text = assertion_text.text(Outcome("trial", drifts, NOW, 0.0, 0, 0), colour=False)
-    assert text.count(f"$ {MEND}") == 1
+    assert text.count(f"$ {RESTORE}") == 1
     assert text.count("(mended by the same command above)") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generators import generate
 from gpupool.drift import Drift
-from tests.unit.drift.sights import EKS, Cluster, plan_of
+from tests.unit.drift.fake_cluster import EKS, Cluster, plan_of
 
 MIG, STATE = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 EDITED = EKS.replace("{3g.40gb: 2}", "{2g.20gb: 3}")
@@ -21,7 +21,7 @@ def _edited() -> Cluster:
 
 
 def _of(cluster: Cluster, kind: str) -> Drift:
-    (found,) = [drift for drift in cluster.look() if drift.kind == kind]
+    (found,) = [drift for drift in cluster.examine() if drift.kind == kind]
     return found
 
 
@@ -35,13 +35,13 @@ def test_another_pool_of_an_edited_file_has_its_label_back_at_once() -> None:
     """Its own configuration is the same in the file and in the cluster."""
     cluster = _edited()
     cluster.get("Node", "node-0")["metadata"]["labels"]["nvidia.com/device-plugin.config"] = "other"
-    found = [drift for drift in cluster.look() if drift.object == "Node node-0"]
+    found = [drift for drift in cluster.examine() if drift.object == "Node node-0"]
     assert [drift.repair for drift in found] == [
         "kubectl label node node-0 nvidia.com/device-plugin.config=shared --overwrite"
     ]
 
 
-def test_settings_edited_by_hand_are_mended_before_the_label() -> None:
+def test_settings_edited_by_hand_are_restored_before_the_label() -> None:
     cluster = Cluster()
     cluster.node("parted", "node-1", **{MIG: "other"})
     row = next(r for r in cluster.of("ConfigMap") if r["metadata"]["name"].startswith("gpupool-mig-"))

@@ -91,10 +91,10 @@ def notes(bundle: Bundle, kind: str, name: str) -> Data:
 @pytest.mark.parametrize("how", ENGINES)
 @pytest.mark.parametrize("data", [CLOUD, LOCAL, STATIC], ids=["eks", "local", "static"])
 def test_objects_are_those_of_pulumi_but_for_annotations(data: Data, how: Data) -> None:
-    plain, told = parsed(made(data, {})), parsed(made(data, how))
-    assert set(plain) <= set(told)
+    plain, reported = parsed(made(data, {})), parsed(made(data, how))
+    assert set(plain) <= set(reported)
     for path, body in plain.items():
-        ours = told[path]
+        ours = reported[path]
         added = ours.get("metadata", {}).get("annotations", {})
         for key in [key for key in added if "argoproj.io/" in key or "fluxcd.io/" in key]:
             del added[key]
@@ -173,8 +173,10 @@ def test_a_priority_whose_value_changes_is_made_anew() -> None:
             bundle = made(CLOUD, how)
             for one in [m for m in bundle if m.kind == kind]:
                 added = json.dumps(notes_of(bundle, one) or {})
-                told = "Force=true,Replace=true" in added or '"kustomize.toolkit.fluxcd.io/force"' in added
-                assert told is (kind == "PriorityClass"), (how, one)
+                reported = (
+                    "Force=true,Replace=true" in added or '"kustomize.toolkit.fluxcd.io/force"' in added
+                )
+                assert reported is (kind == "PriorityClass"), (how, one)
     assert [m.name for m in made(CLOUD, ARGOCD) if m.kind == "PriorityClass"]
 
 
@@ -242,9 +244,9 @@ def test_argo_reads_every_object_and_nothing_else_whatever_tenants_are_called() 
     assert set(apart) == {manifest_path(m) for m in bundle if m.kind == "PriorityClass"}
     assert "delivery/resourcequota-gpupool.yaml" in read
     for manifest in bundle:
-        told = delivery_argocd.application_name("random", manifest)
-        taken = apart if told == "gpupool-random-priorities" else read
-        assert manifest_path(manifest) in taken, (told, manifest)
+        reported = delivery_argocd.application_name("random", manifest)
+        taken = apart if reported == "gpupool-random-priorities" else read
+        assert manifest_path(manifest) in taken, (reported, manifest)
 
 
 def test_deleting_an_application_deletes_nothing_of_what_it_applied() -> None:

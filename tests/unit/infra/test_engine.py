@@ -72,17 +72,17 @@ def test_ctrl_c_during_a_short_command_ends_it(tmp_path: Path, monkeypatch: pyte
 def test_ctrl_c_before_the_engine_runs_is_not_lost(tmp_path: Path) -> None:
     # `exec`: a child of the shell would outlive it and hold its pipes open, at times.
     command = program(tmp_path, "exec sleep 600")
-    told: list[str] = []
+    reported: list[str] = []
 
     def work() -> None:
         ctrl_c()
-        until(lambda: told)
+        until(lambda: reported)
         command.run([], str(tmp_path), {})
 
-    failure, interrupted = interruptible(work, command, told.append)
+    failure, interrupted = interruptible(work, command, reported.append)
     assert interrupted
     assert f"code: -{signal.SIGINT.value}" in str(failure)
-    assert told == ["stopping after what is under way (Ctrl-C again to stop at once)"]
+    assert reported == ["stopping after what is under way (Ctrl-C again to stop at once)"]
 
 
 def test_each_ctrl_c_is_passed_on_once(tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ def test_each_ctrl_c_is_passed_on_once(tmp_path: Path) -> None:
 
     at_the_keyboard = threading.Thread(target=user)
     at_the_keyboard.start()
-    told: list[str] = []
-    failure, interrupted = interruptible(work, command, told.append)
+    reported: list[str] = []
+    failure, interrupted = interruptible(work, command, reported.append)
     at_the_keyboard.join()
     assert interrupted
     assert "code: 7" in str(failure)
     assert lines == ["ready", "got 1", "got 2"]
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 def test_what_the_work_raises_is_handed_over(tmp_path: Path) -> None:

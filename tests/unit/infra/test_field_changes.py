@@ -14,21 +14,21 @@ def toleration(pool: str) -> dict[str, str]:
     return {"key": "gpupool.dev/pool", "value": pool}
 
 
-def told(old: Any, new: Any) -> list[str]:
+def reported(old: Any, new: Any) -> list[str]:
     return [str(change) for change in field_changes({"spec": old}, {"spec": new})]
 
 
 def test_an_item_more_or_less_is_one_line() -> None:
     few = [toleration("a"), toleration("c")]
     many = [toleration("a"), toleration("b"), toleration("c")]
-    assert told(few, many) == ["spec[1]: (none) -> key: gpupool.dev/pool, value: b"]
-    assert told(many, few) == ["spec[1]: key: gpupool.dev/pool, value: b -> (none)"]
+    assert reported(few, many) == ["spec[1]: (none) -> key: gpupool.dev/pool, value: b"]
+    assert reported(many, few) == ["spec[1]: key: gpupool.dev/pool, value: b -> (none)"]
 
 
 def test_items_with_names_of_their_own_are_compared_by_name() -> None:
     old = [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}]
     new = [{"name": "c", "image": "z:1"}, {"name": "b", "image": "y:2"}]
-    assert told(old, new) == [
+    assert reported(old, new) == [
         "spec[0]: name: a, image: x:1 -> (none)",
         "spec[0]: (none) -> name: c, image: z:1",
         "spec[1].image: y:1 -> y:2",
@@ -36,7 +36,7 @@ def test_items_with_names_of_their_own_are_compared_by_name() -> None:
 
 
 def test_plain_lists_are_compared_place_by_place() -> None:
-    assert told(["a", "b"], ["a", "c"]) == ["spec[1]: b -> c"]
+    assert reported(["a", "b"], ["a", "c"]) == ["spec[1]: b -> c"]
 
 
 def test_values_are_written_as_yaml_and_not_as_python() -> None:
@@ -48,8 +48,8 @@ def test_values_are_written_as_yaml_and_not_as_python() -> None:
 
 def test_long_values_that_begin_alike_are_shown_where_they_part() -> None:
     long = "object.spec.containers.all(c, has(c.resources)) && "
-    told = str(FieldChange("expression", long * 2 + "a", long * 2 + "b || true"))
-    assert told == "expression: ...as(c.resources)) && a -> ...as(c.resources)) && b || true"
+    reported = str(FieldChange("expression", long * 2 + "a", long * 2 + "b || true"))
+    assert reported == "expression: ...as(c.resources)) && a -> ...as(c.resources)) && b || true"
     peers = [{"podSelector": {"matchLabels": {"name": letter * 40}}} for letter in "abc"]
     longer = str(FieldChange("from", peers[:2], peers))
     before, after = longer.removeprefix("from: ").split(" -> ")
@@ -71,7 +71,7 @@ items: Any = st.lists(
 @given(items, items)
 def test_what_differs_is_told_and_nothing_else(old: Any, new: Any) -> None:
     """Also where only the order differs: the engine calls that an update, and it must not look empty."""
-    assert bool(told(old, new)) == (repr(_canonical(old)) != repr(_canonical(new)))
+    assert bool(reported(old, new)) == (repr(_canonical(old)) != repr(_canonical(new)))
 
 
 def _canonical(rows: Any) -> Any:

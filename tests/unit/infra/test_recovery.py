@@ -26,9 +26,9 @@ def test_pending_operations_are_told_and_taken_out() -> None:
 def test_only_protected_things_that_go_are_losses() -> None:
     assert losses(STATE, ["NodePool/a"]) == {"Namespace/team-x": NAMESPACE}
     assert losses(STATE, ["Namespace/team-x"]) == {}
-    told = consent(losses(STATE, []), "prod")
-    assert told is not None
-    assert "gpupool up prod --allow-delete Namespace/team-x" in told
+    reported = consent(losses(STATE, []), "prod")
+    assert reported is not None
+    assert "gpupool up prod --allow-delete Namespace/team-x" in reported
     assert consent([], "prod") is None
 
 

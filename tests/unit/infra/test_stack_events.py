@@ -47,14 +47,14 @@ def test_an_update_names_its_fields() -> None:
 
 
 def test_the_steps_of_a_replacement_are_one_entry() -> None:
-    told: list[str] = []
-    collector = Collector(told.append)
+    reported: list[str] = []
+    collector = Collector(reported.append)
     for op in ("create-replacement", "replace", "delete-replaced"):
         collector(step(op, old=body("2"), new=None if op == "delete-replaced" else body("2", "b")))
     assert collector.outcome.counts == {"replace": 1}
     entry = collector.outcome.changed[0]
     assert [str(field) for field in entry.fields] == ["metadata.name: a -> b"]
-    assert told == ["replace NodePool/b"], "one line of progress, not one for each step"
+    assert reported == ["replace NodePool/b"], "one line of progress, not one for each step"
 
 
 def test_errors_name_the_object_not_the_urn() -> None:

@@ -121,7 +121,7 @@ def test_what_else_the_engine_says_of_a_state_is_no_damage(state: Path) -> None:
     ],
 )
 def test_a_disk_that_takes_nothing_is_named(line: str, words: str) -> None:
-    told = disk_problem(["update failed", f"saving: {line}"], "file:///s?metadata=skip")
-    assert told is not None
-    assert told.startswith(f"/s/.pulumi: {words}")
+    reported = disk_problem(["update failed", f"saving: {line}"], "file:///s?metadata=skip")
+    assert reported is not None
+    assert reported.startswith(f"/s/.pulumi: {words}")
     assert disk_problem(["update failed"], "file:///s") is None

@@ -58,14 +58,14 @@ def test_two_at_once_build_once(tmp_path: Path) -> None:
     said_second: list[str] = []
     second = threading.Thread(target=gobuild.build, args=(job(source, target), said_second.append))
 
-    def tell(line: str) -> None:
+    def notify(line: str) -> None:
         said.append(line)
         if second.ident is None:  # the first one has begun, and goes on when the other has seen that
             second.start()
             while not said_second:
                 time.sleep(0.02)
 
-    gobuild.build(job(source, target), tell)
+    gobuild.build(job(source, target), notify)
     second.join()
     assert target.exists()
     assert said

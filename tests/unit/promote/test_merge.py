@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpupool.findings import GpupoolError
+from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
 from gpupool.promote.merge import Promoted, Wish, promote
 from gpupool.promote.rules import general, rules_of
-from gpupool.promote.side import Side, read_side
 
 ENVIRONMENTS = Path(__file__).parents[3] / "environments"
 TODAY = date(2027, 1, 31)
@@ -30,17 +30,17 @@ pools:
 """
 
 
-def side(name: str, body: str) -> Side:
-    return read_side(f"{name}.yaml", (HEAD.replace("NAME", name) + body).encode())
+def environment_file(name: str, body: str) -> EnvironmentFile:
+    return read_environment_file(f"{name}.yaml", (HEAD.replace("NAME", name) + body).encode())
 
 
-def shipped(name: str) -> Side:
-    return read_side(f"{name}.yaml", (ENVIRONMENTS / f"{name}.yaml").read_bytes())
+def shipped(name: str) -> EnvironmentFile:
+    return read_environment_file(f"{name}.yaml", (ENVIRONMENTS / f"{name}.yaml").read_bytes())
 
 
 def into(source: str, target: str, wish: Wish | None = None) -> Promoted:
     """A promotion by the rules that the target's own text has."""
-    sides = side("dev", source), side("prod", target)
+    sides = environment_file("dev", source), environment_file("prod", target)
     return promote(*sides, rules_of(sides[1].environment.promotion, TODAY), wish or Wish())
 
 
@@ -71,7 +71,7 @@ def test_no_other_line_of_a_shipped_file_changes(old: str, target: str) -> None:
     source = "dev" if target == "staging" else "staging"
     text = (ENVIRONMENTS / f"{source}.yaml").read_text(encoding="utf-8")
     assert old in text
-    changed = read_side(f"{source}.yaml", text.replace(old, CHANGES[old]).encode())
+    changed = read_environment_file(f"{source}.yaml", text.replace(old, CHANGES[old]).encode())
     to = shipped(target)
     promoted = promote(changed, to, rules_of(to.environment.promotion, TODAY), Wish())
     assert promoted.changes

@@ -148,7 +148,7 @@ def test_a_success_from_before_the_relabelling_is_not_believed() -> None:
     watch = Watch(timeout=600.0, settle=30.0)
 
     def acts(node: Node, clock: float) -> list[Act]:
-        decision = decide([node], task, RULES, watch.look([node], task, clock))
+        decision = decide([node], task, RULES, watch.observe([node], task, clock))
         assert decision.actions or "late" in decision.waits
         return [action.act for action in decision.actions]
 
@@ -168,8 +168,8 @@ def test_a_failure_is_not_passed_over_where_no_slices_can_decide() -> None:
     for slices, lost in (({"nvidia.com/mig-1g.10gb": 7}, True), ({}, False)):
         watch = Watch(timeout=600.0, settle=30.0)
         node = replace(JOINED, mig_state="failed", slices=slices)
-        watch.look([node], task, 0.0)
-        assert ("late" in watch.look([node], task, 31.0).lost) == lost, (
+        watch.observe([node], task, 0.0)
+        assert ("late" in watch.observe([node], task, 31.0).lost) == lost, (
             "with nothing to give it takes no jobs"
         )
 

@@ -43,7 +43,7 @@ class Cluster:
         self.nodes = {node.name: node for node in nodes}
         self.hand, self.most = hand, most
 
-    def look(self) -> list[Node]:
+    def read_nodes(self) -> list[Node]:
         return list(self.nodes.values())
 
     def do(self, action: Action) -> None:
@@ -69,7 +69,9 @@ class Cluster:
             jobs = tuple(replace(job, leaving=True) if job == action.job else job for job in node.jobs)
             node = replace(node, jobs=jobs)
         self.nodes[action.node] = node
-        ours = [one for one in self.look() if one.mark and not one.mark.cordoned_before and one.cordoned]
+        ours = [
+            one for one in self.read_nodes() if one.mark and not one.mark.cordoned_before and one.cordoned
+        ]
         assert len(ours) <= self.most, "more nodes are down than may be"
 
     def tick(self) -> None:
@@ -127,7 +129,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
         one_run(cluster, task, Rules(most, True, evict), dies)
     left = found_cordoned if len(found_cordoned) >= most else set()
     lost = hand.dead | hand.broken
-    for node in cluster.look():
+    for node in cluster.read_nodes():
         goal = OLD if backwards else NEW
         if node.name not in lost and not left and not lost:
             assert node.slices == goal.slices
@@ -144,9 +146,9 @@ def one_run(cluster: Cluster, task: Task, rules: Rules, dies: int) -> None:
     watch = Watch(timeout=60.0, settle=5.0)
     writes = 0
     for clock in range(ROUNDS):
-        seen = watch.look(cluster.look(), task, float(clock))
-        decision = decide(cluster.look(), task, rules, seen)
-        fresh = {node.name for node in cluster.look() if node.mark is None}
+        seen = watch.observe(cluster.read_nodes(), task, float(clock))
+        decision = decide(cluster.read_nodes(), task, rules, seen)
+        fresh = {node.name for node in cluster.read_nodes() if node.mark is None}
         begun = {action.node for action in decision.actions if action.act is Act.begin}
         assert not seen.failed or not fresh & begun, "after a failure no further node is begun"
         for action in decision.actions:

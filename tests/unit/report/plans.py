@@ -12,9 +12,9 @@ import yaml
 
 from generators import generate
 from gpupool.report.build import build
+from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.git_states import Snapshot
 from gpupool.report.model import EnvironmentReport, Report, State
-from gpupool.report.side import Side
 from tests.environment_strategies import plan_of
 
 Data = dict[str, Any]
@@ -72,9 +72,9 @@ def edited(data: Data, edit: Edit) -> Data:
     return after
 
 
-def side(data: Data) -> Side:
+def state(data: Data) -> EnvironmentState:
     plan = plan_of(data)
-    return Side(plan, generate(plan))
+    return EnvironmentState(plan, generate(plan))
 
 
 def snapshot(root: Path, name: str, **environments: Data) -> Snapshot:

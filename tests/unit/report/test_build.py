@@ -13,7 +13,7 @@ from gpupool.findings import UsageError
 from gpupool.report.build import build
 from gpupool.report.git_states import Snapshot
 from infra import policy_gate
-from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, side, snapshot
+from tests.unit.report.plans import EKS, STATIC, TODAY, Data, change, edited, report, snapshot, state
 from vapcheck.policy.compiled_policy import Compiler
 
 TRIAL = {**EKS, "metadata": {"name": "trial"}}
@@ -200,6 +200,6 @@ def test_a_cluster_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
 def test_one_compiler_for_all_judges_as_one_for_each() -> None:
     compiler = Compiler()
     for data in (EKS, STATIC, EKS):
-        both = side(data)
+        both = state(data)
         alone = policy_gate.judge(both.plan, TODAY, bundle=both.bundle)
         assert policy_gate.judge(both.plan, TODAY, bundle=both.bundle, compiler=compiler) == alone

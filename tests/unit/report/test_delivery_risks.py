@@ -126,6 +126,6 @@ PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
 @pytest.mark.parametrize("delivery", [{}, {"delivery": DELIVERY}])
 def test_priorities(name: str, delivery: Data, tmp_path: Path) -> None:
     edit, expected = PRIORITIES[name]
-    told = found(tmp_path, {**EKS, **delivery, "tenants": [], "priorities": CLASSES}, edit, "priority")
-    assert [risk.severity for risk in told] == ["caution"] * len(expected)
-    assert all(text in risk.text for text, risk in zip(expected, told, strict=True))
+    reported = found(tmp_path, {**EKS, **delivery, "tenants": [], "priorities": CLASSES}, edit, "priority")
+    assert [risk.severity for risk in reported] == ["caution"] * len(expected)
+    assert all(text in risk.text for text, risk in zip(expected, reported, strict=True))

@@ -212,8 +212,8 @@ def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
     for environment in report_of(name).changed:
         beside = [effect.what for effect in environment.effects]
         for risk in environment.risks:
-            told = [risk.text, *(what for what in beside if what in risk.text)]
-            assert any(text[1:].rstrip(".") in whole for text in told), risk.text
+            reported = [risk.text, *(what for what in beside if what in risk.text)]
+            assert any(text[1:].rstrip(".") in whole for text in reported), risk.text
         for effect in environment.effects:
             assert " ".join(effect.reason.split()) in whole
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from gpupool.report.effects.order import node_effects
-from gpupool.report.effects.sentences import told
+from gpupool.report.effects.sentences import in_words
 from gpupool.report.model import NodeEffect
-from tests.unit.report.plans import EKS, STATIC, Data, Edit, edited, side
+from tests.unit.report.plans import EKS, STATIC, Data, Edit, edited, state
 
 
 def effects(data: Data, edit: Edit) -> tuple[NodeEffect, ...]:
-    return tuple(map(told, node_effects(side(data), side(edited(data, edit)))))
+    return tuple(map(in_words, node_effects(state(data), state(edited(data, edit)))))
 
 
-def told_of(data: Data, edit: Edit) -> list[tuple[str, str, str]]:
+def sentences_of(data: Data, edit: Edit) -> list[tuple[str, str, str]]:
     """Kind, pool and what becomes of pods, in order."""
     return [(effect.kind, effect.pool, effect.pods) for effect in effects(data, edit)]
 
@@ -121,13 +121,13 @@ STATIC_NODES: dict[str, tuple[Edit, list[tuple[str, str, str]]]] = {
 @pytest.mark.parametrize("name", KARPENTER)
 def test_karpenter(name: str) -> None:
     edit, expected = KARPENTER[name]
-    assert told_of(EKS, edit) == expected
+    assert sentences_of(EKS, edit) == expected
 
 
 @pytest.mark.parametrize("name", STATIC_NODES)
 def test_static(name: str) -> None:
     edit, expected = STATIC_NODES[name]
-    assert told_of(STATIC, edit) == expected
+    assert sentences_of(STATIC, edit) == expected
 
 
 def test_budget_and_window_are_those_after_the_change() -> None:
@@ -162,7 +162,7 @@ def test_pools_without_a_window_come_before_those_with_one() -> None:
 
 
 def test_another_platform_is_another_cluster() -> None:
-    found = node_effects(side(EKS), side(STATIC))
+    found = node_effects(state(EKS), state(STATIC))
     assert [effect.kind for effect in found] == ["relabelled"] * 3 + ["deleted"] * 3
 
 
@@ -225,12 +225,12 @@ def test_a_restart_of_the_daemonsets_may_cost_what_computes_through_mps(name: st
         [("restarted", False, True)] if hit else []
     )
     everywhere = [effect for effect in effects(MPS, edit) if (effect.kind, effect.pool) == ("restarted", "")]
-    told = [
+    in_words = [
         "stay (perhaps not in shared: MPS)" in effect.what
         or "GPUs (perhaps not in shared: MPS)" in effect.what
         for effect in everywhere
     ]
-    assert any(told) == hit
+    assert any(in_words) == hit
     assert not any(": MPS)" in effect.what for effect in effects(EKS, edit))
 
 
@@ -250,8 +250,8 @@ def test_other_taints_restart_the_daemonsets_with_and_without_a_driver(driver: b
 
 def test_a_new_environment_and_one_that_goes() -> None:
     warm = edited(EKS, nodes(1, warm=1))
-    assert [effect.kind for effect in node_effects(None, side(warm))] == ["started"]
-    gone = node_effects(side(warm), None)
+    assert [effect.kind for effect in node_effects(None, state(warm))] == ["started"]
+    gone = node_effects(state(warm), None)
     assert [effect.kind for effect in gone] == ["deleted"] * 3
     assert all("gpupool destroy" in effect.what for effect in gone)
 

@@ -41,8 +41,8 @@ def test_unknown_and_mistyped_fields_are_told() -> None:
     doubts: list[Doubt] = []
     spec = {"contaners": [], "containers": [{"name": "c", "image": 5, "env": [{"name": "A", "valu": ""}]}]}
     seen = as_admitted(workload("v1", "Pod", spec), KINDS, operation="CREATE", doubts=doubts)
-    told = [(doubt.path, doubt.fatal, doubt.hint) for doubt in doubts]
-    assert told == [
+    reported = [(doubt.path, doubt.fatal, doubt.hint) for doubt in doubts]
+    assert reported == [
         ("spec.contaners", False, "did you mean containers?"),
         ("spec.containers[0].image", True, "quote it"),
         ("spec.containers[0].env[0].valu", False, "did you mean value?"),

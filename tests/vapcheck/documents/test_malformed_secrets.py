@@ -13,7 +13,7 @@ HEAD = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
 WORD = "hunter2hunter2"
 
 
-def told(text: str) -> list[str]:
+def reported(text: str) -> list[str]:
     """Everything that reading and judging a text say."""
     documents, findings = read_text(text, "f.yaml")
     report = without_secrets(check(documents), documents)
@@ -37,7 +37,7 @@ def told(text: str) -> list[str]:
 )
 def test_no_value_is_shown(rest: str) -> None:
     for text in (HEAD + rest, in_list(HEAD + rest), in_list(in_list(HEAD + rest))):
-        said = told(text)
+        said = reported(text)
         assert said, "the fault must still be told"
         assert WORD not in "\n".join(said)
 
@@ -61,13 +61,13 @@ def in_list(text: str) -> str:
     ],
 )
 def test_no_value_of_what_is_no_object_is_shown(text: str) -> None:
-    said = told(text)
+    said = reported(text)
     assert said
     assert WORD not in "\n".join(said)
 
 
 def test_of_other_kinds_values_are_shown() -> None:
-    said = told(HEAD.replace("Secret", "ConfigMap") + "data: [plain]\n")
+    said = reported(HEAD.replace("Secret", "ConfigMap") + "data: [plain]\n")
     assert '["plain"]' in said[0]
 
 

@@ -91,16 +91,16 @@ def denials(text: str, *, context: str = "") -> list[PolicyFinding]:
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
 def test_each_is_a_finding_with_its_place(bad: str) -> None:
     found = denials(POLICY + bad)
-    told = [finding for finding in found if finding.rule == "unreadable-field"]
-    assert [(finding.file, finding.line) for finding in told] == [("bad.yaml", FIRST)]
-    assert told[0].path
+    reported = [finding for finding in found if finding.rule == "unreadable-field"]
+    assert [(finding.file, finding.line) for finding in reported] == [("bad.yaml", FIRST)]
+    assert reported[0].path
     assert "not-judged" not in {finding.rule for finding in found}
 
 
 @pytest.mark.parametrize("bad", LOOKED_INTO.values(), ids=LOOKED_INTO)
 def test_it_is_told_of_context_that_is_not_judged(bad: str) -> None:
-    told = [found for found in denials(POLICY, context=bad) if found.rule == "unreadable-field"]
-    assert [(found.file, found.line) for found in told] == [("context.yaml", 1)]
+    reported = [found for found in denials(POLICY, context=bad) if found.rule == "unreadable-field"]
+    assert [(found.file, found.line) for found in reported] == [("context.yaml", 1)]
 
 
 def test_roles_of_a_version_that_is_no_more() -> None:

@@ -37,7 +37,7 @@ def found(objects: str, given: str, **asked: Any) -> list[PolicyFinding]:
     return list(check(documents, policies=guards, **asked).findings)
 
 
-def told(objects: str, given: str, **asked: Any) -> dict[str, str]:
+def reported(objects: str, given: str, **asked: Any) -> dict[str, str]:
     return {finding.rule: finding.message for finding in found(objects, given, **asked)}
 
 
@@ -66,7 +66,7 @@ def told(objects: str, given: str, **asked: Any) -> dict[str, str]:
     ],
 )
 def test_why_a_policy_matched_nothing(given: str, cause: str) -> None:
-    assert told(OBJECT, given)["unmatched-policy"] == f"matched no object: {cause}"
+    assert reported(OBJECT, given)["unmatched-policy"] == f"matched no object: {cause}"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_namespace_that_is_not_given(given: str, said: str) -> None:
     assert finding.message == f"namespace payments is not given; {said}"
     assert "--namespace payments --namespace-labels" in finding.fix
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: payments, labels: {team: x}}\n---\n"
-    assert "unknown-namespace" not in told(OBJECT, namespace + given)
+    assert "unknown-namespace" not in reported(OBJECT, namespace + given)
 
 
 @pytest.mark.parametrize("name", ["payments", "other"])
@@ -91,7 +91,7 @@ def test_a_name_needs_no_namespace(name: str) -> None:
     """All that is known of one that isn't given decides here."""
     labels = {"kubernetes.io/metadata.name": name}
     selector = {"matchLabels": labels | ({"team": "x"} if name == "other" else {})}
-    assert "unknown-namespace" not in told(OBJECT, policies(binding={"namespaceSelector": selector}))
+    assert "unknown-namespace" not in reported(OBJECT, policies(binding={"namespaceSelector": selector}))
 
 
 def test_objects_without_a_namespace_are_where_the_caller_says() -> None:
@@ -100,10 +100,10 @@ def test_objects_without_a_namespace_are_where_the_caller_says() -> None:
     (denied,) = found(bare, given, namespace="shop")
     assert str(denied.object) == "ConfigMap shop/a"
     assert (denied.rule, denied.line) == ("p", 1)
-    assert "p" not in told(OBJECT, given, namespace="shop"), "an object's own namespace stays"
+    assert "p" not in reported(OBJECT, given, namespace="shop"), "an object's own namespace stays"
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
     rule = {"resources": ["nodes"]}
-    assert "p" in told(node, policies(rule, "has(object.metadata.namespace)"), namespace="shop")
+    assert "p" in reported(node, policies(rule, "has(object.metadata.namespace)"), namespace="shop")
 
 
 def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> None:
@@ -115,8 +115,8 @@ def test_a_custom_resource_without_its_definition_is_taken_for_namespaced() -> N
     assert "CustomResourceDefinition of Widget (example.com/v1) is not given" in (
         findings["assumed-namespaced"].message
     )
-    assert "assumed-namespaced" not in told(WIDGET, policies()), "it made no difference"
-    assert "assumed-namespaced" not in told(WIDGET.replace("name: w", "name: w, namespace: a"), given)
+    assert "assumed-namespaced" not in reported(WIDGET, policies()), "it made no difference"
+    assert "assumed-namespaced" not in reported(WIDGET.replace("name: w", "name: w, namespace: a"), given)
 
 
 def test_policies_without_a_binding_can_be_judged() -> None:

@@ -21,8 +21,8 @@ def test_refused(path: str, value: Any) -> None:
     place = path.removeprefix("binding ").replace(".0", "[0]").replace("labels.a", "labels[a]")
     assert findings
     assert all(finding.level == "deny" and finding.message for finding in findings)
-    told = [finding.path for finding in findings]
-    assert any(one.startswith(place) or place.startswith(one) for one in told), told
+    reported = [finding.path for finding in findings]
+    assert any(one.startswith(place) or place.startswith(one) for one in reported), reported
 
 
 @pytest.mark.parametrize(("path", "value"), TAKEN)

@@ -86,5 +86,7 @@ def test_policy_test_says_it_too(tmp_path: Path) -> None:
     body = policy({"a": "variables.b", "b": "1"})
     (tmp_path / "p.json").write_text(json.dumps(body), encoding="utf-8")
     (suite,) = read_suites(tmp_path)[0]
-    told = [failure.message for failure in run(suite, kinds_of(suite, Kinds.builtin()))]
-    assert any(message.endswith(f"; Move the variable 'b' above 'a': {ORDER}.") for message in told), told
+    reported = [failure.message for failure in run(suite, kinds_of(suite, Kinds.builtin()))]
+    assert any(message.endswith(f"; Move the variable 'b' above 'a': {ORDER}.") for message in reported), (
+        reported
+    )

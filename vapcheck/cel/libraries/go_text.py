@@ -28,7 +28,7 @@ def _quoted(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def mended(text: bytes) -> str:
+def valid_utf8(text: bytes) -> str:
     """Bytes as text; each one that is no UTF-8 becomes U+FFFD, as in Go's JSON."""
     decoded = text.decode("utf-8", "surrogateescape")
     return "".join("\ufffd" if 0xDC80 <= ord(char) <= 0xDCFF else char for char in decoded)

@@ -14,7 +14,7 @@ from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, free, member
-from vapcheck.cel.libraries.go_text import mended, quote
+from vapcheck.cel.libraries.go_text import quote, valid_utf8
 from vapcheck.cel.libraries.url_escapes import (
     FRAGMENT,
     HOST,
@@ -60,7 +60,7 @@ class URL(Opaque):
         return _written(self)
 
     def __str__(self) -> str:
-        return mended(_written(self))
+        return valid_utf8(_written(self))
 
 
 def parse_url(text: str) -> URL:
@@ -236,7 +236,7 @@ def parameters(url: URL) -> dict[str, list[str]]:
             continue
         name, _, value = piece.partition(b"=")
         try:
-            plain = mended(unescape(name, QUERY)), mended(unescape(value, QUERY))
+            plain = valid_utf8(unescape(name, QUERY)), valid_utf8(unescape(value, QUERY))
         except UrlError:
             continue
         found.setdefault(plain[0], []).append(plain[1])
@@ -247,23 +247,27 @@ _URL = URL.type_name
 OVERLOADS: tuple[Overload, ...] = (
     free("string_to_url", "url", ("string", _URL), parse_url, costs.first),
     free("is_url_string", "isURL", ("string", "bool"), is_url),
-    member("url_get_scheme", "getScheme", (_URL, "string"), lambda url: mended(url.scheme), costs.one),
-    member("url_get_host", "getHost", (_URL, "string"), lambda url: mended(url.host), costs.one),
+    member("url_get_scheme", "getScheme", (_URL, "string"), lambda url: valid_utf8(url.scheme), costs.one),
+    member("url_get_host", "getHost", (_URL, "string"), lambda url: valid_utf8(url.host), costs.one),
     member(
         "url_get_hostname",
         "getHostname",
         (_URL, "string"),
-        lambda url: mended(_split_port(url.host)[0]),
+        lambda url: valid_utf8(_split_port(url.host)[0]),
         costs.one,
     ),
     member(
-        "url_get_port", "getPort", (_URL, "string"), lambda url: mended(_split_port(url.host)[1]), costs.one
+        "url_get_port",
+        "getPort",
+        (_URL, "string"),
+        lambda url: valid_utf8(_split_port(url.host)[1]),
+        costs.one,
     ),
     member(
         "url_get_escaped_path",
         "getEscapedPath",
         (_URL, "string"),
-        lambda url: mended(_escaped_path(url)),
+        lambda url: valid_utf8(_escaped_path(url)),
         costs.one,
     ),
     member("url_get_query", "getQuery", (_URL, "map(string, list(string))"), parameters, costs.one),

@@ -149,7 +149,7 @@ class Cluster:
             age=age,
         )
 
-    def look(self) -> tuple[Drift, ...]:
+    def examine(self) -> tuple[Drift, ...]:
         return examine(self.plan, self.bundle, Snapshot(self.objects, NOW), NOW)
 
 

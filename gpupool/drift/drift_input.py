@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sight:
+class DriftInput:
     """The file on one side, the cluster on the other."""
 
     plan: Plan
@@ -48,10 +48,10 @@ class Sight:
         charts = tuple(release for release in self.bundle.releases if release.chart == "gpu-operator")
         return charts or tuple(m for m in self.bundle if m.kind == "ClusterPolicy")
 
-    def mend(self, *parts: Part) -> str:
+    def restore(self, *parts: Part) -> str:
         """The command that brings everything to what the file says, edits by hand included; `parts` are what
         is to be put back, objects of the environment where it names none."""
-        return repair.mend(self.plan, self.env, parts)
+        return repair.restore(self.plan, self.env, parts)
 
     def apply(self, *options: str, parts: Iterable[Part] = ()) -> str:
         """The command that applies the file where nobody has touched what is there."""

@@ -15,7 +15,7 @@ from gpupool.spec.yaml_source import parse_source
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class EnvironmentFile:
     """An environment whose shape is sound."""
 
     text: str
@@ -37,18 +37,18 @@ class Side:
         return self.loaded.source.data
 
 
-def read_side(name: str, raw: bytes) -> Side:
+def read_environment_file(name: str, raw: bytes) -> EnvironmentFile:
     """The environment in `raw`, the content of the file shown as `name`. Raises SpecError where its shape is
     broken; what its fields mean together is not judged."""
     loaded = check_shape(parse_source(name, raw))
     if loaded.findings or loaded.environment is None:
         raise SpecError(loaded.findings)
-    return Side(raw.decode("utf-8-sig"), loaded)
+    return EnvironmentFile(raw.decode("utf-8-sig"), loaded)
 
 
-def named(side: Side, section: str) -> dict[str, dict[str, Any]]:
+def named(environment_file: EnvironmentFile, section: str) -> dict[str, dict[str, Any]]:
     """The items of `section` as they are written, by name."""
-    return {item["name"]: item for item in side.data.get(section) or ()}
+    return {item["name"]: item for item in environment_file.data.get(section) or ()}
 
 
 def at(data: Any, loc: tuple[str | int, ...]) -> Any:

@@ -9,7 +9,7 @@ from gpupool.plan.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class EnvironmentState:
     plan: Plan
     bundle: Bundle
     """What `plan` generates."""
