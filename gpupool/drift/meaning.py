@@ -78,7 +78,7 @@ def _binding(path: tuple[Step, ...], wanted: Any, found: Any) -> str:
     if path[-1:] == ("validationActions",):
         strictest = [_strictest(value) for value in (wanted, found)]
         if strictest[1] < strictest[0]:
-            return "weakened: violations are no longer " + ("refused" if strictest[0] == 2 else "told")
+            return "weakened: violations are no longer " + ("refused" if strictest[0] == 2 else "reported")
         return "it now does something else on a violation"
     return "the policy applies to something else, or judges by something else"
 

@@ -137,7 +137,7 @@ def test_of_pinned_images_only_a_mirror_is_carried_over(repository: str, kept: b
     assert left == {"devicePlugin.image", "devicePlugin.version", "dcgm.version"}
 
 
-@pytest.mark.parametrize(("manager", "told"), [("v0.13.1", True), ("v0.12.2", False)])
+@pytest.mark.parametrize(("manager", "reported"), [("v0.13.1", True), ("v0.12.2", False)])
 def test_the_release_is_chosen_and_that_of_the_images_named(manager: str, reported: bool) -> None:
     pins = {"devicePlugin": {"version": "v0.18.1"}, "migManager": {"version": manager}}
     result = converted(operator(**pins, driver={"version": "580.105.08"}))

@@ -81,7 +81,7 @@ def _network_policy(peer: Object, selector: Object, *managers: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("peer", "selector", "told"),
+    ("peer", "selector", "reported"),
     [
         ({"podSelector": {}}, {}, []),
         ({"namespaceSelector": {}}, {}, ["spec.ingress[0].from[0]"]),

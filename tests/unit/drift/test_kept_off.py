@@ -31,7 +31,7 @@ def test_a_taint_that_somebody_else_set_is_a_warning(taint: dict[str, str], expe
 
 
 @pytest.mark.parametrize(
-    ("operand", "value", "told"),
+    ("operand", "value", "reported"),
     [
         ("device-plugin", "false", True),
         ("mig-manager", "false", True),
