@@ -1,4 +1,4 @@
-"""The README says nothing that is not so: its commands are run, its paths exist, its limits are met.
+"""The README is tested: its commands are run, its paths exist, and its examples print what it shows.
 
 A block of ```console holds commands after `$ ` and what they print; `...` stands for anything.
 """
@@ -19,6 +19,9 @@ from tests.programs import require
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TESTED = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")
+LONGEST = 200
+"""Lines of the README at most: it is read in a few minutes."""
 SELF = "make test"
 """Runs this very test, so it is looked at and not run."""
 
@@ -90,10 +93,24 @@ def test_the_two_commands_and_enough_others_are_there() -> None:
     assert len(shown) >= 10
 
 
+def test_the_readme_is_short_and_its_first_screen_shows_everything() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= LONGEST
+    first = "\n".join(lines[:42])
+    assert all(part in first for part in ("sharing: {mode: mig", "$ make up", ".svg)"))
+
+
+def test_every_requirement_has_tests_that_exist() -> None:
+    rows = re.findall(r"^\| ([A-C]\d+) \|.*\| (.*) \|$", TESTED, re.MULTILINE)
+    assert {name for name, _ in rows} >= {f"A{number}" for number in range(1, 12)} | {"B1", "B5", "C1", "C4"}
+    assert all("`" in tests for _, tests in rows)
+
+
 def test_paths_that_the_readme_names_exist() -> None:
     linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    linked += [f"docs/{path}" for path in re.findall(r"\]\(([^)#:]+)\)", TESTED)]
     folders = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.is_dir())
-    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", README)
+    named = re.findall(rf"`((?:{folders})/[\w./-]*)`", README + TESTED)
     missing = [path for path in linked + named if not (ROOT / path).exists()]
     assert not missing
 
@@ -104,7 +121,7 @@ def test_registration_points_that_the_table_names_exist() -> None:
     assert {"GENERATORS", "CHECKS", "ENGINES", "Output"} <= named
     code = "\n".join(
         path.read_text(encoding="utf-8")
-        for folder in ("gpupool", "generators", "operations", "conversion", "cli")
+        for folder in ("gpupool", "generators")
         for path in (ROOT / folder).rglob("*.py")
     )
     defined = set(re.findall(r"^(?:def |class )?(\w+)\b *[:(=]", code, re.MULTILINE))

@@ -49,6 +49,12 @@ def test_svg(name: str) -> None:
     compare(f"{name}.svg", svg(load_catalog()[key], sharing, "gpu") + "\n")
 
 
+def test_the_picture_of_the_readme() -> None:
+    drawn = svg(load_catalog()["a100-80gb"], MigSharing({"3g.40gb": 1, "2g.20gb": 2}), "gpu")
+    readable = drawn.replace("<svg ", '<svg style="background: #fff; color: #000" ', 1)
+    compare("../../../docs/inference-mig.svg", readable + "\n")
+
+
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
