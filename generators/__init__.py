@@ -1,7 +1,7 @@
 """Plan -> list of manifests. Pure: no files, no clock, no cluster; one concern per module.
 
-GENERATORS is the only place where a generator is registered. No generator knows another; what two of
-them must agree on (a name, a label) is in `generators.metadata` or in the Plan.
+GENERATORS is the only place where a generator is registered. Generators do not depend on each other; what two
+of them must agree on (a name, a label) is in `generators.metadata` or in the Plan.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ GENERATORS: tuple[Callable[[Plan], Iterable[Manifest | HelmRelease]], ...] = (
 
 
 def generate(plan: Plan) -> Bundle:
-    """Everything that `plan` amounts to, in application order."""
+    """All manifests of `plan`, in application order."""
     parts = (part for generator in GENERATORS for part in generator(plan))
     return bundle(plan.environment, parts, plan.delivery)
 

@@ -1,9 +1,10 @@
 """The policies and their bindings, as the environment wants them enforced.
 
-The files are data and go out as they are; only bindings change: their actions by `policies.default` and
+The files are data and are not changed; only bindings change: their actions by `policies.default` and
 `overrides`, what they apply to by `waivers`. A waiver for a namespace takes the namespace out of the binding;
 one for everywhere leaves the policy to the audit log. Both are noted on the binding with owner, reason and
-last day. That a waiver has ended changes no byte here: the check says so, and somebody takes it out.
+last day. The end of a waiver changes nothing here: `policy check` reports it, and a person removes the
+waiver.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gpupool.plan.policies import Action, Policies, Waiver
 from gpupool.plan.policy_files import BINDING, read_objects
 
 WAIVED = "waivers.policies.gpupool.dev/"
-"""Prefix of the annotations that tell a binding's waivers, by namespace."""
+"""Prefix of the annotations that list a binding's waivers, by namespace."""
 EVERYWHERE = "Everywhere"
 """Stands for all namespaces there; no namespace has a capital letter."""
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"

@@ -1,7 +1,8 @@
-"""`gpupool assert` as a CronJob: the cluster is held to its file from the inside, and tells Prometheus.
+"""`gpupool assert` as a CronJob: compares the cluster with its file from the inside, and reports to
+Prometheus.
 
 With it go an account that may list what is compared and nothing else, and the environment file itself, under
-a name made of its content: a new file is a new name, so no run ever reads half of one. Rendered only where
+a name made of its content: a new file is a new name, so no run ever reads a partial file. Rendered only where
 `monitoring.assertion` asks for it. That the rights suffice is proved by a run with them.
 """
 
@@ -24,7 +25,7 @@ _GPU_PREFIX = "gpu."
 """Begins the keys of GPU models, which may be called like a policy file."""
 _RBAC = "rbac.authorization.k8s.io"
 _SECONDS = 300
-"""A run that takes longer is not going to end; one over 500 nodes takes three."""
+"""A run that takes longer hangs; one for 500 nodes takes three minutes."""
 
 _CLUSTER_WIDE: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("", ("namespaces", "nodes", "pods", "resourcequotas", "limitranges")),
@@ -138,7 +139,7 @@ def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, st
         "volumes": [{"name": "files", "configMap": {"name": files}}],
     }
     job = {
-        # The next run looks again; what failed is told by the failed Job and by the metrics.
+        # The next run compares again; the failed Job and the metrics report the failure.
         "backoffLimit": 0,
         "activeDeadlineSeconds": _SECONDS,
         "template": {"metadata": {"labels": described["labels"]}, "spec": pod},

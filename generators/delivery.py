@@ -1,8 +1,8 @@
-"""How a rendering is handed to whoever applies it: notes on the objects, and files beside them.
+"""What a delivery engine needs beside the rendered objects: annotations on the objects, and files of its own.
 
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
-added, and rendered files have no trace of delivery. No engine knows another; what they agree on is here
-(what must not be deleted in passing) and in `generators.waves` (in which order).
+added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
+here (what must not be deleted by accident) and in `generators.waves` (the order).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ class Engine:
     notes: Callable[[Manifest, Delivery], Mapping[str, str]]
     """Annotations that an object carries for the engine."""
     wrappers: Callable[[Bundle], Mapping[str, Mapping[str, Any]]]
-    """Relative path -> object that tells the engine about the rendering."""
+    """Relative path -> object that points the engine to the rendering."""
     start: str
-    """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""
+    """How a person registers the rendering with the engine, once: options of `kubectl apply` before a folder
+    ..."""
     folder: str
     """... and the folder, relative to the rendering."""
 
@@ -52,6 +53,7 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
 
 
 def start(delivery: Delivery, rendering: str) -> str | None:
-    """The command that tells the engine of a rendering in that folder; None where `gpupool up` applies."""
+    """The command that registers a rendering in that folder with the engine; None where `gpupool up`
+    applies."""
     engine = ENGINES.get(delivery.engine)
     return f"kubectl apply {engine.start} {rendering}/{engine.folder}" if engine else None

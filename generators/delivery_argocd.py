@@ -1,10 +1,10 @@
-"""Argo CD's side: AppProjects, Applications, and the annotations by which it orders and keeps objects.
+"""Files for Argo CD: AppProjects, Applications, and the annotations by which it orders and keeps objects.
 
 One Application for the environment's objects, one for those that can't be changed, one for each chart,
 applied once with `kubectl` or listed by an app of apps. No ApplicationSet: it would make all environments out
-of one template, while here each one's folder says itself what it needs; and what an ApplicationSet no longer
-generates, it deletes.
-Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml, docs/user-guide.
+of one template, while here each folder has what its environment needs; and an ApplicationSet deletes what it
+no longer generates. Field names: Argo CD 3.4, docs/operator-manual/application.yaml and project.yaml,
+docs/user-guide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "ke
 """Prune: the file is gone. Delete: the Application is. Confirmation: Argo CD 2.14 or newer."""
 
 _RECREATE = "Force=true,Replace=true"
-"""Deleted and made anew; Replace comes before ServerSideApply (docs/user-guide/sync-options.md)."""
+"""Deleted and recreated; Replace comes before ServerSideApply (docs/user-guide/sync-options.md)."""
 
 _SYNC_OPTIONS = [
     "ServerSideApply=true",  # owns fields, not objects; and CRDs are too large for an annotation
@@ -41,7 +41,7 @@ _SYNC_OPTIONS = [
     "PruneLast=true",  # an old configuration goes when its readers have been moved to the new one
 ]
 _RECREATING_OPTIONS = ["ApplyOutOfSyncOnly=true", "PruneLast=true"]
-"""Without the first every sync, whatever it is for, would delete and make anew what has not changed."""
+"""Without the first, every sync would delete and recreate what has not changed."""
 _SERVER_SIDE_DIFF = "argocd.argoproj.io/compare-options"
 _RETRY = {"limit": 30, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}}
 """About an hour: charts wait for namespaces, pools for the charts' kinds."""
@@ -79,7 +79,7 @@ _EVERY_CHART = (
 
 
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
-    """Annotations that tell Argo CD when to apply an object and what not to do to it."""
+    """Annotations that control when Argo CD applies an object and what it must not do to it."""
     options = ""
     if lasting.is_foreign(manifest):
         options = _KEEP
@@ -177,7 +177,7 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
 
 
 def _recreated(replaced: list[Manifest]) -> list[str]:
-    """Globs of the files whose objects are deleted and made anew when an immutable field changes."""
+    """Globs of the files whose objects are deleted and recreated when an immutable field changes."""
     kinds = {manifest_path(m).removesuffix(f"-{m.name}.yaml") for m in replaced}
     return [f"{kind}-*" for kind in sorted(kinds)]
 
@@ -260,7 +260,7 @@ def _chart_project_name(argocd: ArgoCd) -> str:
 
 
 def _chart_repository(release: HelmRelease) -> str:
-    """Argo CD knows a registry by the lack of a scheme (docs/user-guide/helm.md)."""
+    """Argo CD recognizes a registry by the missing scheme (docs/user-guide/helm.md)."""
     return release.repository.removeprefix("oci://")
 
 

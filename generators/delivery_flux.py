@@ -1,4 +1,4 @@
-"""Flux's side: the source, a Kustomization for each wave, HelmReleases, and annotations that keep objects.
+"""Files for Flux: the source, a Kustomization for each wave, HelmReleases, and annotations that keep objects.
 
 A Kustomization applies one folder, so each wave has a folder whose kustomization.yaml lists files elsewhere
 in the rendering; Flux builds without kustomize's load restriction, within the repository (pkg/kustomize
@@ -55,7 +55,7 @@ _VERSION = re.compile(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?")
 
 
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
-    """Annotations that tell Flux what not to do to an object."""
+    """Annotations that control what Flux must not do to an object."""
     if lasting.is_foreign(manifest):
         # Merge: labels that somebody has set with kubectl stay.
         return {_PRUNE: "disabled", _APPLY: "Merge"}
@@ -160,7 +160,7 @@ def _kustomizations(
             "sourceRef": {"kind": source["kind"], "name": source["metadata"]["name"]},
             "path": f"./{root}{_WAVES}/{wave}",
             "prune": True,
-            # Deleting a Kustomization is no decision about the pools and namespaces that it has applied.
+            # Deleting a Kustomization must not delete the pools and namespaces that it has applied.
             "deletionPolicy": "Orphan",
             "force": False,
             "wait": wave is not WORKLOADS,
@@ -193,7 +193,8 @@ def _chart(bundle: Bundle, flux: Flux, release: HelmRelease) -> Iterator[dict[st
         wanted = {"chart": release.chart, "version": release.version, "sourceRef": reference}
         chart = {"chart": {"spec": wanted}}
     made = _named(bundle, flux, "helm.toolkit.fluxcd.io/v2", "HelmRelease", release.name)
-    # Gone from the files is not uninstalled: without Karpenter and the operator its nodes are nobody's.
+    # Removing the files must not uninstall the chart: without Karpenter and the operator its nodes are
+    # unmanaged.
     metadata = {**made["metadata"], "annotations": {_PRUNE: "disabled"}}
     spec = {
         **chart,

@@ -2,7 +2,7 @@
 
 The operator does not watch the ConfigMap that it is pointed at: an edit in place never reaches a node.
 A new name does, since it changes the daemonset, which restarts the plugin and replaces no node.
-Schema: k8s-device-plugin v0.20.0, api/config/v1; misspelt keys vanish there in silence, so no user text
+Schema: k8s-device-plugin v0.20.0, api/config/v1; misspelt keys are silently ignored there, so no user text
 is copied into it.
 """
 

@@ -1,9 +1,9 @@
-"""Values to YAML text that every reader reads alike: stable bytes, and quotes wherever readers differ.
+"""Values to YAML text that every reader understands alike: stable bytes, and quotes wherever readers differ.
 
 YAML libraries write `y`, `1e3` or `0o17` without quotes, and kubectl then reads truth values and numbers
 (sigs.k8s.io/yaml follows YAML 1.1). Here a string goes plain only where no reader could take it for
 anything else. Of YAML only block mappings and lists are used, literal blocks, and strings in double quotes
-as in JSON; so little that writing it here is shorter, and three times faster, than steering a library.
+as in JSON; writing this subset here is shorter, and three times faster, than configuring a library.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _block(value: Any, first: str, indent: str, lines: list[str]) -> None:
 
 
 def _inline(value: Any, indent: str) -> str:
-    """What stands behind a key or dash."""
+    """The text after a key or dash."""
     if isinstance(value, str):
         if "\n" in value and _BLOCK.fullmatch(value):
             return _literal(value, indent)

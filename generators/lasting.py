@@ -1,7 +1,7 @@
-"""Which objects must not be deleted in passing, because work goes with them.
+"""Which objects must not be deleted automatically, because running work would be lost with them.
 
-Whoever applies files by itself deletes what is no longer in them. Here is what that must not happen to: the
-one place that says so for every engine. Must not know any engine.
+An engine that applies files deletes objects that are no longer in them. This module lists the exceptions for
+every engine. It must not depend on an engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from generators.metadata import TENANT_LABEL
 
 _POOL_KINDS = frozenset({"NodePool", "EC2NodeClass", "KWOKNodeClass"})
 """Karpenter drains the nodes of a NodePool that goes, jobs and all, and needs its class until then. No
-NodeOverlay: one that stays behind contradicts those that came in its place, and Karpenter obeys neither."""
+NodeOverlay: one that stays behind contradicts its replacements, and Karpenter then uses neither."""
 _BOUNDS = frozenset({"ResourceQuota", "LimitRange", "NetworkPolicy"})
 
 

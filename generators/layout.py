@@ -1,6 +1,6 @@
 """Where each object's file lies in a rendering: stable paths, relative to the folder that is rendered into.
 
-Must not know what is written into the files.
+Must not depend on the contents of the files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from generators.manifest import HelmRelease, Manifest
 
 INDEX = "index.json"
 DELIVERY = "delivery"
-"""Folder of what tells Argo CD or Flux about the rest. A tenant's namespace may have this name as well: its
-files lie directly in it, and those of delivery in folders below."""
+"""Folder of the files that point Argo CD or Flux to the rest. A tenant's namespace may have this name as
+well: its files lie directly in it, and those of delivery in folders below."""
 
 
 def manifest_path(manifest: Manifest) -> str:

@@ -1,7 +1,7 @@
-"""The list of manifests: the waist between what gpupool derives and the ways it is applied.
+"""The list of manifests: the interface between what gpupool derives and how it is applied.
 
 A Manifest is a plain Kubernetes object plus the two facts about it that no Kubernetes field can say.
-This module must not know how objects are generated, written or sent.
+This module must not depend on how objects are generated, written or sent.
 """
 
 from __future__ import annotations

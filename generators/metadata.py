@@ -1,6 +1,6 @@
-"""What all generated objects have in common: labels that tell where they come from, and derived names.
+"""What all generated objects have in common: labels that show where they come from, and derived names.
 
-Must not know any particular kind of object.
+Must not depend on any particular kind of object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TENANT_LABEL = "gpupool.dev/tenant"
 
 
 def object_labels(plan: Plan, pool: Pool | None = None, tenant: Tenant | None = None) -> dict[str, str]:
-    """Labels that tell an object's environment, and its pool or tenant where it has one."""
+    """Labels that name an object's environment, and its pool or tenant where it has one."""
     labels = {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: plan.environment}
     if pool is not None:
         labels[POOL_LABEL] = pool.name

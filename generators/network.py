@@ -1,4 +1,5 @@
-"""NetworkPolicies: nobody reaches into a tenant's namespace; its pods can't read the node's credentials."""
+"""NetworkPolicies: block access to a tenant's namespace from outside; its pods can't read the node's
+credentials."""
 
 from __future__ import annotations
 

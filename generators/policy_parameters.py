@@ -1,7 +1,7 @@
 """What the policies judge by, where sites and environments differ: ConfigMaps in gpupool's own namespace.
 
 Facts of the Plan as short texts that CEL takes apart by `split`: names apart by spaces, `name=value` where
-each has one. They lie in a namespace that no tenant's role reaches, under names that never change, so that
+each has one. They are in a namespace that no tenant's role can access, under names that never change, so that
 a policy of the user's own can refer to them as well. No quota is in them: a changed grant is a changed
 ResourceQuota and nothing else.
 """
@@ -21,7 +21,7 @@ OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
 _REPELS = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod away; PreferNoSchedule only advises."""
 _UNDIVIDED = "time-slicing"
-"""The mode that shares a GPU and leaves its memory to whoever takes it."""
+"""The mode that shares a GPU without isolating its memory."""
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _OWNER_GROUPS = ("system:masters", f"system:serviceaccounts:{OPERATOR_NAMESPACE}")
 """Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one."""

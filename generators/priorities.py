@@ -1,4 +1,4 @@
-"""PriorityClasses, as the environment lists them, and the one that lets warm nodes' pods give way."""
+"""PriorityClasses, as the environment lists them, and the one with which warm nodes' pods are preempted."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 The quota names every GPU resource of the environment, zero for those the tenant has no grant on. It
 says `requests.<resource>`: a bare extended resource is accepted by the API server and never enforced.
-CPU and memory are bounded by the tenant's share of the machines that it has slices of, so that nobody fills
-nodes that others have slices of too.
-A namespace's quota can't tell two pools of one resource apart; policies and the queue do.
+CPU and memory are bounded by the tenant's share of the machines that it has slices of, so that no tenant
+fills nodes on which others have slices too. A namespace's quota can't distinguish two pools of one resource;
+policies and the queue do.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _parts(tenant: Tenant) -> dict[str, str]:
 
 
 def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
-    """No pod with a priority above the tenant's highest: whoever may use any could push the others out."""
+    """No pod with a priority above the tenant's highest: tenants that may use any priority could preempt the
+    others."""
     names = [priority.name for priority in plan.priorities]
     above = names[: names.index(tenant.max_priority)] if tenant.max_priority in names else []
     if above:

@@ -1,6 +1,6 @@
 """Who may do what: the job launcher in tenants' namespaces, and tenants in their own.
 
-Least privilege: nobody gets a cluster-wide binding, tenants can't change quotas, roles or nodes.
+Least privilege: there are no cluster-wide bindings, tenants can't change quotas, roles or nodes.
 """
 
 from __future__ import annotations

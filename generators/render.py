@@ -1,8 +1,8 @@
 """Manifests as files: one object per file, stable paths and bytes, with an index. `--check` compares.
 
-Writes below the folder it is given and nowhere else. Files of an earlier rendering that are no longer
+Writes only below the folder it is given. Files of an earlier rendering that are no longer
 wanted are removed, but only those that the earlier index lists; the index is written last, so that a
-killed run forgets none of them. What else lies there and would be applied is told and never removed.
+killed run forgets none of them. Other files there that would be applied are reported and never removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _APPLIED = (".yaml", ".yml", ".json", ".jsonnet")
 
 
 class UnreadableIndexError(GpupoolError):
-    """The folder has an index that does not tell what was rendered into it."""
+    """The folder has an index that does not list what was rendered into it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class Differences:
     extra: tuple[str, ...]
     """Of an earlier rendering, by the folder's own index, and no longer wanted."""
     unknown: tuple[str, ...]
-    """Neither wanted nor in the index, and of a kind that whoever applies the folder may apply."""
+    """Neither wanted nor in the index, and of a kind that an engine may apply with the folder."""
 
     @property
     def stale(self) -> bool:
-        """Whether there is anything that `write` puts right."""
+        """Whether there is anything that `write` changes."""
         return bool(self.missing or self.changed or self.extra)
 
     def __bool__(self) -> bool:
@@ -101,7 +101,7 @@ def check(bundle: Bundle, folder: Path) -> Differences:
     try:
         listed = _listed(folder, bundle.environment)
     except UnreadableIndexError:
-        listed = []  # the index itself is told as changed, and what it should have listed as unknown
+        listed = []  # the index itself is reported as changed, and what it should have listed as unknown
     return _compare(files(bundle), folder, listed)
 
 
@@ -193,8 +193,8 @@ def _release(release: HelmRelease) -> dict[str, object]:
 
 
 def _index(bundle: Bundle, wrappers: Mapping[str, Mapping[str, Any]]) -> str:
-    """The list of files in application order, one a line so that changes merge well; apart from them those
-    that Argo CD or Flux is told by."""
+    """The list of files in application order, one a line so that changes merge well; separately, the
+    files for Argo CD or Flux."""
     rows = [
         {"path": manifest_path(m)}
         | _identity(m.api_version, m.kind, m.namespace, m.name)

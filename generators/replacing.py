@@ -1,7 +1,7 @@
 """Fields that the API server never lets change, so that a new value needs a new object.
 
-The one table for every engine: who applies objects must delete such an object and make it anew, or stand
-still at the server's refusal. Must not know any engine.
+The one table for every engine: an engine must delete and recreate such an object, or it fails with the
+server's refusal. Must not depend on an engine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ REPLACED_BY: Mapping[str, tuple[str, ...]] = {
 """Kind -> its immutable fields (Kubernetes: pkg/apis/scheduling/validation, pkg/apis/rbac/validation)."""
 
 _ALWAYS_THE_SAME = frozenset({"RoleBinding", "ClusterRoleBinding"})
-"""Kinds whose immutable fields no environment file has a word in. An engine that is told to recreate objects
-may do so for other reasons too, and nobody must lose his access meanwhile."""
+"""Kinds whose immutable fields no environment file changes. An engine that may recreate objects
+could do so for other reasons too, and users must not lose access while it does."""
 
 
 def may_need_a_new_object(manifest: Manifest) -> bool:

@@ -1,7 +1,7 @@
 """Nodes that exist already: a patch of their labels and taints, given back when the pool goes.
 
-Only what the pool sets is in the patch. Which nodes a selector chooses is not known here; whoever has
-the cluster in hand calls `node_patch` with their names.
+Only what the pool sets is in the patch. Which nodes a selector chooses is not known here; callers with
+access to the cluster call `node_patch` with their names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""In which order whoever applies rendered files may do so: the one place that maps a manifest to a wave.
+"""The order in which rendered files may be applied: the one place that maps a manifest to a wave.
 
 Everything in a wave is there, and ready, before the next one begins; what an object needs is therefore in
 a wave before its own, or earlier in the same one by `Manifest.key`. A test holds this to what `infra.apply`
-waits for. Must not know any engine.
+waits for. Must not depend on an engine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _wave(number: int, name: str, *kinds: str) -> Wave:
 OPERATORS = _wave(70, "operators", "ClusterPolicy")
 """Helm releases as well: with them come the definitions (CRDs) of all kinds behind this wave. And the
 operator's configurations, so that Flux, which deletes what is no longer wanted at the end of each wave, drops
-the old one no earlier than the operator is told of the new one."""
+the old one only after the operator is pointed at the new one."""
 WORKLOADS = _wave(95, "workloads", "Deployment", "CronJob")
 """And every kind that no other wave names. Nothing waits for them: our Deployments keep nodes warm, and a
 cloud that has no such machine today is no reason to call the environment not applied."""

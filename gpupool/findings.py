@@ -4,7 +4,7 @@
       SpecError             one or more findings in an environment file
       UsageError            the command line asks for something that does not exist (exit code 2)
 
-This module must not read files or know the fields it reports about.
+This module must not read files or depend on the fields it reports about.
 """
 
 from __future__ import annotations

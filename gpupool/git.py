@@ -1,6 +1,6 @@
 """The git command in one working tree, for reading only: no checkout, no index, no optional locks.
 
-Knows commits and files; what is in the files is not looked at here.
+It handles commits and files, and does not interpret the files.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a check says: findings with their object, place and explanation.
 
-The one vocabulary of the engine, the bundle rules and whoever prints them. It must not evaluate or print.
+The types that the engine, the bundle rules and the outputs share. It must not evaluate or print.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Literal
 Level = Literal["deny", "warn", "audit"]
 """What follows: `deny` fails the check (exit 1), `warn` is shown, `audit` is only recorded."""
 Origin = Literal["policy", "engine", "document", "waiver", "bundle"]
-"""Who says it: a policy about an object; the engine about a policy; the reader about a file; and so on."""
+"""The source of the finding: a policy about an object; the engine about a policy; the reader about a file;
+and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class PolicyFinding:
     title: str = ""
     why: str = ""
     fix: str = ""
-    """How to put it right."""
+    """How to fix it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The files that ship with gpupool (`gpupool/catalog/`) and those of a project (`catalog/` beside
 `environments/`) have the same fields; the published JSON Schema `catalog.schema.json` is made of this module.
-It must not read files, hold facts about a model, or know another model's file.
+It must not read files, hold facts about a model, or depend on another model's file.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The facts are data, one file per model in `gpupool/catalog/<key>.yaml`, with the fields of
 `gpupool.catalog.gpu_file`; nothing else lists the models, so adding one is adding a file. This module is the
 only reader of those files; what a project adds is read by `gpupool.catalog.project`. It must not hold facts
-of its own, know an environment, or do sharing arithmetic (that is `gpupool.sharing`).
+of its own, depend on an environment, or do sharing arithmetic (that is `gpupool.sharing`).
 
 Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over
 values read them all.
@@ -49,7 +49,7 @@ class Profile:
     """As the device plugin and mig-parted spell it, e.g. `1g.10gb+me`."""
     nvml_id: int | None
     """NVML's number of the profile; the same shape has the same number on every model of a family. None where
-    nobody has published it."""
+    it is not published."""
     size: int
     """Memory slices that one instance occupies, side by side."""
     starts: tuple[int, ...]
@@ -58,9 +58,9 @@ class Profile:
     """Instances of this profile that one GPU can have at most."""
     compute_slices: int
     memory_gib: float | None
-    """Memory of one instance in GiB; None where nobody has published it."""
+    """Memory of one instance in GiB; None where it is not published."""
     sm: int | None
-    """Streaming multiprocessors of one instance; None where nobody has published it."""
+    """Streaming multiprocessors of one instance; None where it is not published."""
     attribute: str | None
     """`+me`, `+me.all`, `-me`, `+gfx`, or None for the plain profile."""
     engines: Mapping[str, int] | None = field(hash=False)

@@ -1,8 +1,8 @@
 """A project's own GPU models: `catalog/*.yaml` beside `environments/`, added to those that gpupool ships.
 
-A file of the same name as a shipped one takes its place as a whole. Every file is held to
-`gpupool.catalog.gpu_file`, and what is wrong is a finding with its place, as in an environment file. This
-module must not know environments or sharing; what a model means is `gpupool.catalog`.
+A file with the name of a shipped one replaces it as a whole. Every file is validated by
+`gpupool.catalog.gpu_file`, and each error is a finding with its place, as in an environment file. This
+module must not depend on environments or sharing; for the meaning of a model, see `gpupool.catalog`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """The one Kubernetes client: requests, kubeconfig, and a snapshot of what a cluster holds.
 
-Nothing here knows environments; nobody else may import a Kubernetes client library.
+Nothing here depends on environments; no other package may import a Kubernetes client library.
 """

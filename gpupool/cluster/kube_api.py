@@ -1,10 +1,9 @@
 """Any Kubernetes API server with plain dictionaries in and out, safe for many threads.
 
-The one client of `infra` and of the tests, but for the simulated operator, which watches. The connection,
-its trust and its credentials are the Kubernetes client library's; its typed models are passed over, since
-manifests are plain values and most kinds here are custom. No kind is known in particular: which there are
-and where they live is asked of the server. Nothing is retried, because only the caller knows whether a
-request may be sent twice.
+`infra` and the tests use it; the simulated operator, which watches, has its own. The Kubernetes client
+library provides the connection, its trust and its credentials; its typed models are not used, since manifests
+are plain values and most kinds here are custom. Kinds and their paths come from the server's discovery.
+Nothing is retried, because only the caller knows whether a request may be sent twice.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NO_SPACE = "database space exceeded"
 
 
 class ApiError(GpupoolError):
-    """The server said no."""
+    """The server refused the request."""
 
     def __init__(
         self, status: int, reason: str, message: str, causes: tuple[tuple[str, str], ...] = ()
@@ -45,7 +44,7 @@ class ApiError(GpupoolError):
         self.status = status
         """HTTP code."""
         self.reason = reason
-        """Kubernetes' own word for it: NotFound, Conflict, Invalid, Forbidden ..."""
+        """The reason that Kubernetes gives: NotFound, Conflict, Invalid, Forbidden ..."""
         self.causes = causes
         """(field path, message) of each part that the server objects to."""
 
@@ -210,7 +209,7 @@ class KubeApi:
         subresource: str = "",
         content_type: str = MERGE,
     ) -> dict[str, Any]:
-        """Patch an object or its subresource (`status`); merge patch unless told otherwise."""
+        """Patch an object or its subresource (`status`); merge patch by default."""
         path = self.require(api_version, kind).path(namespace, name) + (
             f"/{subresource}" if subresource else ""
         )
@@ -240,7 +239,7 @@ class KubeApi:
     ) -> tuple[int, dict[str, Any]]:
         """Server-side apply: the HTTP code (201 = created) and the object as the server has it now.
 
-        Unknown fields are refused, because the server would drop them in silence.
+        Unknown fields are refused, because the server would silently drop them.
         """
         metadata = body["metadata"]
         where = self.require(body["apiVersion"], body["kind"])

@@ -1,7 +1,7 @@
 """Which cluster, and as whom: a kubeconfig, read by the Kubernetes client library. Nothing is ever written.
 
 Tokens, certificates, exec plugins (aws eks get-token and the like) and KUBECONFIG with several files are
-the library's business; here its errors get a file's name and advice. Credentials stay in the client.
+handled by the library; here its errors get a file's name and advice. Credentials stay in the client.
 """
 
 from __future__ import annotations

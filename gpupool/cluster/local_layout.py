@@ -80,7 +80,7 @@ class Layout:
     def pulumi(self) -> Path:
         """The place for Pulumi state that belongs to this control plane and goes when it goes.
 
-        Made by `up`; the control plane itself never looks inside.
+        Made by `up`; the control plane itself never reads it.
         """
         return self.data / "pulumi"
 

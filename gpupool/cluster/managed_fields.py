@@ -2,7 +2,7 @@
 
 Of a struct that is one value to the server (x-kubernetes-map-type: atomic, as every label selector) or a list
 that is one, managedFields names the field and nothing below it: whoever writes any part owns, and replaces,
-all of it. Who the owners are is not looked at here.
+all of it. This module does not check who the owners are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def rows_of(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def name_of(item: Any) -> str:
-    """By which the server tells the items of most lists apart; empty where there is none."""
+    """The key by which the server identifies the items of most lists; empty where there is none."""
     return str(item.get("name", "")) if isinstance(item, Mapping) else ""
 
 
@@ -42,7 +42,7 @@ class Fields(NamedTuple):
         return self._at(lambda have: have == f"f:{key}")
 
     def of_item(self, item: Any) -> Fields:
-        """Those of an item, in a list whose items the server tells apart by name."""
+        """Those of an item, in a list whose items the server identifies by name."""
         return self._at(lambda have: is_key_of(have, item))
 
     def _at(self, matches: Callable[[str], bool]) -> Fields:
@@ -50,6 +50,6 @@ class Fields(NamedTuple):
 
     @property
     def one_value(self) -> bool:
-        """Whether somebody owns the value and nobody a part of it. True also of a mapping that everybody has
+        """Whether the value has an owner and no part of it has one. True also of a mapping that everybody has
         left empty, and of plain values."""
         return bool(self.trees) and not any(self.trees)

@@ -1,8 +1,8 @@
 """What a cluster holds of the kinds that matter, taken by one list per kind, all of them at once.
 
-Read once, looked at by many: assert, repartition, rollback and import ask this and not the server. The number
-of requests depends on the kinds asked for and never on how many objects there are (up to PAGE of a kind come
-in one answer). Objects are plain dictionaries as the server wrote them; nothing is judged here.
+Read once and used by assert, repartition, rollback and import, so that they don't query the server again. The
+number of requests depends on the kinds asked for and never on how many objects there are (up to PAGE of a
+kind come in one answer). Objects are plain dictionaries as the server wrote them; nothing is judged here.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ _OWN = {
     ("batch/v1", "CronJob"): (SYSTEM_NAMESPACE,),
     ("rbac.authorization.k8s.io/v1", "Role"): (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE),
 }
-"""Kinds of which a cluster has many that are none of our business: where ours are."""
+"""Kinds of which a cluster has many that don't concern gpupool: the namespaces of ours."""
 
 
 def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, ...]:
-    """What has to be asked to hold a cluster against `bundle`.
+    """The lists that are needed to compare a cluster with `bundle`.
 
     Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
     `pods`.

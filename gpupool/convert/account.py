@@ -1,10 +1,10 @@
-"""The account of a conversion: every single value of the input, and what became of it.
+"""The account of a conversion: every single value of the input, and what happened to it.
 
-Nothing is dropped silently because nothing can be: `Account` knows the leaves of all documents from the
-start, readers mark those they use, and whatever bears no mark in the end is listed. A reader that forgets a
-field therefore makes the list longer, never the result wrong.
+Nothing can be dropped silently: `Account` has the leaves of all documents from the start, readers mark those
+that they use, and leaves without a mark are listed at the end. A reader that forgets a field therefore makes
+the list longer, never the result wrong.
 
-Knows nothing of what the values mean.
+It does not interpret the values.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class _Page:
     document: Document
     marks: dict[Loc, _Mark | None] = field(default_factory=dict)
     empty: set[Loc] = field(default_factory=set)
-    """Leaves that say nothing, and so keep no part from being listed as a whole."""
+    """Empty leaves, which do not prevent their parent from being listed as a whole."""
 
 
 class Account:
-    """What became of every leaf of some documents. A leaf is a scalar, or an empty mapping or list."""
+    """What happened to every leaf of some documents. A leaf is a scalar, or an empty mapping or list."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._pages = [_Page(document) for document in documents]
@@ -58,7 +58,7 @@ class Account:
         for page in self._pages:
             is_object = bool(page.document.kind)
             for leaf, value in walk(page.document.data, ()):
-                # To Kubernetes as good as a field that is not there.
+                # Kubernetes treats it as an absent field.
                 empty = value is None or (is_object and value in ({}, []))
                 page.marks[leaf] = _CLUSTER if empty else None
                 if empty:
@@ -105,7 +105,7 @@ class Account:
                 marks[leaf] = _CLUSTER
 
     def note(self, entry: Leftover) -> None:
-        """List something that no leaf stands for: what the input does not say."""
+        """List something that has no leaf: what the input does not say."""
         if entry not in self._notes:
             self._notes.append(entry)
 
@@ -129,7 +129,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value of a document, its place, and what one can say about it to the account."""
+    """A value of a document, its place, and the methods that record what happened to it."""
 
     account: Account = field(repr=False)
     page: int

@@ -1,7 +1,7 @@
 """A Karpenter pool's limits -> the most nodes that the pool may have. A pool of gpupool is never unbounded.
 
 Karpenter counts what nodes advertise (v1.14.1, pkg/controllers/state): of a shared GPU its slices. Where
-machines differ in size the largest is reckoned with, so the pool never gets larger than it was.
+machines differ in size, the largest counts, so the pool never gets larger than it was.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def _said(
     least: int,
     binding: Sequence[str],
 ) -> None:
-    """Tell how many nodes the limits mean where that depends on the machine; one node in place of several is
-    for somebody to decide."""
+    """Report how many nodes the limits mean where that depends on the machine; if one node is left of
+    several, a person has to decide."""
     counts = {row.name: _nodes_of(row, limits, types, slices) for row in types}
     written, most = max(least, 1), max(counts.values())
     if most > written:

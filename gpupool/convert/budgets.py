@@ -23,7 +23,7 @@ _IN_USE = {"Drifted", "Underutilized"}
 
 def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | None]:
     """`maintenance.maxUnavailable` and `maintenance.window` of a pool; None for what the budgets don't say.
-    What can't be said so is listed."""
+    What can't be expressed this way is listed."""
     allowed: list[int] = []
     closed: list[Part] = []
     for budget in budgets:

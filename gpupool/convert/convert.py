@@ -1,4 +1,4 @@
-"""Documents -> an environment file and the list of what it does not say. The one way in.
+"""Documents -> an environment file and the list of what it does not say. The entry point of the package.
 
 Every kind of input is registered in `_sort`, by its kind, or in `_configuration`, by its shape where it has
 none. Pure: no files, no cluster.

@@ -1,7 +1,7 @@
 """Hand-written configurations of the NVIDIA device plugin -> ways to share a GPU.
 
-Schema: k8s-device-plugin v0.20.0, api/config/v1. The plugin takes much in silence that does nothing:
-misspelt keys, `devices` and `rename` of a resource, a second sharing method; here each of them is said.
+Schema: k8s-device-plugin v0.20.0, api/config/v1. The plugin silently accepts settings that do nothing:
+misspelt keys, `devices` and `rename` of a resource, a second sharing method; here each of them is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of other tools as documents whose every value knows its place.
+"""Files of other tools as documents that keep the place of every value.
 
 Splits a file at its document markers, reads each document as gpupool reads its own files (`gpupool.
 yaml_source`: no duplicate keys, no alias bombs, no deep nesting), and takes Lists apart. What a document

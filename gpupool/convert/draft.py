@@ -39,7 +39,7 @@ class DraftPool:
     max_unavailable: int | None = None
     window: str | None = None
     origin: list[str] = field(default_factory=list)
-    """Lines of comment that tell where the pool came from."""
+    """Lines of comment that say where the pool came from."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the caller says because no input does."""
+    """What the caller provides because no input does."""
 
     name: str = "converted"
     platform: str | None = None
@@ -78,7 +78,7 @@ class Choices:
     cluster: str | None = None
     kube_context: str | None = None
     likely_cluster: str | None = None
-    """The cluster's name where no input tells a better one."""
+    """The cluster's name where no input has a better one."""
     kubernetes_version: str | None = None
     sources: tuple[str, ...] = ()
     """What the input is called, for the head of the file."""

@@ -1,6 +1,6 @@
-"""What a conversion could not carry over, took for granted, or found to be wrong: one entry for each.
+"""What a conversion could not carry over, assumed, or found to be wrong: one entry for each.
 
-The words and the order of the list; which values are in it is the account's to know
+This module has the wording and the order of the list; the account decides which values are in it
 (`gpupool.convert.account`).
 """
 

@@ -1,7 +1,7 @@
 """Configurations without any machines: a pool for each, on nodes that exist already and are yet to be named.
 
-A device-plugin configuration says how GPUs are shared and not which; a MIG layout at times fits one model
-only. Where the GPU can't be told, the pool is left out, and the list says how to name it.
+A device-plugin configuration says how GPUs are shared and not which; a MIG layout sometimes fits only one
+model. Where the GPU is not known, the pool is left out, and the list says how to name it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
         if mig_parted.has_profiles(config, gpu):
             problem = mig_parted.layout(config, gpu, None, mark=False)[1]
             if not problem:
-                continue  # entries of other GPUs are what is wrong
+                continue  # entries of other GPUs are wrong
             reasons[gpu.key] = problem.replace(f"the {gpu.title}", "one GPU")
     if PER_GPU in reasons.values():
         _wrong(config.part, config.name, PER_GPU, draft)
@@ -101,7 +101,7 @@ def _chosen(name: str, choices: Choices) -> GpuModel | None:
 
 
 def _by_name(name: str) -> GpuModel | None:
-    """The GPU that a configuration is called after, as `tesla-t4`; None where it is none's."""
+    """The GPU that a configuration is named after, as `tesla-t4`; None where there is none."""
     for model in catalog_here().models.values():
         known = {model.key, *(label.lower() for label in model.product_labels)}
         if re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") in known:

@@ -1,7 +1,7 @@
-"""Which machines a Karpenter pool may start: its requirements, held against the catalog.
+"""Which machines a Karpenter pool may start: its requirements, compared with the catalog.
 
 Karpenter's labels for instance types by karpenter-provider-aws v1.14.1, pkg/apis/v1/labels.go. Only types
-with an NVIDIA GPU are known here; what else a pool may start is said to be left.
+with an NVIDIA GPU are known here; other types that a pool may start are listed as left.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _NEEDS_GPUS = tuple(f"{_AWS}gpu-{name}" for name in ("name", "manufacturer", "co
 
 @dataclass(slots=True)
 class Selection:
-    """What requirements let through."""
+    """What requirements allow."""
 
     machines: list[Machine]
     asks_for_gpus: bool = False
@@ -134,7 +134,8 @@ def _judge(
     for value in values if reasons and some else ():
         known = [machine for machine in everything if _ATTRIBUTES[name](machine) == value.value]
         reason = reasons[str(value.value)]
-        # Machines that are named one by one stay in the file, where `validate` says what speaks against them.
+        # Machines that are named one by one stay in the file, where `validate` reports what is wrong with
+        # them.
         if reason and not (known and name == INSTANCE_TYPE):
             found.unusable.append(f"{value.value}: {reason}")
             value.left(reason)

@@ -1,7 +1,7 @@
 """Hand-written configurations of mig-parted -> MIG layouts for a GPU, and why one can't be a pool's.
 
 Schema: mig-parted v0.15.0; names of the layouts that the GPU Operator knows without a file: gpu-operator
-v26.7.0. Whether a layout can be placed is `gpupool.sharing`'s to say.
+v26.7.0. `gpupool.sharing` decides whether a layout can be placed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _entry(entry: Part, gpu: GpuModel) -> tuple[dict[str, Any], str, tuple[str, 
 
 
 def has_profiles(config: MigConfig, gpu: GpuModel) -> bool:
-    """Whether the GPU can be the one that is meant: some entry is for it, by its device filter, and it has
+    """Whether the GPU can be the intended one: some entry is for it, by its device filter, and it has
     every profile that those entries name."""
     entries = [entry for entry in config.part.each() if _concerns(entry, gpu)]
     wanted = [entry.at("mig-devices") for entry in entries]
@@ -130,7 +130,7 @@ def has_profiles(config: MigConfig, gpu: GpuModel) -> bool:
 
 
 def _concerns(entry: Part, gpu: GpuModel) -> bool:
-    """Whether the entry's device filter lets the GPU through; without one every GPU."""
+    """Whether the entry's device filter accepts the GPU; without a filter, it accepts every GPU."""
     filters = entry.at("device-filter")
     if filters is None or filters.value in ("", []):
         return True

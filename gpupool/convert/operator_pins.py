@@ -1,9 +1,9 @@
-"""Images that Helm values of the GPU Operator name part by part, as a copy of all its values does.
+"""Images that Helm values of the GPU Operator name one by one, as a copy of all its values does.
 
-The release that gpupool installs brings images of its own, and parts of another release beside it were
-tested by nobody. So versions and names of images are listed and not carried over; repositories are where they
-are not NVIDIA's, which are mirrors. `driver.version` is a setting of its own: it is kept, and that is
-said. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
+The release that gpupool installs brings its own images, and a mix with parts of another release is
+untested. So versions and names of images are listed and not carried over; repositories are carried over where
+they are mirrors, that is, not NVIDIA's. `driver.version` is a separate setting: it is kept, and the list says
+so. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
 """
 
 from __future__ import annotations

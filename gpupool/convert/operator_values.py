@@ -63,7 +63,7 @@ class OperatorSettings:
     names: dict[str, str] = field(default_factory=dict)
     """devicePlugin and migManager -> ConfigMap that each is pointed at."""
     version: str = ""
-    """Release that the chart's label tells, empty where none does."""
+    """Release in the chart's label, empty where there is none."""
 
 
 def read(part: Part, origin: Origin) -> OperatorSettings:
@@ -242,7 +242,7 @@ def _monitoring(part: Part, draft: Draft) -> None:
 
 
 def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any]:
-    """Values that are nobody's but the user's, as they go to `gpuOperator.values`."""
+    """Values that only the user sets, as they go to `gpuOperator.values`."""
     values: dict[str, Any] = {}
     for path, leaf in part.account.unmarked(part):
         if path[0] in ("apiVersion", "kind", "metadata"):

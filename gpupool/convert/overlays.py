@@ -1,8 +1,8 @@
-"""NodeOverlays: what they say of a node's slices, held against what the pools will have.
+"""NodeOverlays: the slices that they give a node, compared with what the pools will have.
 
-gpupool writes an overlay for every shared pool by itself, so one that agrees is nothing to carry over. One
-that says another number of slices than the pool's configuration leaves the pool out: which of the two is
-meant is not for a program to choose. An overlay is about the machines that satisfy all of its requirements
+gpupool writes an overlay for every shared pool, so one that agrees does not need to be carried over. If an
+overlay has another number of slices than the pool's configuration, the pool is left out: a person has to
+decide which of the two is right. An overlay is about the machines that satisfy all of its requirements
 (Karpenter v1.14.1, karpenter.sh/v1alpha1, pkg/controllers/nodeoverlay/controller.go).
 """
 
@@ -25,7 +25,7 @@ _NODE_POOL = "karpenter.sh/nodepool"
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _ZONE = "topology.kubernetes.io/zone"
 _PROVIDER = ("karpenter.k8s.aws/", "topology.", "node.kubernetes.io/")
-"""Labels that machines have beside those that the catalog knows: whether they fit can't be told."""
+"""Labels of machines that the catalog does not have: whether they fit is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _chosen(wanted: Sequence[Part], made: Made) -> _Chosen:
 
 
 def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
-    """Whether a requirement lets a machine of a NodePool through."""
+    """Whether a requirement accepts a machine of a NodePool."""
     about_machine = holds(item, machine)
     if about_machine is not None:
         return about_machine
@@ -107,7 +107,7 @@ def _key(item: Part) -> str:
 
 
 def _unknown(item: Part) -> bool:
-    """Whether a requirement is about the machine in a way that can't be told from the catalog."""
+    """Whether a requirement is about the machine in a way that the catalog can't answer."""
     key = _key(item)
     known = key in (_ZONE, _CAPACITY_TYPE) or not key.startswith(_PROVIDER)
     return not known and holds(item, _any_machine()) is None

@@ -1,4 +1,4 @@
-"""The CronJob that holds a cluster to its file -> `monitoring.assertion`. Only gpupool's own is read."""
+"""The CronJob that compares a cluster with its file -> `monitoring.assertion`. Only gpupool's own is read."""
 
 from __future__ import annotations
 

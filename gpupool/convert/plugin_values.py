@@ -98,7 +98,7 @@ def _holds(part: Part, config: Part) -> bool:
 
 
 def settle(part: Part, draft: Draft) -> None:
-    """Say of every value of the chart what becomes of it; the pools of `draft` are complete."""
+    """Record what happens to every value of the chart; the pools of `draft` are complete."""
     part.note("assumed", f"{_CHART}, which draws its configuration from the pools", _ADVICE)
     for path in _SWITCHES:
         if not part.says(True, *path) and (switch := part.at(*path)):

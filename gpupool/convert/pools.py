@@ -1,7 +1,7 @@
 """Fleets of Karpenter -> pools: one per GPU model, on-demand and spot together, bounded and shared.
 
 What a pool can't be is decided here: a layout that can't be placed, machines with too many kinds of GPU.
-Such a pool is left out, since the old one keeps working as it is until somebody takes it away.
+Such a pool is left out, since the old one keeps working until somebody removes it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _unusable(models: Sequence[GpuModel], unusable: Sequence[str]) -> str:
 
 
 def _paired(fleets: Sequence[Fleet]) -> list[list[Fleet]]:
-    """Fleets that are one pool's on-demand and spot side: X and X-spot, alike but for that."""
+    """Fleets that are the on-demand and the spot part of one pool: X and X-spot, otherwise the same."""
     by_name = {fleet.name: fleet for fleet in fleets if fleet.name}
     sides = {fleet.name: fleet for fleet in fleets if _is_spot_side(fleet, by_name)}
     bases = [fleet for fleet in fleets if fleet.name not in sides]
@@ -227,7 +227,7 @@ def _share(spot: int, total: int) -> float:
 
 
 def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
-    """The weights, held against those of the NodePools that each fleet becomes. One that becomes two, of
+    """The weights, compared with those of the NodePools that each fleet becomes. One that becomes two, of
     on-demand and spot nodes, has no weight of its own any more."""
     sides = [side for pool in pools for side in capacities(pool.name, pool.max or 1, pool.spot_share)]
     for fleet in group if pools else ():

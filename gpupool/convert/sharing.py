@@ -35,7 +35,7 @@ class Sharings:
     default: PluginConfig | None = None
     """The configuration that `plugin_default` is."""
     conflict: str = ""
-    """Why it can't be told which configuration nodes without the label have; empty where it can."""
+    """Why the configuration of nodes without the label is unknown; empty where it is known."""
     by_class: dict[str, UserDataSharing] = field(default_factory=dict)
     """What node classes say by themselves, by their name."""
     strategy: str = ""

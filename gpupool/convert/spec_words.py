@@ -1,4 +1,4 @@
-"""Whether a text is one that a field of the environment file takes: asked of the file's own types."""
+"""Whether a field of the environment file accepts a text, by the file's own types."""
 
 from __future__ import annotations
 

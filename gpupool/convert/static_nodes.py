@@ -1,7 +1,7 @@
 """Nodes that exist already -> pools: those of one GPU model, size, configuration and taints are one pool.
 
-Nodes that Karpenter has started belong to its pools and are passed over. GPU Feature Discovery's labels by
-k8s-device-plugin v0.20.0: `nvidia.com/gpu.product` tells the model, `nvidia.com/gpu.count` how many.
+Nodes that Karpenter has started belong to its pools and are skipped. GPU Feature Discovery's labels by
+k8s-device-plugin v0.20.0: `nvidia.com/gpu.product` is the model, `nvidia.com/gpu.count` the number of GPUs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTE = "gpupool.dev/taints"
 
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
-    """Add a pool to `draft` for each group of nodes that are alike."""
+    """Add a pool to `draft` for each group of equal nodes."""
     groups: dict[tuple[str, ...], list[Part]] = {}
     for node in cluster.nodes:
         labels = _labels(node)
@@ -96,7 +96,7 @@ def _labels(node: Part) -> dict[str, str]:
 
 
 def _taint_values(node: Part) -> list[Any]:
-    """The taints that are not a passing state of the node."""
+    """The taints that are not a temporary state of the node."""
     taints = node.at("spec", "taints")
     rows = [part.value for part in taints.each() if isinstance(part.value, dict)] if taints else []
     lasting = [row for row in rows if not str(row.get("key")).startswith(node_labels.LIFECYCLE)]
@@ -120,7 +120,8 @@ def model(labels: Mapping[str, str]) -> GpuModel | None:
 
 
 def _gpus(labels: Mapping[str, str]) -> int:
-    """GPUs of a node; under the single strategy the label counts MIG instances, which is not told apart."""
+    """GPUs of a node; under the single strategy the label counts MIG instances, which is not handled
+    separately."""
     return as_whole(labels.get(_COUNT, "")) or 1
 
 

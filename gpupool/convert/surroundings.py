@@ -28,7 +28,7 @@ _SERVER = (
 )
 """Fields that an API server, its clients and controllers keep for themselves."""
 _PACKAGER = ("app.kubernetes.io/", "helm.sh/")
-"""Labels by which Helm and its like know their own objects again."""
+"""Labels by which Helm and similar tools recognize their own objects."""
 _CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "meta.helm.sh/", "pulumi.com/")
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 _ROLE, _PROFILE = "KarpenterNodeRole-", "KarpenterNodeInstanceProfile-"
@@ -108,7 +108,7 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
 
 
 def _controller(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
-    """Who runs Karpenter itself: no object tells, but pools of somebody else's in a cluster do."""
+    """Who runs Karpenter itself: no object says it, but pools of somebody else in a cluster show it."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
         advice = "remove the old release and its objects when the pools have moved"

@@ -1,7 +1,7 @@
 """Namespaces with quotas -> tenants, and PriorityClasses -> priorities.
 
-A quota counts a resource over all pools that offer it, so the split among pools can't be seen; gpupool's own
-objects tell which pools a tenant may use, and the sum is spread over those. Weights, limits in the queue and
+A quota counts a resource over all pools that offer it, so the split among pools is unknown; gpupool's own
+objects show which pools a tenant may use, and the sum is spread over those. Weights, limits in the queue and
 budgets are in no object; the list says so.
 """
 
@@ -193,7 +193,7 @@ def _extra(noted: str) -> dict[str, Any]:
 
 def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> dict[str, Any]:
     """Pool -> grant. `counts` is left with what the pools can't take. With `named`, each pool gets something:
-    the sum is spread so that nobody is left with nothing."""
+    the sum is spread so that no pool is left without any."""
     offers = {pool.name: _offer(pool) for pool in pools}
     given: dict[str, dict[str, int]] = {pool.name: {} for pool in pools}
     for resource, total in counts.items():

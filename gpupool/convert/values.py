@@ -1,4 +1,4 @@
-"""Plain values of a document: the leaves they are made of, and what a reader of YAML takes them for."""
+"""Plain values of a document: their leaves, and how readers of YAML interpret them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_whole(value: Any) -> int | None:
 
 
 def is_clear(value: Any) -> bool:
-    """Whether all readers of YAML read the value alike."""
+    """Whether all readers of YAML interpret the value alike."""
     if isinstance(value, dict | list):
         return all(map(is_clear, value.values() if isinstance(value, dict) else value))
     return not isinstance(value, Unclear)

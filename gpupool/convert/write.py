@@ -1,6 +1,6 @@
 """A draft as the text of an environment file: readable, commented, in the style of environments/*.yaml.
 
-Short things stand on one line, long ones in blocks; what stands there is what the draft says, and no more:
+Short values are on one line, long ones in blocks. The file has what the draft says and nothing else:
 defaults are left out. Strings are quoted wherever a reader of YAML could take them for anything else.
 """
 

@@ -34,7 +34,7 @@ def examine(
 ) -> tuple[Drift, ...]:
     """Every difference, layer by layer, what is wrong before what settles.
 
-    `env` is how commands name the environment; by its name unless told.
+    `env` is how commands name the environment; by default its name.
     """
     inputs = DriftInput(plan, bundle, snapshot, now, env or plan.environment)
     elsewhere = owner.of_another(inputs)

@@ -1,4 +1,4 @@
-"""Hold a cluster against its environment: one look at the server, one verdict."""
+"""Compare a cluster with its environment: one snapshot of the server, one verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpupool.plan.model import Plan
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one look found."""
+    """What one comparison found."""
 
     environment: str
     drifts: tuple[Drift, ...]
@@ -29,7 +29,7 @@ class Outcome:
     requests: int
     """List requests that it took."""
     objects: int
-    """Objects that were looked at."""
+    """Objects that were compared."""
 
     def of(self, level: Level) -> tuple[Drift, ...]:
         """The differences of one level."""
@@ -37,12 +37,12 @@ class Outcome:
 
     @property
     def clean(self) -> bool:
-        """Whether the cluster is what the file says, as far as nobody is at work on it."""
+        """Whether the cluster is what the file says, apart from changes in progress."""
         return not self.of(Level.drift)
 
     @property
     def settled(self) -> bool:
-        """Whether it is clean and nobody is at work."""
+        """Whether it is clean and no change is in progress."""
         return self.clean and not self.of(Level.settling)
 
     def as_dict(self) -> dict[str, Any]:
@@ -62,9 +62,9 @@ class Outcome:
 def assert_environment(
     plan: Plan, api: KubeApi, bundle: Bundle | None = None, now: datetime | None = None, env: str = ""
 ) -> Outcome:
-    """Look at the cluster once. Raises ApiError and UnreachableError where it can't be asked.
+    """Compare the cluster once. Raises ApiError and UnreachableError where it can't be queried.
 
-    `now` stands for the time of the look, for those who must not wait for a time limit to pass;
+    `now` is the time of the comparison, for callers that must not wait for a time limit to pass;
     `env` is how the user names the environment.
     """
     started = time.monotonic()

@@ -22,7 +22,7 @@ Path = tuple[Step, ...]
 _KEYED = frozenset(
     {"containers", "initContainers", "variables", "matchConditions", "volumes", "volumeMounts"}
 )
-"""Lists whose items the server tells apart by name (x-kubernetes-list-type: map; Kubernetes 1.36): others may
+"""Lists whose items the server identifies by name (x-kubernetes-list-type: map; Kubernetes 1.36): others may
 add items, and the order means nothing."""
 SETS = frozenset({"validationActions"})
 """Lists in which the server keeps what each manager has put in (x-kubernetes-list-type: set): applying ours
@@ -160,7 +160,7 @@ class Ownership:
         self._rows = rows_of(live)
 
     def managers(self) -> frozenset[str]:
-        """Everybody who has set a field, of the status excepted."""
+        """All managers that have set a field, except of the status."""
         return frozenset(str(row.get("manager")) for row in self._rows)
 
     def applied_by(self) -> frozenset[str]:
@@ -168,7 +168,7 @@ class Ownership:
         return frozenset(str(row.get("manager")) for row in self._rows if row.get("operation") == "Apply")
 
     def of(self, path: Path, but: str) -> tuple[str, str]:
-        """The manager that set the field last, `but` only if nobody else has, and when (empty: nobody)."""
+        """The manager that set the field last, `but` only if nobody else has, and when (empty: none)."""
         holders = [row for row in self._rows if self._holds(row, path)]
         others = [row for row in holders if row.get("manager") != but] or holders
         if not others:
@@ -210,7 +210,7 @@ class Ownership:
 
 
 def _beside(fields: Mapping[str, Any], body: Any, live: Any, path: Path) -> Iterator[Path]:
-    """Paths in `fields` (fieldsV1) that `body` does not have; metadata and status are not looked at."""
+    """Paths in `fields` (fieldsV1) that `body` does not have; metadata and status are not compared."""
     for key, inner in fields.items():
         if key == "." or (not path and key in ("f:metadata", "f:status")):
             continue

@@ -1,4 +1,4 @@
-"""One difference between the cluster and the file, as all layers tell it. A value, and nothing else."""
+"""One difference between the cluster and the file, in the form that all layers use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Level(StrEnum):
     """What a difference means for the verdict."""
 
     drift = "drift"
-    """The cluster is not what the file says, and will not become so by itself: exit 1."""
+    """The cluster is not what the file says, and this will not resolve itself: exit 1."""
     settling = "settling"
-    """Somebody is at work on it: nothing to do yet."""
+    """A change is in progress: nothing to do yet."""
     warning = "warning"
-    """As the file says, and worth a look."""
+    """As the file says, but worth checking."""
 
 
 LAYERS: Mapping[str, str] = {
@@ -28,12 +28,12 @@ LAYERS: Mapping[str, str] = {
     "policies": "policies in the cluster",
     "others": "other tools at the same objects",
 }
-"""Layer -> what it is about, in the order in which they are told."""
+"""Layer -> what it is about, in the order in which they are reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """One difference, with its reason and the command that mends it."""
+    """One difference, with its reason and the command that fixes it."""
 
     layer: str
     """One of LAYERS."""
@@ -44,7 +44,7 @@ class Drift:
     reason: str
     """What is wrong and, as far as can be seen, why."""
     repair: str
-    """The command that mends it, or what to do where no command can."""
+    """The command that fixes it, or what to do where no command can."""
     level: Level = Level.drift
     path: str = ""
     """The field, where it is about one."""

@@ -1,4 +1,4 @@
-"""What every check gets to see, and the questions about time and state that several of them ask."""
+"""The input of every check, and helpers about time and state that several checks use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DriftInput:
-    """The file on one side, the cluster on the other."""
+    """What the file says and what the cluster has."""
 
     plan: Plan
     bundle: Bundle
@@ -49,12 +49,12 @@ class DriftInput:
         return charts or tuple(m for m in self.bundle if m.kind == "ClusterPolicy")
 
     def restore(self, *parts: Part) -> str:
-        """The command that brings everything to what the file says, edits by hand included; `parts` are what
-        is to be put back, objects of the environment where it names none."""
+        """The command that restores everything to what the file says, edits by hand included; `parts` are
+        what has to be restored, by default the environment's objects."""
         return repair.restore(self.plan, self.env, parts)
 
     def apply(self, *options: str, parts: Iterable[Part] = ()) -> str:
-        """The command that applies the file where nobody has touched what is there."""
+        """The command that applies the file where no object was edited by hand."""
         return repair.apply(self.plan, self.env, *options, parts=parts)
 
     def age(self, thing: Object) -> float:
@@ -84,7 +84,7 @@ def condition(thing: Object, kind: str) -> Mapping[str, Any]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them: 40 s, 12 min, 5 h, 3 days."""
+    """Seconds in a readable form: 40 s, 12 min, 5 h, 3 days."""
     for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -34,13 +34,13 @@ _KNOWN = (
     "gpupool.dev/",
     "nvidia.com/gpu",
 )
-"""Beginnings of keys that are no stranger's: Kubernetes' own (well-known labels, annotations and taints),
-Karpenter's and the cluster autoscaler's, those of clouds and of drivers that take theirs away once they run
-(their installation guides), and the one that asks for GPUs (tolerated by whoever asks for one)."""
+"""Prefixes of well-known keys: Kubernetes' own (well-known labels, annotations and taints),
+Karpenter's and the cluster autoscaler's, those of clouds and of drivers that remove their taint once they run
+(their installation guides), and the one for GPUs (tolerated by pods that request one)."""
 
 
 def foreign_taints(row: PoolNode) -> Iterator[Drift]:
-    """Taints of the node that keep jobs off and are nobody's that is known."""
+    """Taints of the node that keep jobs off and have no known owner."""
     own = {(taint.key, taint.effect) for taint in row.pool.taints} | set(_of_claim(row))
     serves = row.machine is None or offered(row.node) == dict(row.machine.slices)
     for taint in (row.node.get("spec") or {}).get("taints") or ():
@@ -48,7 +48,7 @@ def foreign_taints(row: PoolNode) -> Iterator[Drift]:
         if effect == "PreferNoSchedule" or (key, effect) in own or key.startswith(_KNOWN):
             continue
         if effect == "NoExecute" and not serves:
-            continue  # It has driven the operator's pods off too, and the slices' layer tells so.
+            continue  # It has evicted the operator's pods too, and the slices layer reports that.
         text = f"{key}={value}:{effect}" if value else f"{key}:{effect}"
         yield Drift(
             layer="nodes",

@@ -1,4 +1,4 @@
-"""Karpenter takes the pools as they are, has room in them, and gets its node claims done.
+"""Karpenter accepts the pools, they are not full, and its node claims make progress.
 
 Conditions and limits: Karpenter 1.14.1, karpenter.sh/v1 and v1alpha1.
 """
@@ -31,7 +31,7 @@ _OVERLAY_WEIGHT = 100
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
-    """Conditions of pools, overlays and classes, full pools, node claims that do not get on."""
+    """Conditions of pools, overlays and classes, full pools, node claims that make no progress."""
     if inputs.plan.karpenter is None:
         return
     yield from _accepted(inputs)
@@ -98,7 +98,7 @@ def _concerns(overlay: Object, pools: set[str]) -> bool:
 
 
 def _foreign(inputs: DriftInput) -> Iterator[Drift]:
-    """Overlays and pools of others that reach into ours."""
+    """Overlays and pools of others that affect ours."""
     for row in _strange_overlays(inputs):
         if (row["spec"].get("weight") or 0) > _OVERLAY_WEIGHT:
             name = row["metadata"]["name"]
@@ -181,7 +181,7 @@ def _waits_for(pod: Object, pool: str) -> bool:
 
 
 def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
-    """A node claim that does not get on, with what Karpenter says about it."""
+    """A node claim that makes no progress, with what Karpenter says about it."""
     name = claim["metadata"]["name"]
     node_pool = labels(claim).get(NODEPOOL_LABEL, "")
     pool = next((p for p in inputs.plan.pools for c in p.capacities if c.name == node_pool), None)
@@ -206,7 +206,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
         if late:
             yield _stuck(name, pool, "claim-stuck", reason, repair.delete("nodeclaim", name), Level.drift)
         elif kind != "Initialized":
-            # From then on the node is there, and its layer tells that it starts.
+            # From then on the node exists, and its layer reports that it starts.
             inspect = f"kubectl describe nodeclaim {name}"
             yield _stuck(name, pool, "claim-starting", reason, inspect, Level.settling)
         return

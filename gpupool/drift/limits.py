@@ -1,4 +1,4 @@
-"""How long somebody may be at work on something before it counts as drift. Seconds, each with its source."""
+"""How long a change may be in progress before it counts as drift. Seconds, each with its source."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MIG = 900.0
 `pending` for ever where they don't (gpu-operator issue 2833, mig-parted v0.15.0)."""
 OPERATOR = 120.0
 """After a change of the operator's settings, until the first nodes must show it where no pod of the operator
-tells more: kubelets learn of changed ConfigMaps within 60 to 90 s (Kubernetes documentation, mounted
+shows more: kubelets learn of changed ConfigMaps within 60 to 90 s (Kubernetes documentation, mounted
 ConfigMaps), the plugin starts within seconds."""
 ROLLOUT = 3600.0
 """A pod of the operator that is not ready, or of an older roll-out: DaemonSets go node by node."""
 CONTROLLER = 60.0
-"""A controller that has not judged an object yet; Karpenter looks within seconds."""
+"""A controller that has not judged an object yet; Karpenter takes seconds."""
 PENDING = 120.0
 """A pod that waits at a full pool. A pool about to grow starts a node within seconds."""
 REPLACEMENT = 3600.0

@@ -1,4 +1,4 @@
-"""What a difference in an object of some kind means for users, and which layer it is told in.
+"""What a difference in an object of some kind means for users, and the layer that reports it.
 
 Words only, by kind of object; whether there is a difference is found elsewhere.
 """
@@ -41,7 +41,7 @@ _STRICTNESS = ("Audit", "Warn", "Deny")
 
 
 def layer_of(manifest: Manifest) -> str:
-    """The layer in which differences of this object are told."""
+    """The layer that reports differences of this object."""
     if manifest.kind in _KARPENTER:
         return "karpenter"
     if manifest.kind in _POLICIES or (manifest.kind == "ConfigMap" and manifest.name in _PARAMETERS):
@@ -54,7 +54,7 @@ def layer_of(manifest: Manifest) -> str:
 def consequence(
     manifest: Manifest, kind: str, path: tuple[Step, ...] = (), wanted: Any = None, found: Any = None
 ) -> str:
-    """Why the difference matters, in a few words; empty where the fields speak for themselves."""
+    """Why the difference matters, in a few words; empty where the fields explain themselves."""
     if kind == "changed" and manifest.kind == "ValidatingAdmissionPolicyBinding":
         return _binding(path, wanted, found)
     if kind == "changed" and manifest.kind == "ConfigMap":

@@ -1,7 +1,7 @@
 """The verdict as Prometheus reads it: text exposition, a file for the textfile collector, a Pushgateway.
 
 Names and labels are a contract with alert rules and dashboards (docs/assert.md). Every layer has a value,
-zero included, so that an alert that ends is seen to end. Nothing here judges.
+zero included, so that the end of an alert is visible. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PUSH_SECONDS = 10.0
 
 
 def registry(outcome: Outcome) -> CollectorRegistry:
-    """The figures of one look."""
+    """The figures of one comparison."""
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
@@ -77,9 +77,9 @@ def write(content: str, path: Path) -> None:
 
 
 def push(outcome: Outcome, url: str) -> None:
-    """Give the figures to a Pushgateway, in the place of those of the environment's last look.
+    """Give the figures to a Pushgateway, replacing those of the environment's last comparison.
 
-    Raises UsageError for what is no URL, GpupoolError when the gateway does not take them.
+    Raises UsageError for an invalid URL, GpupoolError when the gateway does not accept them.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
         raise UsageError(f"{url}: not the address of a Pushgateway; write it as http://host:9091")

@@ -1,6 +1,6 @@
 """Nodes are there and carry what their pool says: labels, taints, and one pool each.
 
-The labels that steer the GPU Operator are the slices' concern, where their effect is seen too.
+The slices layer checks the labels that steer the GPU Operator, because their effect is visible there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ STEERING = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
-    """Labels, taints and presence of the pools' nodes, and nodes that carry a pool's label in vain."""
+    """Labels, taints and presence of the pools' nodes, and nodes that carry a pool's label without belonging
+    to it."""
     for pool in inputs.plan.pools:
         yield from _named(inputs, pool)
     for row in inputs.nodes:
@@ -132,7 +133,7 @@ def _named(inputs: DriftInput, pool: Pool) -> Iterator[Drift]:
 
 
 def _unplanned_nodes(inputs: DriftInput) -> Iterator[Drift]:
-    """Nodes with the label of a pool that there is not, of a pool that they are not of, or of two."""
+    """Nodes with the label of an unknown pool, of a pool that they don't belong to, or of two."""
     ours = {row.name: row.pool for row in inputs.nodes}
     known = {pool.name for pool in inputs.plan.pools}
     for name, node in inputs.snapshot.nodes.items():

@@ -1,8 +1,8 @@
-"""Every object of the file is in the cluster as the file has it, and none of ours beside them.
+"""Every object of the file is in the cluster as the file has it, and there are no others of ours.
 
-Ours are objects that carry our labels for this environment, or that were applied under our name. What belongs
-to whom is told by kind: quotas to the tenants' layer, overlays to Karpenter's, and so on. Nodes that existed
-before are `nodes`' concern, charts `operator`'s.
+Ours are objects that carry our labels for this environment, or that were applied under our name. The
+kind decides the layer: quotas belong to tenants, overlays to Karpenter, and so on. `nodes` checks nodes that
+existed before, and `releases` checks charts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _OWN_PARTS = f"{FIELD_MANAGER}-"
 _OPERANDS = ("devicePlugin", "migManager")
 """Operands that a ClusterPolicy points at a ConfigMap."""
 _ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
-"""Kinds that a field more can switch off."""
+"""Kinds that an additional field can disable."""
 _CREATED_SECONDS = 60.0
-"""An object that somebody deletes and makes again is away for moments; a namespace takes seconds to go
-(namespace controller, Kubernetes 1.36). After a minute a deletion is told as one."""
+"""An object that is deleted and recreated is missing for a moment; a namespace takes seconds to go
+(namespace controller, Kubernetes 1.36). After a minute it is reported as a deletion."""
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:
@@ -172,7 +172,7 @@ def _difference(inputs: DriftInput, manifest: Manifest, owners: Ownership, diffe
 
 
 def _shown(value: Any) -> Any:
-    """A list of named items by their names, which tell more than the first fields of the first of them."""
+    """A list of named items by their names, which are clearer than the first fields of the first item."""
     named = isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value)
     if not named:
         return None if value == [] else value

@@ -1,4 +1,4 @@
-"""What the GPU Operator was told and what it says about a node, read off a snapshot. Judges nothing.
+"""The GPU Operator's settings and what it reports about a node, from a snapshot. Judges nothing.
 
 Names: gpu-operator v26.7.0, k8s-device-plugin v0.20.0, mig-parted v0.15.0. On the local control plane the
 simulated operator has no pods; what its operands would log is in an annotation of the node.
@@ -69,7 +69,7 @@ class OperatorView:
         return value
 
     def foreign_config(self) -> str:
-        """Which configuration the operator is pointed at in the place of ours; empty where it is ours."""
+        """Which configuration the operator is pointed at instead of ours; empty where it is ours."""
         wanted = {"devicePlugin": plugin_config_map(self._inputs.plan)}
         mig = mig_config_map(self._inputs.plan)
         if mig:
@@ -179,5 +179,5 @@ def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
 
 
 def gpu_labels_there(node: Object) -> bool:
-    """Whether feature discovery has looked at the node."""
+    """Whether feature discovery has run on the node."""
     return "nvidia.com/gpu.present" in labels(node)

@@ -1,4 +1,4 @@
-"""Whose cluster it is. In a cluster of another environment nothing is to be compared, and nothing mended."""
+"""Which environment owns the cluster. In a cluster of another environment nothing is compared or fixed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAM
 
 
 def of_another(inputs: DriftInput) -> Drift | None:
-    """The one thing to tell where the cluster was applied from the file of another environment and nothing of
-    it from this one's; None where it was not."""
+    """The only difference to report where the cluster was applied from another environment's file and not
+    from this one's; None otherwise."""
     found = {
         labels(thing).get(ENVIRONMENT_LABEL, "")
         for thing in _claiming(inputs)

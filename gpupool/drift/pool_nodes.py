@@ -1,4 +1,4 @@
-"""The nodes of the plan's pools, each with what is going on with it. Judges nothing but that.
+"""The nodes of the plan's pools, each with its phase. Judges nothing else.
 
 A pool's nodes are those that Karpenter started for it, and those that the file names or selects. Carrying its
 label does not make a node one of them.
@@ -22,7 +22,7 @@ _HASH, _HASH_VERSION = "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash
 
 
 class Phase(StrEnum):
-    """What is going on with a node."""
+    """The phase of a node."""
 
     serving = "serving"
     starting = "starting"

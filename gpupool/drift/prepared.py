@@ -1,8 +1,8 @@
-"""Whether the cluster is prepared for what a node's steering labels are to say.
+"""Whether the cluster has the configurations that a node's planned steering labels name.
 
 A label only names a configuration. Where the file was edited and not yet applied the cluster has no such
-configuration, or has another one of that name, and a node that is told to use it loses what it offers.
-Judges the cluster's settings; nodes are others' concern.
+configuration, or has another one of that name, and a node that is switched to it loses what it offers.
+Judges the cluster's settings, not nodes.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str
 
 
 def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
-    """Why a node can't have its planned layout (empty: the cluster has it), and what mends that. `anew` has
-    the MIG manager try again.
+    """Why a node can't have its planned layout (empty: the cluster has it), and the command that fixes it.
+    `anew` makes the MIG manager try again.
 
     Where the layout was never applied the node first gets the label back that its pool has in the cluster:
     that is what its GPUs are parted by, so no job loses its slice.
@@ -103,7 +103,7 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: s
 
 
 def _restore(inputs: DriftInput, view: OperatorView) -> str:
-    """Put back the operator's configurations, and what points at them where it points elsewhere."""
+    """Restore the operator's configurations, and the references to them."""
     maps = [m for m in inputs.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
     return inputs.restore(*maps, *(inputs.policy_parts if view.foreign_config() else ()))
 

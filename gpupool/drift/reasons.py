@@ -1,7 +1,7 @@
 """Why a node offers other slices than planned: the likeliest cause that the evidence shows.
 
-REASONS are asked in their order, the surest evidence first; the first that has something to say is right.
-Each is pure and looks at one node. That a node offers something else is found by `slices`.
+REASONS are checked in order, the strongest evidence first; the first that applies is reported.
+Each is pure and checks one node. `slices` finds the nodes that offer something else.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CARRYING = frozenset({"driver", "container-toolkit", "operator-validator", "gpu
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A node, what it should offer, and what it does."""
+    """A node, what it should offer, and what it offers."""
 
     inputs: DriftInput
     view: OperatorView
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why, how it is called, and what mends it."""
+    """The cause, its name, and the command that fixes it."""
 
     kind: str
     why: str
@@ -178,7 +178,7 @@ def unhealthy(case: Case) -> Cause | None:
 
 
 def settings_fresh(case: Case) -> Cause | None:
-    """Somebody changed the operator's settings a moment ago, and no pod tells more."""
+    """The operator's settings have just changed, and no pod shows more."""
     lasting = min(case.view.changed(), case.inputs.age(case.row.node))
     if lasting >= limits.OPERATOR:
         return None
@@ -207,7 +207,7 @@ def other_strategy(case: Case) -> Cause | None:
 
 
 def not_restarted(case: Case) -> Cause | None:
-    """Everything says the planned count but the plugin: it still has an earlier configuration."""
+    """Everything has the planned count except the plugin, which still has an earlier configuration."""
     if case.row.pool.mig_config:
         why = "the GPUs are partitioned in another way than the label says"
         lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
@@ -249,7 +249,7 @@ def _per_gpu(case: Case, counts: Mapping[str, int]) -> int | None:
 
 def _restarted(case: Case) -> str:
     """Another configuration and back: the plugin's sidecar starts it anew on a change of the label
-    (k8s-device-plugin v0.20.0, config-manager), and feature discovery tells when it has."""
+    (k8s-device-plugin v0.20.0, config-manager), and feature discovery shows when it has."""
     name, key = case.row.name, case.row.pool.labels[PLUGIN_CONFIG]
     return repair.all_of(
         repair.label(name, PLUGIN_CONFIG, DEFAULT_KEY),
@@ -259,7 +259,7 @@ def _restarted(case: Case) -> str:
 
 
 def repartitioned(case: Case) -> str:
-    """Another layout and back: the MIG manager looks again only when the label changes (mig-parted v0.15.0).
+    """Another layout and back: the MIG manager acts only when the label changes (mig-parted v0.15.0).
     Nothing may use the node's GPUs meanwhile."""
     name, layout = case.row.name, case.row.pool.labels[MIG_CONFIG]
     return repair.all_of(

@@ -1,7 +1,7 @@
 """The charts that the file installs are there in the file's release, as far as their workloads show.
 
-A chart's own record is a Secret, which nobody needs to read for this: label helm.sh/chart of the workload
-tells chart and version (Helm best practices, labels).
+A chart's own record is a Secret, which is not needed for this: label helm.sh/chart of the workload
+has chart and version (Helm best practices, labels).
 """
 
 from __future__ import annotations

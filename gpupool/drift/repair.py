@@ -1,4 +1,4 @@
-"""The commands that mend differences, as they are printed and as the tests run them.
+"""The commands that fix differences, as they are printed and as the tests run them.
 
 Nothing is run here. `up` alone would not see an edit by hand, because the engine compares the file with what
 it noted last; so `refresh` goes first. Where Argo CD or Flux delivers, they are asked to apply again.
@@ -29,8 +29,8 @@ def _argocd(plan: Plan, parts: Iterable[Part]) -> str:
 
 def _flux(plan: Plan, parts: Iterable[Part]) -> str:
     """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
-    what is in one may be what another waits for. A chart's release is not looked at again while it is the
-    same, so it is installed anew (HelmRelease: forcing a release), after the wave that has it."""
+    what is in one may be what another waits for. A chart's release is not checked again while it is the
+    same, so it is installed again (HelmRelease: forcing a release), after the wave that has it."""
     namespace = plan.delivery.flux.namespace if plan.delivery.flux else ""
     chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
     waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
@@ -44,12 +44,12 @@ def _flux(plan: Plan, parts: Iterable[Part]) -> str:
 
 
 _ENGINES: Mapping[str, Callable[[Plan, Iterable[Part]], str]] = {"argocd": _argocd, "flux": _flux}
-"""Who puts objects back where `gpupool up` must not."""
+"""The tool that restores objects where `gpupool up` must not."""
 
 
 def restore(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
     """Bring everything to what the file says, edits by hand included. Where Argo CD or Flux delivers, `parts`
-    are what is to be put back: charts and objects are not all delivered by the same."""
+    are what has to be restored: charts and objects are not all delivered by the same."""
     engine = _ENGINES.get(plan.delivery.engine)
     if engine is not None:
         return engine(plan, tuple(parts))
@@ -58,7 +58,7 @@ def restore(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
 
 
 def apply(plan: Plan, env: str, *options: str, parts: Iterable[Part] = ()) -> str:
-    """Bring everything to what the file says, where nobody has touched what is there. `parts`: see `mend`."""
+    """Apply the file where no object was edited by hand. `parts`: see `restore`."""
     if plan.delivery.gitops:
         render = f"gpupool render {shlex.quote(env)} -o {shlex.quote(plan.delivery.path)}"
         return f"{render}, commit it, then {restore(plan, env, parts)}"
@@ -105,7 +105,7 @@ def remove_field(kind: str, name: str, namespace: str | None, path: Iterable[Ste
 
 
 def set_field(kind: str, name: str, namespace: str | None, path: Iterable[Step], value: Any) -> str:
-    """Give one field of an object its value, whoever has set it."""
+    """Set one field of an object, even if another manager owns it."""
     return _patch(kind, name, namespace, {"op": "replace", "path": _pointer(path), "value": value})
 
 

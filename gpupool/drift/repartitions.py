@@ -1,7 +1,7 @@
-"""A pool that is being repartitioned is not yet what the file says, on purpose: that is no drift.
+"""A pool that is being repartitioned differs from the file on purpose: that is not drift.
 
-`gpupool repartition` notes its beginning and its end in the cluster (infra.under_way). What is told meanwhile
-about the pool's nodes, and about the settings that hold both shapes, is settling.
+`gpupool repartition` notes its beginning and its end in the cluster (infra.under_way). Until it ends,
+differences of the pool's nodes, and of the settings that hold both shapes, are settling.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from infra.under_way import JOURNAL, JOURNAL_KEY
 WORKED_ON = "gpupool.dev/repartition"
 """Annotation of a node that a repartition is at (gpupool.repartition.shapes)."""
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
-"""Kinds that a repartition does not mend, though it may explain them."""
+"""Kinds that a repartition does not fix, though it may explain them."""
 _REFUSED = ("gpupool refresh ", "gpupool up ")
 
 
@@ -59,7 +59,7 @@ def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
     """What the repartition has made so, and ends itself."""
     reason = f"{drift.reason}; the pool is being repartitioned"
     if drift.kind == "outdated":
-        # Its own words speak of Karpenter, which is held off meanwhile.
+        # Its own message is about Karpenter, which is paused during the repartition.
         reason = f"it is of an earlier version of its pool and stays until the repartition ends (pool {pool})"
     go_on = repair.repartition(inputs.env, pool)
     restore = _after_it(inputs, pool, drift.repair) if drift.kind in _BESIDE else go_on

@@ -1,6 +1,6 @@
 """Every serving node offers the slices that the plan promises, and if not: why.
 
-One row for a node: a wrong label is told as itself and not as what follows from it.
+One row for a node: a wrong label is reported, and not its consequences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tenants use no more than the file gives them. Whether their objects are as they should be is `objects`'."""
+"""Tenants use no more than the file gives them. `objects` checks their objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A live cluster -> its environment file: what is there is read once and converted like any other input.
 
-For a cluster that gpupool made the file amounts to the same objects, so that `gpupool assert` of it is
+For a cluster that gpupool made, the file gives the same objects, so that `gpupool assert` is
 clean; what no object shows (weights, budgets, descriptions) is listed. Where the cluster keeps the file, as
 its last good state or for the check that it runs itself, and that amounts to the very same objects, the file
 itself is taken: it has all of that.
@@ -69,7 +69,8 @@ def import_environment(
     api: KubeApi, choices: Choices, notify: Callable[[str], None] = lambda _: None, recorded: bool = True
 ) -> Imported:
     """The environment of the cluster behind `api`. Raises ApiError, UnreachableError, and GpupoolError where
-    there is nothing of GPUs. `recorded`: take the file that the cluster keeps, where it says the same."""
+    the cluster has nothing about GPUs. `recorded`: take the file that the cluster keeps, where it says the
+    same."""
     notify("read the cluster")
     objects, requests = gather(api)
     notify(f"convert {len(objects)} objects")

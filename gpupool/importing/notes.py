@@ -1,4 +1,5 @@
-"""What the file of an imported cluster does not say though its own file did, and whose cluster it is.
+"""What the file of an imported cluster lacks although its own file had it, and which environment owns the
+cluster.
 
 Descriptions, weights and the like are in no object. Where the cluster keeps its file they are listed one by
 one; where it does not, as a whole. Pure: judges what was read.
@@ -37,7 +38,7 @@ def owners(objects: Sequence[Mapping[str, Any]]) -> list[str]:
 def notes(
     where: str, name: str, owned_by: Sequence[str], kept: str | None, written: str
 ) -> Iterator[Leftover]:
-    """What is to be told of a file `written` for environment `name` from the objects of `owned_by`; `kept` is
+    """Notes about a file `written` for environment `name` from the objects of `owned_by`; `kept` is
     the newest file that the cluster keeps."""
     if not owned_by:
         return

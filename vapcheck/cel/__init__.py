@@ -1,6 +1,6 @@
 """CEL as Kubernetes has it: cel-expr-python checks, Python evaluates, as the API server would.
 
-It knows expressions and values; policies and objects are its callers' business.
+It handles expressions and values only. Its callers handle policies and objects.
 
     Environment(variables, types=)               names (may be dotted) -> CEL signature ("dyn", "list(int)");
                                                  types: {"k8s.Pod": {"spec": "k8s.PodSpec"}} for typed names

@@ -1,7 +1,7 @@
 """Reading the checker's output, the protobuf message cel.expr.CheckedExpr, into a tree.
 
-Facts: checked.proto and syntax.proto of cel-spec. The wire format is read here directly, so that no generated
-classes are needed. Nothing here checks or evaluates.
+Facts: checked.proto and syntax.proto of cel-spec. The wire format is decoded here directly, so that no
+generated classes are needed. Nothing here checks or evaluates.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ def entries(fold: Fold, value: Any) -> Iterable[Any]:
 
 
 def _each(fold: Fold, frame: Frame) -> Iterator[None]:
-    """Set the variables to one element after the other; stops the evaluation when it became too expensive."""
+    """Set the variables to one element after the other; stops the evaluation when it becomes too
+    expensive."""
     first, second, limit = fold.first, fold.second, frame[LIMIT]
     found = entries(fold, fold.range(frame))
     if second is None:
@@ -82,7 +83,9 @@ def quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
                 problem = problem or error
                 continue
             if value is verdict:
-                if next(steps, steps) is None:  # the condition is looked at once more, if there is another
+                if (
+                    next(steps, steps) is None
+                ):  # the condition is evaluated once more, if there is another element
                     frame[COST] += per_element - 1
                 frame[COST] += 1
                 return verdict
@@ -215,7 +218,7 @@ def insert(fold: Fold, entry: Run, key: Run | None, condition: Run | None) -> Ru
                 problem = error
                 continue
             if problem is not None and key is not None:
-                frame[COST] += 1  # the failed map is looked at first, and nothing else then
+                frame[COST] += 1  # the failed map is checked first, and nothing else after it
                 continue
             try:
                 frame[COST] += 2

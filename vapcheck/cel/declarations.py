@@ -1,8 +1,8 @@
-"""What the checker is told: the API server's functions and the types of `request` and `namespaceObject`.
+"""The checker's input: the API server's functions and the types of `request` and `namespaceObject`.
 
 The checker is configured with the YAML (here JSON) of cel-go's and cel-cpp's environment files, because
-only that way takes opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go and
-pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
+only this format supports opaque types and type parameters. Facts: apiserver 0.36 pkg/cel/environment/base.go
+and pkg/admission/plugin/cel/compile.go. Nothing here evaluates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ARITHMETIC = (
     "int, list, string, uint",
 )
 """The overloads of operators in cel-go's order (common/stdlib/standard.go): an operand whose type nothing
-else determines, as in `[].map(x, x * x)`, takes that of the first. The checker's own order is another."""
+else determines, as in `[].map(x, x * x)`, takes that of the first. The checker's own order differs."""
 _SIZED = {"int": "int64", "uint": "uint64"}
 _NUMBERS = {**_SIZED, "double": "double"}
 _ORDERS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
@@ -142,7 +142,7 @@ _PLAIN = {
 
 
 _DEEPEST_TYPE = 12
-"""Levels that the checker takes of the type of a name; below them it is told dyn."""
+"""Levels that the checker takes of the type of a name; deeper levels are declared as dyn."""
 
 
 def checker_type(signature: str, messages: Collection[str] = (), level: int = 1) -> Any:

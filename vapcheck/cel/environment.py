@@ -1,6 +1,6 @@
 """Compiling expressions against declared names, with the refusals of the API server.
 
-cel-expr-python parses and checks; what Kubernetes adds to that (homogeneous literals, literals that can't
+cel-expr-python parses and checks; what Kubernetes adds (homogeneous literals, literals that can't
 be converted, limits of size) is judged on the checked tree. Nothing here evaluates an expression on data.
 """
 

@@ -1,7 +1,7 @@
 """What compiling and evaluating an expression may raise.
 
-The texts are those of the API server (cel-go), because policies' users compare them. It must not know any
-caller.
+The texts are those of the API server (cel-go), because users of policies compare them. It must not depend on
+a caller.
 """
 
 from __future__ import annotations

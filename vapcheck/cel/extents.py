@@ -1,7 +1,7 @@
 """Where the parts of an expression stand in its text, and how deep they are nested.
 
-Reads the grammar of the CEL specification with cel-go's limit of depth. It must not judge: for a text that
-is no CEL there are no extents, and saying what is wrong with it is the checker's business.
+Reads the grammar of the CEL specification with cel-go's limit of depth. It must not judge: a text that
+is not CEL has no extents, and the checker reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Extent:
     macro: Macro | None = None
     """The macro that it is an argument of, if that has variables."""
     whole: bool = True
-    """Whether it is an expression that may stand anywhere; not so what a macro takes as it is written."""
+    """Whether it is an expression that is valid anywhere, and not a macro's argument that is taken
+    literally."""
     copied: bool = False
     """Whether a macro uses it more than once, as optMap() does with what it is called on."""
     two_variables: bool = False

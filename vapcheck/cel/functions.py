@@ -42,7 +42,7 @@ PATTERN_FUNCTIONS = frozenset(("matches", "find", "findAll"))
 _PRICED_BY_OVERLOAD = frozenset(
     ("sort", "@sortByAssociatedKeys", "slice", "flatten", "lists.range", "reverse", "distinct")
 )
-"""Functions that cost one unit where the checker can't tell the overload (cel-go ext/lists.go)."""
+"""Functions that cost one unit where the checker can't determine the overload (cel-go ext/lists.go)."""
 
 
 def actual_size(value: Any) -> int:
@@ -92,9 +92,10 @@ _GLOBAL_MATCHES = "matches"
 """The overload of `matches(a, b)`, which costs one unit only: cel-go prices `a.matches(b)` alone."""
 
 FRAGILE = frozenset(("distinct", "sort", "@sortByAssociatedKeys"))
-"""Functions that stop the API server's evaluation when what they are called on is an error or no list."""
+"""Functions that stop the API server's evaluation when they are called on an error or on a value that is not
+a list."""
 _UNCHECKED = frozenset(("flatten", "sort", "@sortByAssociatedKeys"))
-"""Functions that look at the kinds of their arguments themselves."""
+"""Functions that check the kinds of their arguments themselves."""
 
 
 def unguarded(name: str, references: tuple[str, ...], compiled_pattern: bool = False) -> Chosen | None:

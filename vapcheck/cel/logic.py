@@ -138,7 +138,7 @@ def _equality_price(left: Any, right: Any) -> int:
 
 
 def _refused(wanted: bool) -> bool:
-    """Of values that won't be compared: `==` says so, for `!=` anything but a clear true is a difference."""
+    """For values that can't be compared: `==` raises the error; `!=` is true unless they are clearly equal."""
     if wanted:
         raise NoSuchOverload
     return True
@@ -231,7 +231,7 @@ PRICES: dict[str, Price] = {"add_string": _joined, "add_bytes": _joined, "in_lis
     for order in ("less", "less_equals", "greater", "greater_equals")
     for kind in ("string", "bytes")
 }
-"""By overload; everything else costs one unit, also where the checker could not tell the overload."""
+"""By overload; everything else costs one unit, also where the checker could not determine the overload."""
 
 
 def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: Price | None) -> Run:

@@ -50,7 +50,8 @@ def _json_number(value: Any) -> Any:
 def _again(
     function: str, operation: Callable[[Any, Any], Any], left: Any, right: Any, fitting: tuple[type, ...]
 ) -> Any:
-    """For operands that don't fit: once more where one of them is a double in truth, else NoSuchOverload."""
+    """For operands that don't fit: try again where one of them is really a double, else raise
+    NoSuchOverload."""
     one, other = _json_number(left), _json_number(right)
     if one is not left or other is not right:
         return operation(one, other)
@@ -228,7 +229,7 @@ def contained(element: Any, container: Any) -> bool:
 
 
 def _is(element: Any, entry: Any) -> bool:
-    """Whether the element, on the left of `==`, is the entry; a refusal to compare is a no."""
+    """Whether the element, on the left of `==`, is the entry; an error in the comparison counts as false."""
     try:
         return equal(element, entry)
     except NoSuchOverload:

@@ -1,6 +1,6 @@
 """Refusals of expressions in the API server's words, with the line and a mark below the place.
 
-The checker's messages are cel-go's but for some details, which are put right here.
+The checker's messages are cel-go's except for some details, which are corrected here.
 """
 
 from __future__ import annotations

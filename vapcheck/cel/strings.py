@@ -32,7 +32,7 @@ _LONGEST = 10_000_000
 
 
 def _affordable(length: int) -> None:
-    """Raises CostExceeded for a text that is not to be made: its price is that of what it is made from, and
+    """Raises CostExceeded for a text that must not be built: its cost is that of its inputs, and
     two texts of 200 kB can be made one of 40 GB."""
     if length > _LONGEST:
         raise CostExceeded

@@ -184,7 +184,7 @@ _READING = ("_[_]", "_[?_]", "_?._", "_+_", "value", "orValue")
 
 
 def _untyped(tree: Tree, element: Node, elements: list[Node]) -> bool:
-    """Whether an argument has its type only from another one beside it: cel-go's validator sees dyn there."""
+    """Whether an argument gets its type only from another argument: cel-go's validator sees dyn there."""
     if isinstance(element, (ListLiteral, MapLiteral)):
         return False
     found = tree.types.get(element.id)
@@ -192,7 +192,7 @@ def _untyped(tree: Tree, element: Node, elements: list[Node]) -> bool:
 
 
 def _empty(node: Node) -> bool:
-    """Whether it reads from nothing but empty literals, so that nothing in it determines its type."""
+    """Whether it reads only from empty literals, so that nothing in it determines its type."""
     if isinstance(node, ListLiteral):
         return all(map(_empty, node.elements))
     if isinstance(node, MapLiteral):

@@ -1,7 +1,7 @@
 """Classes of CEL values that the interpreter and the function libraries share.
 
-What Python has no type for: unsigned integers, optionals, and values that only functions can look into. It
-must not know any function, so that both sides can import it.
+Types that Python lacks: unsigned integers, optionals, and opaque values that only functions can read. It
+must not depend on any function, so that both the interpreter and the libraries can import it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from vapcheck.cel.errors import NoSuchOverload
 
 
 class Uint(int):
-    """An unsigned 64 bit integer, `1u`; told from int by its class only."""
+    """An unsigned 64 bit integer, `1u`; distinguished from int by its class only."""
 
     __slots__ = ()
 

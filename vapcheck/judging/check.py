@@ -1,6 +1,6 @@
 """One check: documents in, a Report out.
 
-The entry point of everybody who has manifests. It reads no files (see `documents`) and prints nothing.
+The entry point for callers that have manifests. It reads no files (see `documents`) and prints nothing.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def check(
     """Judges every object among `documents` by the policies among `documents` and `policies`.
 
     Namespaces, parameters, CRDs and RBAC objects are looked up in both. `policies` themselves are not judged;
-    with `typed` their expressions are also held to the schemas of the kinds that they match. Whoever checks
-    several bundles in a row gives all of them one `compiler`, since compiling takes longer than judging.
+    with `typed` their expressions are also checked against the schemas of the kinds that they match. To check
+    several bundles in a row, pass one `compiler` to all calls, since compiling takes longer than judging.
     Objects among `documents` without a namespace are in `namespace`, as kubectl sends them; policies that no
     binding names are judged with the action `bind`, if any, wherever their rules match. With a `subresource`
     (exec, pods/exec) the requests are for that, of the objects that have it, in place of `operation`.
@@ -74,7 +74,7 @@ def _placed(document: Document, kinds: Kinds, namespace: str) -> Document:
 
 
 def _mistyped(found: PolicySet, kinds: Kinds) -> list[PolicyFinding]:
-    """What no object of a matched kind can have: the server only warns of it, and so do we."""
+    """Fields that no object of a matched kind can have: a warning, as in the server."""
     from vapcheck.policy.type_check import type_check  # sets up a checker, which `up` has no use for
 
     policies = {bound.compiled.policy.name: bound.compiled.policy for bound in found.policies}

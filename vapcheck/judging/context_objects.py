@@ -1,7 +1,7 @@
 """The objects that others are judged by: namespaces, roles, and what decides how pods are admitted.
 
-One that the server could not read is left out, and told in `unreadable`: nothing can be looked up in it. It
-judges nothing. Parameters are `parameters`' business.
+An object that the server could not read is left out and listed in `unreadable`. This module judges nothing.
+For parameters, see `parameters`.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ _LEVELS: dict[str, Level] = {"Deny": "deny", "Warn": "warn", "Audit": "audit"}
 
 
 def not_judged(document: Document, error: Exception) -> PolicyFinding:
-    """For an object that a defect kept from being judged. Without the error's words, which may hold what is
-    in a Secret."""
+    """For an object that could not be judged because of a defect. The error's text is left out, because it
+    may contain what is in a Secret."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
@@ -37,7 +37,7 @@ def config_level(policy: Policy) -> Level:
 def level_of(policy: Policy, binding: Binding, decision: Decision) -> Level:
     """Of one decision under a binding."""
     if decision.kind != "violation" and not policy.fails_closed:
-        return "audit"  # the server lets it pass; say at least that it did not hold
+        return "audit"  # the server allows the request; report at least the failed expression
     if decision.kind == "audit-error":
         return "deny"  # denied whatever the binding's actions are
     # A binding whose actions can't be read is refused itself; what it would have enforced is denied.

@@ -1,6 +1,7 @@
-"""Who asks, from a name and groups as a person gives them.
+"""The user of a request, from a name and groups as a person gives them.
 
-Adds the groups that the API server's authenticators add by themselves; it checks no rights (see `rbac`).
+Adds the groups that the API server's authenticators add by themselves; it does not check permissions (see
+`rbac`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ Body = dict[str, Any]
 
 
 class Judge:
-    """Policies with everything that they may look at besides the object: parameters, namespaces, RBAC."""
+    """Policies with everything that they can read besides the object: parameters, namespaces, RBAC."""
 
     def __init__(self, policies: PolicySet, context: Iterable[Document], kinds: Kinds) -> None:
         self._policies = policies.policies
@@ -65,7 +65,7 @@ class Judge:
         user: User = User(),  # noqa: B008  (immutable)
         subresource: str = "",
     ) -> list[PolicyFinding]:
-        """Every finding about one object; what goes wrong here in judging it is one too, never a silent pass.
+        """Every finding about one object. An error while judging it is a finding too, never a silent pass.
 
         With a `subresource`, as pods/exec, the operation follows from it, and objects that it is none of have
         no findings.

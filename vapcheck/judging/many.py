@@ -1,4 +1,4 @@
-"""Judges many objects, on several processors where that pays.
+"""Judges many objects, on several processors where that is faster.
 
 CEL in Python holds one processor. A bundle of tens of thousands of judgements is therefore split among forked
 processes, which share what was read and compiled; each of them costs memory, so that there is one for so much
@@ -45,7 +45,7 @@ def judge_many(
     `processes`: how many to use, this one included; by default see `processes_for`.
     """
     if processes is None:
-        # Forking a process of several threads may inherit a lock that nobody will release.
+        # Forking a process with several threads may inherit a lock that is never released.
         processors = len(os.sched_getaffinity(0)) if _can_fork() else 1
         processes = processes_for(len(documents) * len(judge.tally.matched), processors)
     if processes <= 1:

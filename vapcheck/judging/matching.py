@@ -27,7 +27,8 @@ _EXEMPT = {
 
 
 def is_exempt(resource: Resource) -> bool:
-    """Whether no policy is ever asked: the admission configuration itself, so that it can be repaired."""
+    """Whether the object is exempt from all policies: the admission configuration itself, so that it can be
+    repaired."""
     return resource.group == GROUP and resource.kind in _EXEMPT
 
 
@@ -45,7 +46,8 @@ class Matcher:
         """`namespaces`: labels by namespace name. One that isn't there has the label that all have."""
         self._kinds = kinds
         self._namespaces = namespaces
-        # By the criteria's identity, which the policies keep alive, and by what rules without names look at.
+        # By the criteria's identity, which the policies keep alive, and by the fields that rules without
+        # names read.
         self._by_kind: dict[tuple[int, str], Resource | None] = {}
 
     def match(self, criteria: MatchResources, request: Request) -> Resource | None:
@@ -101,7 +103,7 @@ def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
     labels = (body.get("metadata") or {}).get("labels") or {}
     if isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values()):
         return labels
-    return {}  # no server can read them, which is told elsewhere
+    return {}  # no server can read them, which is reported elsewhere
 
 
 def _matching_rule(

@@ -1,7 +1,7 @@
 """What a whole check says beside the findings about single objects: policies that were applied to nothing and
 why, namespaces that are not given, scopes that were assumed.
 
-It words what the judge counted (`tally`) and judges nothing.
+It puts into words what the judge counted (`tally`) and judges nothing.
 """
 
 from __future__ import annotations

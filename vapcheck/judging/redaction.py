@@ -2,7 +2,7 @@
 
 Policies judge Secrets as they are; only the report is changed. What an expression makes of a Secret can't be
 recognised (its upper case, its length), so whatever was worked out from its contents is withheld. Elsewhere
-the values themselves are masked, where that can't hit what anybody may know. It must not judge.
+the values themselves are masked, unless they also occur in objects that are not secret. It must not judge.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vapcheck.policy.reader import read_policy
 
 HIDDEN = "***"
 WITHHELD = "message withheld: its messageExpression reads what is in a Secret"
-UNKNOWN = "message withheld: the policy is not at hand, and may tell what is in the Secret"
+UNKNOWN = "message withheld: the policy is not available, and may show what is in the Secret"
 _FAILED = re.compile(r"^.*? resulted in error: .*?( \(ignored: failurePolicy Ignore\))?$", re.DOTALL)
 _TELLING = 8
 """Characters from which on a Secret's value is masked. Shorter ones are also ordinary words and numbers."""
@@ -35,8 +35,8 @@ def without_secrets(report: Report, documents: Iterable[Document]) -> Report:
     """`report` without the contents of the Secrets among `documents`, which should hold the policies too: the
     message of one that is not among them is withheld where it is about a Secret.
 
-    In a finding about a Secret, or by a policy that has one for its parameter, what reads the contents gives
-    way to `***`, a message to words that say so. Everywhere, values of Secrets are masked that have 8 or more
+    In a finding about a Secret, or by a policy that has one for its parameter, what reads the contents is
+    replaced by `***`, and a message by a note. Everywhere, values of Secrets are masked that have 8 or more
     characters, not all of them letters, and that stand in no other object.
     """
     given = list(documents)
@@ -118,7 +118,7 @@ class _Redaction:
         return f"{instead} ({WITHHELD})" if instead else WITHHELD
 
     def _of_error(self, finding: PolicyFinding, known: Sequence[tuple[Policy, SecretReading]]) -> str:
-        """An error tells the value that it is about."""
+        """An error shows the value that it is about."""
         error = _FAILED.match(finding.message)
         if error is None:
             return str(self._masked(finding.message))
@@ -143,7 +143,7 @@ class _Redaction:
 def _masked_values(
     given: Iterable[Document], secrets: Iterable[Mapping[str, Any]], findings: Iterable[PolicyFinding]
 ) -> list[str]:
-    """The values of Secrets that the findings show and that are nobody else's."""
+    """The values of Secrets that the findings show and that occur in no other object."""
     shown = "\n".join(text for one in findings for text in (one.message, *_texts(one.values)))
     revealing = {
         text

@@ -1,6 +1,6 @@
 """One request to the API server, as admission sees it.
 
-It must not know where the object came from or which policies there are.
+It must not depend on where the object came from or on policies.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from vapcheck.server.kinds import Resource
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
-"""Kinds of `request.options`, for patches and applies too: they are updates or creations."""
+"""Kinds of `request.options`. Patches and applies count as updates or creations."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks: the verified identity of the API server's authentication, here chosen by the caller."""
+    """The user of the request: the identity that the API server's authentication verifies, here chosen by the
+    caller."""
 
     name: str = "gpupool-check"
     groups: tuple[str, ...] = ("system:authenticated",)
@@ -60,7 +61,7 @@ class Request:
     own_kind: tuple[str, str] | None = None
     """apiVersion and kind of the subresource's object, where that is not the resource's."""
     kind: str = field(init=False)
-    """What rules without names look at; equal for requests that they can't tell apart."""
+    """The fields that rules without names read; equal for requests that such rules can't distinguish."""
 
     def __post_init__(self) -> None:
         own = self.resource

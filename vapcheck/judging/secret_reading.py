@@ -1,6 +1,6 @@
 """Which expressions of a policy read what is in a Secret, so that their results can be withheld.
 
-Decided on the text of the expressions, and on the safe side: whatever uses the Secret otherwise than for its
+Decided from the text of the expressions, conservatively: every use of the Secret except for its
 names, labels and type counts as reading it. It must not evaluate anything.
 """
 
@@ -32,7 +32,7 @@ class SecretReading:
         if policy.param_kind is not None and policy.param_kind[1] in SECRET_KINDS:
             roots.append("params")
         self.concerned = bool(roots)
-        """Whether the policy had a Secret before it at all."""
+        """Whether the policy received a Secret at all."""
         open_fields = "name|generateName|namespace|labels" + ("" if annotations else "|annotations")
         safe = rf"{_DOT}(?:kind|apiVersion|type|immutable|metadata{_DOT}(?:{open_fields}))\b"
         self._root = re.compile(rf"\b(?:{'|'.join(roots) or '(?!)'})\b(?!{safe})")

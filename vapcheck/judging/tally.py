@@ -1,6 +1,7 @@
 """What judging many objects leads to besides findings: counts, and what was missing or had to be assumed.
 
-Shares of it come back from several processes and are put together here. It words nothing (see `overview`).
+Shares of it come back from several processes and are put together here. It writes no messages (see
+`overview`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class UnseenNamespace:
     """Where the first object in it is."""
     line: int
     selecting: set[str] = field(default_factory=set)
-    """The bindings that select by its labels, be it by their policy's selector."""
+    """The bindings that select by its labels, or whose policy does."""
     reading: set[str] = field(default_factory=set)
     """The policies whose expressions read namespaceObject."""
 
@@ -45,7 +46,7 @@ class Tally:
     evaluations: int = 0
     """CEL expressions evaluated."""
     unparameterised: dict[str, str] = field(default_factory=dict)
-    """Policies that let an object pass for want of a parameter, with the name of such a binding."""
+    """Policies that allowed an object because a parameter is missing, with the name of such a binding."""
     reached: dict[str, Reach] = field(default_factory=dict)
     """How far any object got, of policies by which one was left out."""
     unseen: dict[str, UnseenNamespace] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Reads manifests as kubectl reads them: the objects in files, folders and texts, and where they stand.
 
 Lists are taken apart; what can't be read, or isn't an object of Kubernetes, is a Problem with its place and
-never hides the other documents. What an object means is for others. Of a text that may be a Secret no finding
-shows a value.
+never hides the other documents. It does not interpret objects. No finding shows a
+value from a text that may be a Secret.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Document:
 
 
 def is_not_kubernetes(finding: Problem) -> bool:
-    """Whether `read_files` only tells that a file met in a folder is for another tool (values.yaml,
-    package.json): a document with neither apiVersion nor kind. A file that is named is expected to hold
-    objects, so of one it is never true."""
+    """Whether the problem is only that a file found in a folder is for another tool (values.yaml,
+    package.json): a document with neither apiVersion nor kind. It is never true for a file that was named,
+    because such a file is expected to hold objects."""
     return finding.hint == _FOREIGN
 
 
@@ -133,7 +133,7 @@ def read_files(paths: Sequence[Path], *, met: bool = False) -> tuple[list[Docume
             findings.append(Problem(name, 1, 1, message, hint))
         if not in_folder and path.exists() and not path.is_file():
             if name in streams:
-                continue  # its text is gone, and waiting for more could take for ever
+                continue  # its text was read already, and waiting for more could take for ever
             streams.add(name)
         for each in names:
             text = _text_of(each, findings, files_only=in_folder)
@@ -168,7 +168,7 @@ def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | N
     U+FFFD in the text, as kubectl has them."""
     try:
         if files_only and not os.path.isfile(name) and os.path.exists(name):
-            # Opening a pipe that nobody writes to would wait for ever.
+            # Opening a pipe that has no writer would wait for ever.
             findings.append(Problem(name, 1, 1, "is no regular file", "name a file or folder"))
             return None
         with open(name, "rb") as file:

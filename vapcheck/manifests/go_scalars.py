@@ -19,7 +19,7 @@ STR, BINARY, MERGE = _PREFIX + "str", _PREFIX + "binary", _PREFIX + "merge"
 _INT, _FLOAT, _BOOL, _NULL = _PREFIX + "int", _PREFIX + "float", _PREFIX + "bool", _PREFIX + "null"
 _TIMESTAMP = _PREFIX + "timestamp"
 _RESOLVED = {None, "", STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP}
-"""Tags whose scalars are looked into; those of any other tag are text."""
+"""Tags whose scalars are parsed; scalars with any other tag are text."""
 
 _SPELLINGS: tuple[tuple[str, Any, str], ...] = (
     (_BOOL, True, "y Y yes Yes YES true True TRUE on On ON"),

@@ -1,6 +1,6 @@
 """YAML exactly as kubectl reads it: libyaml's events, and what Go's YAML 1.1 library makes of them.
 
-This is the reader that is always right and is slow; `vapcheck.manifests.plain_yaml` reads what is plain. It
+This is the slow reader that handles every text; `vapcheck.manifests.plain_yaml` reads what is plain. It
 reads the first document of a text, as kubectl does after splitting, and knows nothing of Kubernetes.
 One difference is known: Go's scanner takes `{a:, b:}` for the keys `a:` and `b:`, libyaml's refuses it.
 """
@@ -95,7 +95,7 @@ def compose(text: str) -> tuple[Node | None, int]:
 
 
 def _what_follows(events: Iterator[Any]) -> int:
-    """kubectl reads one document of a text; whatever is wrong after it is not even looked at."""
+    """kubectl reads one document of a text; anything after it is not parsed."""
     try:
         following = next(events)
         while isinstance(following, yaml.DocumentEndEvent):

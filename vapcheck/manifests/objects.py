@@ -15,7 +15,7 @@ from vapcheck.manifests.secret_kinds import is_secret, unshown
 from vapcheck.manifests.stream import Piece, Problem
 
 MAX_LISTS = 16
-"""Levels of Lists in Lists; nobody writes three."""
+"""Levels of Lists in Lists; three do not occur in practice."""
 _WRITE = "write apiVersion, kind, metadata"
 _MOVE = "write apiVersion and kind, or move the file"
 Path = tuple[str | int, ...]
@@ -32,11 +32,11 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class NoObject:
-    """A document, or an item of a List, that is no object of Kubernetes, and why."""
+    """A document, or an item of a List, that is not a Kubernetes object, and why."""
 
     problem: Problem
     foreign: bool = False
-    """Whether it was never meant as one: a document with neither apiVersion nor kind."""
+    """Whether it is not meant to be one: a document with neither apiVersion nor kind."""
 
 
 def objects_in(piece: Piece, *, hide: Callable[[], bool]) -> Iterator[Located | NoObject]:
@@ -53,7 +53,7 @@ def objects_in(piece: Piece, *, hide: Callable[[], bool]) -> Iterator[Located | 
 
 
 def _is_intended(value: Any) -> bool:
-    """Whether somebody meant to write an object of Kubernetes."""
+    """Whether the document is meant to be a Kubernetes object."""
     if not isinstance(value, dict):
         return False
     if value.get("kind"):

@@ -1,6 +1,6 @@
 """Where in a manifest's text a field stands; asked only for what is shown, so the text is read again.
 
-It must not be needed for judging: lines and columns are for people.
+Judging must not depend on it: lines and columns are for people.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _plain_lines(text: str) -> list[str] | None:
 
 
 def by_lines(text: str, wanted: tuple[str | int, ...]) -> tuple[int, int] | None:
-    """`place_in` for plain texts, by their indentation; None where it takes a parser to tell."""
+    """`place_in` for plain texts, by their indentation; None where only a parser can decide."""
     lines = _plain_lines(text)
     if lines is None:
         return None

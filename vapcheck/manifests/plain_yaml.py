@@ -77,7 +77,7 @@ def is_plain(text: str) -> bool:
 
 
 def _without_block(match: re.Match[str]) -> str:
-    """The lines of a literal block are text whatever they say: only its key stays to be judged."""
+    """The lines of a literal block are always text: only its key is checked."""
     indent, dash, inner = match.groups()
     block = match[0]
     if len(inner) <= len(indent) + len(dash) or not block.translate(_BREAKS).isprintable():

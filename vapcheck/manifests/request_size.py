@@ -1,6 +1,6 @@
 """How many bytes an object has in the request that kubectl sends, which the API server bounds.
 
-It decides nothing about what is in the object.
+It does not look at the object's contents.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which objects hold secrets, and how to speak of their values without showing them.
+"""Which objects hold secrets, and how to describe their values without showing them.
 
-It must not look into them: what is hidden in a report is up to `redaction`.
+It must not read the values: `redaction` decides what a report hides.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def is_secret(body: Mapping[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=2)
 def may_hold_secret(text: str) -> bool:
-    """Whether a text that can't be read may have been meant as a Secret: it speaks of one anywhere."""
+    """Whether a text that can't be read may have been meant as a Secret: it mentions one anywhere."""
     return _WORD.search(text) is not None
 
 
 def unshown(value: Any) -> str:
-    """What can be said of a value that may be secret: its type."""
+    """What can be shown of a value that may be secret: its type."""
     name = next((name for kind, name in _NAMES if isinstance(value, kind)), "a value")
     return f"{name} (not shown, as this may be of a Secret)"

@@ -2,8 +2,8 @@
 
 kubectl (k8s.io/apimachinery 0.36, `YAMLOrJSONDecoder`) splits YAML at lines that begin with `---` before it
 parses anything, and reads a text that begins with `{` as JSON objects one after the other. Each document is
-read for itself here, so that one broken document doesn't hide the others, which kubectl wouldn't read.
-What is wrong with a text that may hold a Secret is told without what is written there.
+read separately here, so that one broken document doesn't hide the others, which kubectl wouldn't read.
+Problems of a text that may hold a Secret are reported without quoting the text.
 """
 
 from __future__ import annotations

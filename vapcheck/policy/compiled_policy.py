@@ -37,7 +37,7 @@ class CompiledPolicy:
     validations: tuple[CompiledValidation, ...]
     audit_annotations: tuple[tuple[Expression, Program], ...]
     messages: int
-    """How many validations word their message by an expression."""
+    """How many validations build their message with an expression."""
 
     @property
     def reads_namespace(self) -> bool:
@@ -107,7 +107,7 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What an expression can see besides the object. Programs are told apart by identity."""
+    """What an expression can see besides the object. Programs are compared by identity."""
 
     params: bool
     authorizer: bool
@@ -126,7 +126,7 @@ def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]
     for row in policy.variables:
         program = compiler.compile(composed, row, ())
         if program is None:
-            return compiler.refusals  # whatever reads it would be refused for that reason alone
+            return compiler.refusals  # every expression that reads it would be refused for that reason
         variables[row.name] = program
         composed = composed.having(row.name, program)
         unauthorized = unauthorized.having(row.name, program)

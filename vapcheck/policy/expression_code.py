@@ -1,7 +1,7 @@
 """What of a CEL expression's text is code: without comments, and with every string emptied.
 
-For who looks for names in the text of expressions, those that don't compile included. It must not parse: that
-is for `cel`, and for `expression_edits`.
+Used to search names in the text of expressions, including those that don't compile. It must not parse:
+`cel` and `expression_edits` do.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def _rule(reader: FieldReader, row: Any, place: str) -> Rule:
 
 
 def _judge_resources(reader: FieldReader, resources: tuple[str, ...], path: str) -> None:
-    """As the server does, which looks at the wildcards before an item only: `pods/*` beside `pods/status` is
+    """As the server does, which checks only the wildcards before an item: `pods/*` beside `pods/status` is
     refused in this order and taken in the other; of '*' and `pods` the order matters too."""
     every_subresource: set[str] = set()
     every_resource: set[str] = set()

@@ -47,7 +47,7 @@ class MatchResources:
     """matchPolicy Equivalent: the object's other API versions count as well."""
 
     names_objects: bool = field(init=False)
-    """Whether the rules tell objects of one kind apart."""
+    """Whether the rules distinguish objects of one kind."""
     selects: bool = field(init=False)
     """Whether it has selectors of namespaces or objects."""
 

@@ -22,7 +22,8 @@ GIVE_THE_CRD = (
 
 
 class ParameterError(Exception):
-    """The parameters can't be had; the text is the API server's, which names neither them nor the binding."""
+    """The parameters are not available; the text is the API server's, which names neither them nor the
+    binding."""
 
     def __init__(self, text: str, fix: str = "") -> None:
         super().__init__(text)
@@ -101,7 +102,7 @@ class Parameters:
 def wanted(policy: Policy, binding: Binding, namespace: str = "") -> str:
     """What a binding hands to its policy: `ConfigMap team-a/limits`, `ConfigMap with the labels set=x`.
 
-    `namespace`: the one that is looked into, where that is known.
+    `namespace`: the one that is searched, where that is known.
     """
     assert policy.param_kind is not None
     assert binding.param_ref is not None

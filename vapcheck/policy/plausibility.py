@@ -1,6 +1,7 @@
 """What is wrong with policies and objects by their names: kinds, resources and annotations that do not exist.
 
-Forms are `policy_reader`'s business, expressions `compiled_policy`'s. It judges nothing by policies.
+`reader` checks the form of policies and `compiled_policy` their expressions. This module evaluates no
+policies.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     doubts: list[Doubt] = []
     as_admitted(document.body, kinds, operation="CREATE", doubts=doubts)
     for doubt in doubts:
-        if not doubt.path.startswith("spec"):  # there the reader of policies says it better
+        if not doubt.path.startswith("spec"):  # there the reader of policies has a better message
             yield doubt.path, f"{doubt.message}; {doubt.hint}" if doubt.hint else doubt.message
     metadata = document.body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}

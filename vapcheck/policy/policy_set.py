@@ -132,7 +132,9 @@ def mutating_policies(documents: Iterable[Document]) -> Iterator[PolicyFinding]:
         if is_of(GROUP, body) and body.get("kind") == "MutatingAdmissionPolicy":
             message = "is not applied: objects are judged as they are given, without what it would change"
             finding = engine_finding("mutating-policy", document, "", message, level="audit")
-            yield replace(finding, fix="Give the objects as it leaves them, where policies look at that.")
+            yield replace(
+                finding, fix="If policies depend on its changes, give the objects as they are after it."
+            )
 
 
 def binding_of(policy: Document, action: ValidationAction, namespace: str = "") -> Document:

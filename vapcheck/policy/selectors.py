@@ -1,6 +1,6 @@
 """Label selectors, as Kubernetes reads and applies them.
 
-It knows labels only; which object's labels are meant is the caller's business.
+It handles labels only; the caller decides which object's labels are meant.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Finds in expressions what no object of the matched kinds can have: a misspelt field, a number as text.
+"""Finds mistakes in expressions that no object of the matched kinds can satisfy: a misspelt field, a number
+as text.
 
 The API server does the same after it has taken a policy, and writes what it finds into
 `status.typeChecking.expressionWarnings` (admission/plugin/policy/validating/typechecking.go, 1.36); here it
 is found before. As there, rules with wildcard groups or versions and subresources are passed over, and ten
-kinds are looked at, at most. Beyond it, match conditions, variables and audit annotations are checked, and
+kinds are looked at, at most. In addition, match conditions, variables and audit annotations are checked, and
 variables that are objects keep their type. How types differ from the server's: `object_types`.
 
 For several kinds there are two ways: `type_check` reports what is wrong in every one of them, because
@@ -25,7 +26,7 @@ from vapcheck.server.schema import Schema
 MAX_KINDS = 10
 """Kinds of one rule that are checked, as in the API server (maxTypesToCheck)."""
 _ROUNDS = 8
-"""How often a policy is tried with more liberties; each try takes at least one more."""
+"""How often a policy is checked again with fewer restrictions; each try drops at least one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Setting up the checker takes longer than checking an expression, so all policies share one: the names
 `object`, `oldObject`, `params` and `variables` are replaced in their texts by names of the same length that
-are the policy's own. It must not know kinds or what follows from a problem (`type_check`).
+are unique to the policy. It must not depend on kinds or decide what follows from a problem (`type_check`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Attempt:
     """Of the kinds that `object` may have; it has the fields of all of them."""
     params: Schema | None
     number: int
-    """Makes the policy's names its own."""
+    """Makes the policy's names unique."""
     texts: tuple[tuple[Expression, str, frozenset[str]], ...]
     """Each expression, its text with the policy's own names, and the policy's variables that it reads."""
     names: frozenset[str]
@@ -87,7 +87,7 @@ class Attempt:
         return cls(policy, schemas, params, number, tuple(texts), frozenset(names))
 
     def begin(self) -> dict[str, str]:
-        """Start anew with the liberties taken so far. Returns the policy's names with their types."""
+        """Start again with the restrictions dropped so far. Returns the policy's names with their types."""
         self.raw = {}
         self.types = ObjectTypes(f"kubernetes.o{self.number}_", self.names, self.liberties)
         whole = self.types.declare(self.schemas)

@@ -1,7 +1,7 @@
 """What to do about an expression that reads a variable which it can't see.
 
 The compiler says "undefined field 'b'" of one that does not exist, of one that comes later, and of one that
-reads itself by way of others. It must not compile: it looks at texts, after the compiler has refused one.
+reads itself through others. It must not compile: it reads the text after the compiler has refused it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ORDER = "a variable sees only those above it in spec.variables"
 
 
 def advice(policy: Policy, row: Expression, refusal: str) -> str:
-    """How to put right a row of the policy that was refused with these words; nothing where it isn't that."""
+    """How to fix a row of the policy that was refused with this message; empty for any other message."""
     unseen = next((name for name in _reads(row) if f"undefined field '{name}'" in refusal), None)
     if unseen is None:
         return ""
@@ -49,7 +49,7 @@ def _no_such(name: str, names: Sequence[str]) -> str:
 
 
 def _circle(name: str, first: str, reads: Mapping[str, Sequence[str]]) -> list[str]:
-    """The way from a variable by way of `first` back to itself, or nothing."""
+    """The path from a variable through `first` back to itself, or nothing."""
     paths, seen = [[name, first]], {first}
     while paths:
         path = paths.pop(0)

@@ -1,6 +1,6 @@
 """What a request for an object addresses: its resource and its namespace, known or guessed.
 
-It must not look at policies or change objects.
+It must not read policies or change objects.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 and with the fields that the server fills in.
 
 Compared with a real API server (1.36, its default plugins) for every kind that has defaults. What depends on
-a cluster's other objects is seen as far as `Surroundings` has them. What can't be known has stand-ins that
+a cluster's other objects is seen as far as `Surroundings` has them. Unknown values have placeholders that
 never change (uid, random parts of names, addresses) or is left out (managedFields).
 """
 
@@ -154,7 +154,7 @@ def _pod(out: Body, body: Body, surroundings: Surroundings | None) -> None:
 
 
 def _job(out: Body, _body: Body, _surroundings: Surroundings | None) -> None:
-    """The selector and the labels that tell a Job's pods, which hold its uid."""
+    """The selector and the labels that identify a Job's pods, which hold its uid."""
     spec, name = out["spec"], out["metadata"].get("name", "")
     if spec.get("manualSelector"):
         return

@@ -30,8 +30,8 @@ _ZERO: dict[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": Fal
 
 
 class Doubts:
-    """Whether anything was met that the type doesn't have, since it was last reset. Looking closer is
-    `decoding`'s business, which most objects don't need."""
+    """Whether anything was met that the type doesn't have, since it was last reset. `decoding`
+    finds out more, which most objects don't need."""
 
     def __init__(self) -> None:
         self.any = False
@@ -195,7 +195,7 @@ _int64 = _whole_number(*WHOLE_NUMBERS[""])
 
 
 def _number(schema: Schema) -> Convert | None:
-    """What looks at a field's number, which stays as it is; None for what is no number."""
+    """Reads a field's number without changing it; None for a field that is not a number."""
     if schema.type == "integer":
         return _int32 if schema.format == "int32" else _int64
     return _double if schema.type == "number" else None

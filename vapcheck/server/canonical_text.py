@@ -1,6 +1,6 @@
 """Values that the API server reads and writes again in a form of its own: quantities, times, bytes.
 
-Pure functions of one value. What the server can't read is None; saying so is `decoding`'s business.
+Pure functions of one value. A value that the server can't read gives None; `decoding` reports it.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class _Quantity:
 
 def quantity(value: Any) -> Any:
     """A quantity as the server writes it (1000m: "1", 1024Mi: "1Gi"; but 1.500 stays); apimachinery 0.36.
-    What is none comes back as it was."""
+    Any other value is returned unchanged."""
     found = read_quantity(value)
     return value if found is None else found
 
 
 def read_quantity(value: Any, milli: bool = False) -> str | None:
-    """The same, None for what is no quantity or has more than 100 characters.
+    """The same, None for a text that is not a quantity or has more than 100 characters.
 
     `milli` rounds up to thousandths, as the server does for resources of containers.
     """

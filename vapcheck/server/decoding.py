@@ -1,8 +1,8 @@
-"""What the server would not find in an object's kind: fields that it doesn't have, values that it can't read.
+"""Fields that an object's kind doesn't have, and values that the server can't read.
 
-A server told to be strict (kubectl's default) refuses them; otherwise it drops such fields, and fails on such
-values. Asked only about objects in which `canonical_form` met something odd. Values are shown as YAML has
-them; of a Secret none is.
+With strict field validation (kubectl's default) the server refuses them; otherwise it drops such fields, and
+fails on such values. Called only for objects in which `canonical_form` found something unexpected. Values are
+shown as YAML has them, except those of Secrets.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _showing(body: Any) -> _Show:
 
 
 def _inspect(value: Any, schema: Schema, path: str, show: _Show, builtin: bool) -> Iterator[Doubt]:
-    """`builtin`: it is read into a type of Kubernetes itself, which are told by their names."""
+    """`builtin`: it is read into a type of Kubernetes itself. These types have names."""
     if value is None:
         return
     builtin = builtin or schema.name != ""

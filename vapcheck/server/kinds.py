@@ -1,7 +1,7 @@
 """Which kinds there are and where they live: those of Kubernetes 1.36, and those of CRDs in a bundle.
 
 The built-in ones are data (kinds/*.json), written by `python -m gpupool.local.kinds_from_cluster` from a real
-server; they are read when they are asked for. It must not look at objects other than CRDs.
+server; they are read when they are asked for. It must not read objects other than CRDs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vapcheck.server.schema import Schema, builtin, of_crd
 
 _DATA = Path(__file__).parent / "kinds" / "resources.json"
 KUBERNETES = "1.36"
-"""The release that the data is from."""
+"""The Kubernetes release that the data is from."""
 _COHABITING = {("", "events"): "events", ("events.k8s.io", "events"): "events"}
 """Resources of two groups that are stored as one (kube-apiserver 1.36, DefaultStorageFactory)."""
 

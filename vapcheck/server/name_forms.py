@@ -1,7 +1,7 @@
 """The forms of names that the API server asks for: labels, subdomains, keys of labels, segments of paths.
 
-After apimachinery 0.36 (`util/validation`, `api/validate/content`). It says yes or no; what is named, and
-what a reader is told, is the caller's business.
+After apimachinery 0.36 (`util/validation`, `api/validate/content`). It only says yes or no; callers
+write the messages.
 """
 
 from __future__ import annotations

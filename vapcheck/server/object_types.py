@@ -24,7 +24,7 @@ DYN = "dyn"
 _SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "double"}
 """CEL's names of OpenAPI's types."""
 _CLOSEST = 0.6
-"""How alike a field must be to what was written to be offered instead (difflib's ratio)."""
+"""How similar a field must be to what was written to be suggested (difflib's ratio)."""
 
 
 @dataclass(slots=True)
@@ -38,12 +38,12 @@ class Liberties:
     """Definitions whose objects an expression uses as maps (`'x' in object.spec`): they are `dyn`."""
 
     def unite(self, schemas: Iterable[Schema]) -> None:
-        """Take these definitions for one, with those that they are already one with."""
+        """Treat these definitions as one, together with those that they are already merged with."""
         joined = self.every(schemas)
         self.alike |= dict.fromkeys(joined, joined)
 
     def loosen(self, schemas: Iterable[Schema]) -> None:
-        """Take objects of these definitions for maps."""
+        """Treat objects of these definitions as maps."""
         self.loose |= set(self.every(schemas))
 
     def every(self, schemas: Iterable[Schema]) -> dict[str, Schema]:

@@ -135,7 +135,7 @@ def _priority(spec: Body, classes: Mapping[str, Body]) -> None:
     elif not name or name in _SYSTEM_PRIORITIES:
         spec["priority"] = _SYSTEM_PRIORITIES.get(name or "", 0)
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    # A class that isn't in the bundle has a number that nobody here knows.
+    # A class that isn't in the bundle has an unknown number.
 
 
 def _tolerations(spec: Body) -> None:

@@ -2,8 +2,8 @@
 
 `OVERLOADS` is what the API server's environment has for admission policies besides cel-go's standard library,
 strings, sets, optionals and two-variable comprehensions, as of Kubernetes 1.36 (apiserver 0.36
-pkg/cel/environment/base.go). Nothing here may know the evaluator: a function gets Python values and returns
-one, or raises CelError.
+pkg/cel/environment/base.go). Nothing here may depend on the evaluator: a function gets Python values and
+returns one, or raises CelError.
 """
 
 from vapcheck.cel.libraries import (

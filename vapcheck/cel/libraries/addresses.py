@@ -1,6 +1,6 @@
 """IP addresses as Go's net/netip reads and writes them (go1.26), with its messages.
 
-Python's `ipaddress` is not used: it takes other texts, and what is wrong has to be told in Go's words.
+Python's `ipaddress` is not used: it accepts other texts, and errors must have Go's wording.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ZEROS = re.compile(r"(?:(?<=:)|^)0(?::0)+(?=:|$)")
 
 
 class AddressError(Exception):
-    """A text that is no address; `str()` is Go's message."""
+    """A text that is not an address; `str()` is Go's message."""
 
 
 def _wrong(text: str, message: str, at: str = "") -> AddressError:
@@ -33,7 +33,7 @@ class Address:
 
     @property
     def mapped(self) -> bool:
-        """Whether it is an IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`)."""
+        """Whether it is an IPv4-mapped IPv6 address (`::ffff:1.2.3.4`)."""
         return self.bits == 128 and self.number >> 32 == 0xFFFF
 
     def network(self, length: int) -> int:

@@ -1,6 +1,6 @@
 """The CEL library `authz`: `authorizer.group('').resource('pods').namespace('x').check('create').allowed()`.
 
-The chain only gathers what is asked; who may do what is decided by a port that the caller brings, for example
+The chain only collects the question; an authorizer that the caller supplies decides it, for example
 one that reads the RBAC objects of a bundle. Facts: apiserver 0.36 pkg/cel/library/authz.go.
 """
 

@@ -1,8 +1,8 @@
 """What calls of the Kubernetes functions cost, in the API server's units.
 
 Facts: apiserver 0.36 pkg/cel/library/cost.go (CallCost) and cel-go 0.26 ext/lists.go, common/cost.go. Only
-the arithmetic is here; limits are kept by whoever evaluates. Also holds the costs of string functions that
-the interpreter brings itself, because the API server counts them by the same table.
+the arithmetic is here; the evaluator enforces the limits. Also holds the costs of string functions that
+the interpreter implements itself, because the API server counts them by the same table.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How a function of the Kubernetes CEL libraries is declared: names, types, the Python behind it, its cost.
 
-Declarations only: how a value crosses between CEL and Python is the interpreter's business, and a function
+Declarations only: the interpreter converts values between CEL and Python, and a function
 here sees plain Python values. Types are CEL signatures (`string`, `list(int)`, `kubernetes.Quantity`,
 `optional_type(list(string))`; a single capital letter is a type parameter).
 """
@@ -32,7 +32,7 @@ class Overload:
     id: str
     """The overload's name in the API server (apiserver 0.36 pkg/cel/library), unique."""
     unguarded: bool = False
-    """Called whatever the kinds of the arguments are, and then answers for them itself."""
+    """Called with arguments of any kind, which the function checks itself."""
 
 
 def member(

@@ -1,4 +1,4 @@
-"""Go's way of quoting text in messages and of mending bytes that are no UTF-8."""
+"""How Go quotes text in messages and replaces bytes that are not UTF-8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CEL library `format`: named formats of strings and what a value that breaks one is told.
+"""The CEL library `format`: named formats of strings and the message for a value that does not match.
 
 Facts: apiserver 0.36 pkg/cel/library/format.go, apimachinery 0.36 pkg/util/validation and
 pkg/api/validate/content, kube-openapi pkg/validation/strfmt. The texts and patterns are in name_formats.yaml.

@@ -1,6 +1,6 @@
 """The CEL libraries `ip` and `cidr`.
 
-As in the API server, addresses with a zone and IPv4 addresses in IPv6 clothes are refused
+As in the API server, addresses with a zone and IPv4-mapped IPv6 addresses are refused
 (apiserver 0.36 pkg/cel/library/ip.go, cidr.go).
 """
 
@@ -156,7 +156,7 @@ def _is_global_unicast(ip: IP) -> bool:
 def contains_ip(cidr: CIDR, ip: IP | str) -> bool:
     """Whether the address, or the one that a text stands for, is in the network.
 
-    Raises NoSuchOverload for a text that is no address: the API server loses the real error there.
+    Raises NoSuchOverload for a text that is not an address: the API server loses the real error there.
     """
     if isinstance(ip, str):
         if not is_ip(ip):

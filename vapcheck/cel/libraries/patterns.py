@@ -1,6 +1,6 @@
 """Regular expressions in linear time, with Go's syntax errors; `find` and `findAll`.
 
-RE2 and Go's regexp share their syntax but for rare corners; what RE2 takes and Go doesn't is refused here.
+RE2 and Go's regexp share their syntax except in rare cases; what RE2 accepts and Go doesn't is refused here.
 Python's `re` must not be used on a policy's pattern: it can take exponential time.
 """
 

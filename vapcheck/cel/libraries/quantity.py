@@ -1,9 +1,9 @@
 """Quantities of Kubernetes (`500m`, `1.5Gi`, `12e6`): read, compared, added and written as by the API server.
 
-Facts: apimachinery 0.36 pkg/api/resource. A quantity is a decimal, exact. Two forms are told apart because it
-shows: an int64 with an exponent, and a big decimal for what does not fit; only the first has an integer
-value.
-No float is ever involved but in `as_float`. This is the arithmetic; the CEL functions are in quantities.py.
+Facts: apimachinery 0.36 pkg/api/resource. A quantity is a decimal, exact. Two forms are distinguished because
+the difference is visible: an int64 with an exponent, and a big decimal for what does not fit; only the first
+has an integer value. Only `as_float` uses floats. This is the arithmetic; the CEL functions are in
+quantities.py.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _compare_numbers(one: int, one_exponent: int, other: int, other_exponent: in
 
 
 def add(left: Quantity, right: Quantity) -> Quantity:
-    """The sum, written as the left one is unless that is zero. Raises CelError beyond all sense."""
+    """The sum, written as the left one is unless that is zero. Raises CelError beyond the supported range."""
     form = right.form if left.mantissa == 0 else left.form
     if not left.big and not right.big:
         if right.mantissa == 0:
@@ -224,7 +224,7 @@ def _sum_is_small(left: Quantity, right: Quantity, number: int) -> bool:
 
 
 def subtract(left: Quantity, right: Quantity) -> Quantity:
-    """The difference. Raises CelError beyond all sense."""
+    """The difference. Raises CelError beyond the supported range."""
     negated = -right.mantissa
     if _negation_wraps(left, right):
         negated = right.mantissa
@@ -232,7 +232,7 @@ def subtract(left: Quantity, right: Quantity) -> Quantity:
 
 
 def _negation_wraps(left: Quantity, right: Quantity) -> bool:
-    """Whether the API server takes the least int64 for its own negative, as it does on its fast path."""
+    """Whether the API server treats the least int64 as its own negative, as its fast path does."""
     least = right.mantissa == _INT64_MIN and not right.big
     fast = not left.big and left.mantissa >= 0 and (left.mantissa == 0 or left.exponent >= right.exponent)
     return least and fast
@@ -269,7 +269,8 @@ def _float_power(exponent: int) -> float:
 
 
 def _canonical(quantity: Quantity) -> str:
-    """With the largest suffix that leaves an integer. A number that nobody would read is told by its size."""
+    """With the largest suffix that leaves an integer. A number with too many digits to print is described by
+    its size."""
     if quantity.mantissa == 0:
         return "0"
     number, exponent = quantity.mantissa, quantity.exponent

@@ -1,6 +1,6 @@
 """Percent escapes of URLs: which bytes each part of a URL may hold as they are (go1.26 net/url).
 
-Only bytes in and out; it knows nothing of how a URL is put together.
+Converts bytes to bytes; it does not depend on the structure of URLs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FRAGMENT = Part(_ALWAYS | frozenset(b"$&+,/:;=?@!()*"))
 
 
 class UrlError(Exception):
-    """A text that is no URL; `str()` is Go's message."""
+    """A text that is not a URL; `str()` is Go's message."""
 
 
 def escape(plain: bytes, part: Part) -> bytes:
