@@ -1,10 +1,10 @@
-"""How sums of money are written for people, everywhere alike. Knows no prices."""
+"""How sums of money are written for people, the same everywhere."""
 
 from __future__ import annotations
 
 
 def usd(amount: float) -> str:
-    """US dollars without cents, where there are none to tell: `$1,234`, `$0.50`."""
+    """US dollars, without cents where there are none: `$1,234`, `$0.50`."""
     return f"${amount:,.0f}" if amount == round(amount) or amount >= 100 else f"${amount:,.2f}"
 
 

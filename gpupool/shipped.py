@@ -1,4 +1,4 @@
-"""Folders that come with gpupool and lie beside the package in its repository: policies, tools.
+"""Folders that ship with gpupool, beside the package in its repository: policies, tools.
 
 In a checkout they are at the top level, where people look for them; `setup.py` copies them into the wheel.
 """

@@ -1,7 +1,7 @@
-"""Who applies an environment: `up` and `destroy` keep their hands off what Argo CD or Flux delivers.
+"""Which tool applies an environment: `up` and `destroy` refuse to change what Argo CD or Flux delivers.
 
-Two that apply the same objects take the fields from each other for ever, and what one of them has made the
-other doesn't delete.
+Two tools that apply the same objects would overwrite each other's fields for ever, and neither deletes what
+the other has made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MANAGERS: Mapping[str, frozenset[str]] = {
     "argocd": frozenset({"argocd-controller"}),
     "flux": frozenset({"kustomize-controller", "helm-controller"}),
 }
-"""Field managers of the engines that deliver in the place of `gpupool up` (Argo CD documentation, server-side
+"""Field managers of the engines that deliver instead of `gpupool up` (Argo CD documentation, server-side
 apply; Flux documentation, Kustomization, server-side apply)."""
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
@@ -24,11 +24,11 @@ VARIABLE = "GPUPOOL_DESPITE_GITOPS"
 
 
 class DeliveredError(GpupoolError):
-    """Somebody else applies this environment."""
+    """Another tool applies this environment."""
 
 
 def require_ours(plan: Plan, despite: bool = False, command: str = "up") -> None:
-    """Raise DeliveredError where Argo CD or Flux applies the environment, unless told `despite` it.
+    """Raise DeliveredError where Argo CD or Flux applies the environment, unless `despite` is set.
 
     `command` is what was asked for: `up` or `destroy`.
     """

@@ -1,9 +1,9 @@
-"""Room on the disk that a run keeps aside for the state of its stack, and gives up when the disk is full.
+"""Disk space that a run reserves for the state of its stack, and frees when the disk is full.
 
 On a full disk the engine cuts its state off: gocloud.dev 0.46 (blob/fileblob) renames a file into place that
 could not be written to its end, and after the next step the copy beside it is cut off too. But the engine
-tries each write again after a second, for half a minute. So the room that was kept aside is given up at once,
-the engine writes its state whole, and is stopped. Must not touch the state itself.
+tries each write again after a second, for half a minute. So the reserved space is freed at once,
+the engine writes its whole state, and is stopped. Must not touch the state itself.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _COPIES = 5
 _TIGHT_BYTES = 64 * 1024
 """The disk is full when less is free, or less than two copies of the state."""
 _GIVE_UP_SECONDS = 10.0
-"""How long the engine may be at its end when the room that was kept aside is used up as well."""
+"""How long the engine may take to end when the reserved space is used up as well."""
 
 
 class DiskFullError(GpupoolError):
-    """There is no room for the stack's state; the text names the folder."""
+    """There is no space for the stack's state; the text names the folder."""
 
 
 class DiskReserve:
-    """What is kept aside for one run; nothing for a backend that is not files."""
+    """The reserve of one run; nothing for a backend that is not files."""
 
     def __init__(self, backend_url: str, project: str, stack: str) -> None:
         self._root = state_files.folder(backend_url)
@@ -42,14 +42,14 @@ class DiskReserve:
         self._largest = 0
         self._since = 0.0
         self.message: str | None = None
-        """What to say once the disk was full; None while it was not."""
+        """The message if the disk was full; None if it was not."""
 
     @property
     def _file(self) -> Path | None:
         return self._root / f"{self._stack}.reserve" if self._root else None
 
     def take(self, objects: int) -> None:
-        """Keep room aside for the state of so many objects. Raises DiskFullError where there is none."""
+        """Reserve space for the state of so many objects. Raises DiskFullError where there is none."""
         if self._file is None or self._root is None:
             return
         size = objects * _OBJECT_BYTES * _COPIES
@@ -70,13 +70,13 @@ class DiskReserve:
             ) from error
 
     def release(self) -> None:
-        """Give the room up, once or again."""
+        """Free the reserved space, once or again."""
         if self._file is not None:
             with contextlib.suppress(OSError):  # the next run writes over it
                 self._file.unlink()
 
     def watch(self, command: Command) -> None:
-        """Look at the disk, and have the engine stop when it is full. To be called several times a second."""
+        """Check the disk, and stop the engine when it is full. To be called several times a second."""
         if self._root is None or self._file is None or not self._tight(self._root):
             return
         if self.message is None:

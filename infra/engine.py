@@ -31,8 +31,8 @@ from gpupool.pulumi_plugins import env as pulumi_env
 PROJECT = "gpupool"
 Report = Callable[[str], None]
 
-# When a run fails the engine may be gone before the library's server has said its last word to it. That
-# is logged with a traceback that means nothing to anybody; what failed is told by the engine's events.
+# When a run fails, the engine may exit before the library's server has sent its last message. The library
+# then logs a useless traceback; the engine's events report what failed.
 logging.getLogger("grpc._server").addHandler(logging.NullHandler())
 logging.getLogger("grpc._server").propagate = False
 
@@ -40,7 +40,7 @@ _STOP_SECONDS = 10.0
 """How long a short command (state export and the like) may take to end after Ctrl-C."""
 
 _LOOK_SECONDS = 0.2
-"""How often it is looked whether Ctrl-C was pressed."""
+"""How often to check whether Ctrl-C was pressed."""
 
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
@@ -88,7 +88,7 @@ class Command(automation.PulumiCommand):
         )
         with self._lock:
             self._child = child
-            if self._interrupted:  # before there was anything to tell
+            if self._interrupted:  # before there was any output
                 child.send_signal(signal.SIGINT)
         try:
             stdout, stderr = _read(child, on_output, on_error)

@@ -1,6 +1,6 @@
 """A GPU Operator that somebody else runs: may its ClusterPolicy be pointed at our configurations?
 
-Only looks. What is set there by its owner is refused rather than overwritten, because giving a field
+Only reads. What is set there by its owner is refused rather than overwritten, because giving a field
 up on destroy would not bring the owner's value back.
 """
 

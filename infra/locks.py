@@ -1,7 +1,7 @@
 """Locks of Pulumi's file backend: whose they are, which are left over, and removing those.
 
 Every file in a stack's lock folder keeps the engine from starting, readable or not. Removed is only what
-certainly belongs to no living run. Must not start an engine, nor look at the state itself.
+certainly belongs to no living run. Must not start an engine or read the state itself.
 
 How the engine works (pulumi 3.259, pkg/backend/diy/lock.go; gocloud.dev 0.46, blob/fileblob): it writes the
 lock to `UUID.json.HEX.tmp`, renames that to `UUID.json`, and only then looks for locks of others; it deletes
@@ -59,7 +59,7 @@ class Lock:
     host: str = ""
     since: str = ""
     problem: str = ""
-    """Why the file says nothing of its owner."""
+    """Why the file does not name its owner."""
     readable: bool = True
 
     @property
@@ -75,7 +75,7 @@ class Lock:
             process = psutil.Process(self.pid)
             if process.status() == psutil.STATUS_ZOMBIE:
                 return True
-            # The id was given away again. A clock that was set meanwhile makes an engine seem younger than
+            # The id was reused. A clock that was set meanwhile makes an engine seem younger than
             # its lock, so one that is called like the engine counts as the owner whatever its age.
             younger = process.create_time() > _seconds(self.since) + _CLOCK_SECONDS
             return younger and not process.name().startswith(_ENGINE)
@@ -145,7 +145,7 @@ def _seconds(timestamp: str) -> float:
 def clear_locks(backend_url: str, project: str, stack: str) -> int:
     """Remove locks whose process is gone, wait a little for the others; how many were removed.
 
-    Raises LockedError naming who holds the stack, or the file that does not tell.
+    Raises LockedError naming the holder of the stack, or the file that does not name one.
     """
     removed, began = 0, time.monotonic()
     while held := locks(backend_url, project, stack):
@@ -193,7 +193,7 @@ def _abandoned(lock: Lock, backend_url: str, waited: float) -> bool:
     """Whether a file that names no owner has none.
 
     A temporary one has none once it has settled. One with its final name was left by an engine or a machine
-    that ended while writing it; to be sure that nobody has spoilt the lock of a run that goes on, no engine
+    that ended while writing it; to be sure that the lock of a live run was not damaged, no engine
     of this backend may be older than the file.
     """
     if lock.pid is not None or not lock.readable or _strange(lock):

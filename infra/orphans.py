@@ -2,8 +2,8 @@
 
 They are left where a state was lost and a pool removed. Ours is what has our labels and was applied under our
 field manager; what a controller has made from an object of ours, what Argo CD or Flux applies, and existing
-nodes are never taken for one. Which deletions need whose consent is decided in `infra.stack`. Must not know
-the engine.
+nodes are never taken for one. Which deletions need whose consent is decided in `infra.stack`. Must not depend
+on the engine.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _list(api: KubeApi, kind: str, selector: str) -> list[dict[str, Any]] | None
 
 
 def _is_ours(body: Mapping[str, Any]) -> bool:
-    """Whether we have applied it, nobody else delivers it, and it is not on its way out already."""
+    """Whether we have applied it, no other tool delivers it, and it is not being deleted already."""
     metadata = body["metadata"]
     if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
         return False
@@ -130,7 +130,7 @@ def _is_ours(body: Mapping[str, Any]) -> bool:
 def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:
     """Raise ForeignError where one of `wanted`, none of which is ours, exists in the cluster.
 
-    Asked before the engine may take over what exists, because it asks nobody whose that is.
+    Called before the engine may take over existing objects, because it does not check who owns them.
     """
     rows = [manifest for manifest in wanted if not under_way.is_map(manifest)]
     where = api.require("v1", "Namespace").collection(None)

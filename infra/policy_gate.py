@@ -51,8 +51,8 @@ def judge(
 
     `bundle` is what `plan` generates, where the caller has it already, and `compiler` one that several plans
     are judged with; by `today` waivers expire.
-    Patches of objects that others own are not judged: nobody knows here what those are (the cluster's own
-    admission sees them, in a preview too). Helm releases are not judged object by object.
+    Patches of objects that others own are not judged: their current content is unknown here (the cluster's
+    own admission sees them, in a preview too). Helm releases are not judged object by object.
     """
     from vapcheck import check
     from vapcheck.judging.redaction import without_secrets
@@ -109,7 +109,7 @@ def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
 
 
 def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
-    """A waiver holds in the cluster until somebody takes it out, so its end must be noticed here."""
+    """A waiver holds in the cluster until it is removed, so its end must be reported here."""
     from vapcheck import PolicyFinding
 
     for number, waiver in enumerate(plan.policies.waivers):
@@ -135,7 +135,7 @@ def require(environment: str, report: Report) -> None:
 
 
 def shown(report: Report) -> tuple[PolicyFinding, ...]:
-    """What people are told: denials first, then warnings. Audit findings are for records."""
+    """What is shown: denials first, then warnings. Audit findings are only recorded."""
     order = {"deny": 0, "warn": 1}
     reported = [finding for finding in report.findings if finding.level in order]
     return tuple(
@@ -144,7 +144,7 @@ def shown(report: Report) -> tuple[PolicyFinding, ...]:
 
 
 def describe(finding: PolicyFinding) -> str:
-    """A finding on one line: level, policy, object, what is wrong, how to put it right."""
+    """A finding on one line: level, policy, object, what is wrong, how to fix it."""
     return " ".join("".join(_parts(finding)).split())
 
 

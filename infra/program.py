@@ -28,7 +28,7 @@ _SIGN_SECONDS = 10.0
 
 
 def run(environment: str) -> None:
-    """Register everything of an environment. Raises GpupoolError for what the user can mend."""
+    """Register everything of an environment. Raises GpupoolError for problems that the user can fix."""
     plan = read_plan(environment)
     if not pulumi.runtime.is_dry_run():
         delivered.require_ours(plan)
@@ -59,7 +59,7 @@ def connect(plan: Plan) -> KubeApi:
 
 
 def require_cluster(plan: Plan) -> None:
-    """Ask the plan's cluster for a sign of life, so that a run fails once and not object by object.
+    """Check that the plan's cluster responds, so that a run fails once and not object by object.
 
     Raises GpupoolError: KubeconfigError, UnreachableError, or ApiError for credentials that are refused.
     """

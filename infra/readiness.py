@@ -1,6 +1,6 @@
-"""A look, after `up`, whether what was applied is also accepted: overlays valid, NodePools ready.
+"""Checks, after `up`, whether what was applied is also accepted: overlays valid, NodePools ready.
 
-Cheap: one list per kind. It tells apart what will come by itself (a controller that has not looked yet)
+Cheap: one list per kind. It distinguishes what will resolve itself (a controller that has not acted yet)
 from what never will (two overlays in conflict: Karpenter then starts nodes on wrong assumptions and
 says so in the overlay's status only; NodeOverlay, Karpenter v1.14.1).
 """

@@ -2,7 +2,7 @@
 
 Two things in the state: operations noted as begun and never as ended; objects that were made but never
 noted (the stand-in provider and PULUMI_K8S_UPSERT_EXISTING_OBJECTS take those over). The state itself is
-never edited but for the notes. Left-over locks and files are the business of `locks` and `state_files`.
+never edited but for the notes. `locks` and `state_files` handle left-over locks and files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpupool.findings import GpupoolError, UsageError
 
 
 class OtherClusterError(GpupoolError):
-    """The cluster at hand is not the one that the stack was applied to."""
+    """The current cluster is not the one that the stack was applied to."""
 
 
 class ProtectedError(GpupoolError):
@@ -51,7 +51,7 @@ def losses(deployment: Mapping[str, Any], kept: Iterable[str]) -> dict[str, str]
 
 
 def consent(lost: Iterable[str], environment: str) -> str | None:
-    """What to say when something protected would go: how to consent. None where nothing would."""
+    """The message when something protected would be deleted: how to consent. None where nothing would."""
     names = sorted(lost)
     if not names:
         return None

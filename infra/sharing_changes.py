@@ -1,7 +1,8 @@
-"""What `up` would do to running nodes by changing how their GPUs are shared: warn, and name the gentle way.
+"""What `up` would do to running nodes by changing how their GPUs are shared: warn, and name the safer
+command.
 
-`up` brings objects in line and looks at no job: the labels of existing nodes, or the settings that all
-plugins load, change at once. Only looks; a few list calls, and the pods only where something does change.
+`up` changes objects without regard to jobs: the labels of existing nodes, or the settings that all
+plugins load, change at once. Only reads; a few list calls, and the pods only where something does change.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _offered(node: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _asked(pool: Pool, node: Mapping[str, Any]) -> dict[str, int]:
-    """The slices that the file asks for on a node of that instance type."""
+    """The slices that the file defines for a node of that instance type."""
     machine = node["metadata"]["labels"].get(_INSTANCE_TYPE)
     kinds = [kind.slices for kind in pool.machines if kind.instance_type == machine]
     slices = kinds[0] if kinds else pool.slices_per_node

@@ -48,7 +48,7 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
     with Run(plan, bundle, "preview", report, _verdict(environment, plan, bundle)) as run:
         lost = run.losses(allow_delete)
         rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
-        # The engine refuses to preview these, so they are kept from it and told by us.
+        # The engine refuses to preview these, so they are withheld from it and reported here.
         run.withheld = {urn: deletion(rows[urn]) for urn in lost.values()}
         run.withheld |= {f"orphan:{manifest}": removal(manifest) for manifest in run.orphans}
         exclude = list(lost.values()) or None
@@ -91,7 +91,8 @@ def up(
 
 
 def refresh(environment: str, report: Report = lambda _: None) -> Result:
-    """Look what others have changed or deleted, and note it in the state, so that the next `up` mends it."""
+    """Find what others have changed or deleted, and record it in the state, so that the next `up` restores
+    it."""
     plan, bundle = _read(environment)
     with Run(plan, bundle, "refresh", report) as run:
         return run.do(run.stack.refresh)

@@ -69,7 +69,7 @@ class ObjectChange:
 
 @dataclass
 class Outcome:
-    """Everything that one run of the engine tells."""
+    """Everything that one run of the engine reports."""
 
     objects: dict[str, ObjectChange] = field(default_factory=dict)
     """By URN."""

@@ -1,4 +1,4 @@
-"""What a run of preview, up, refresh or destroy comes to: its result, and the error that carries one."""
+"""The result of a run of preview, up, refresh or destroy, and the error that carries one."""
 
 from __future__ import annotations
 

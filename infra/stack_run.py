@@ -73,7 +73,7 @@ class Run:
         self.deployment: dict[str, Any] = {}
         self._disk = DiskReserve("", PROJECT, plan.environment)
         self.withheld: dict[str, ObjectChange] = {}
-        """By URN: what will be done and the engine must not be told."""
+        """By URN: what will be done without the engine."""
         self.orphans: tuple[Manifest, ...] = ()
         """What is ours in the cluster and not in the state; nor, but for `destroy`, in the file."""
 
@@ -122,7 +122,7 @@ class Run:
         self._warnings = self._verdict()
         self.deployment = self._created() if known is None else known
         if self._operation != "refresh":
-            # An unreachable cluster is told by what comes next, in its own words.
+            # The next step reports an unreachable cluster with its own message.
             with contextlib.suppress(UnreachableError, KubeconfigError):
                 api = program.connect(self._plan)
                 if not self._marks.left or not self._marks.same_cluster(cluster_id(api)):
@@ -157,7 +157,7 @@ class Run:
 
     def _held(self) -> orphans.Held:
         """What the cluster holds of the environment. Not asked where Argo CD or Flux delivers, which take
-        away what they have made, nor by `refresh`, which looks at the state alone."""
+        away what they have made, nor by `refresh`, which reads only the state."""
         held = orphans.Held()
         if self._operation != "refresh" and not self._plan.delivery.gitops:
             with contextlib.suppress(UnreachableError, KubeconfigError):
@@ -168,7 +168,7 @@ class Run:
         return held
 
     def _mind_nodes(self, api: KubeApi) -> dict[str, str]:
-        """Keep out of a repartition's way, and take over what one has made: the variables for that."""
+        """Refuse to run during a repartition, and take over what one has made: the variables for that."""
         if self._operation not in ("up", "preview"):
             return {}
         if self._operation == "up":
@@ -230,7 +230,7 @@ class Run:
             workspace.pulumi_command.run(args, workspace.work_dir, workspace.env_vars)
 
     def _attempt(self, operation: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
-        """What one run of the engine tells, what it raised, and whether it was interrupted."""
+        """What one run of the engine reports, what it raised, and whether it was interrupted."""
         collector = Collector(self._report)
         again = {"refresh": True} if self._marks.left and self._operation != "refresh" else {}
         with self._marked() as mark:

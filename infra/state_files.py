@@ -106,7 +106,7 @@ def _flaw(state: Any) -> str | None:
 
 
 def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
-    """What to say when the engine could not write its state; None where that is not what its messages say."""
+    """The message when the engine could not write its state; None where its output does not say so."""
     text = "\n".join(messages).lower()
     full, read_only = (any(words in text for words in cause) for cause in (_FULL, _READ_ONLY))
     if not (full or read_only):

@@ -147,7 +147,7 @@ def restore(api: KubeApi, name: str) -> None:
 def _give_back(api: KubeApi, node: Mapping[str, Any]) -> None:
     lifecycle = [t for t in node["spec"].get("taints") or () if t["key"].startswith(_LIFECYCLE)]
     body = {
-        # Fails rather than overwrite what a controller has changed since we looked.
+        # Fails rather than overwrite what a controller has changed since the read.
         "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
         "spec": {"taints": (own_taints(node) + lifecycle) or None},
     }
@@ -177,7 +177,7 @@ def _claimed_twice(patches: Iterable[Manifest]) -> list[str]:
 
 
 def _identity(taint: Taint) -> tuple[str, str]:
-    """Kubernetes tells a node's taints apart by key and effect."""
+    """Kubernetes identifies a node's taints by key and effect."""
     return str(taint["key"]), str(taint["effect"])
 
 

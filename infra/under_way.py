@@ -2,8 +2,8 @@
 
 While nodes of old and new shape live side by side the operator's configurations hold both. `up` would put
 the plain ones in their place, and nodes that have not been changed yet would lose their slices at once.
-And what a repartition has left that neither file nor state know any more goes with the next `up`. What a
-repartition is, is no business of this module.
+And what a repartition has left that neither file nor state know any more goes with the next `up`. This module
+does not depend on what a repartition is.
 """
 
 from __future__ import annotations

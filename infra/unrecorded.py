@@ -1,8 +1,8 @@
-"""One save of the state at the end of a run, and how the next run learns that a run did not get there.
+"""One save of the state at the end of a run, and how the next run detects that a run did not reach it.
 
 The engine otherwise writes the whole state at each step: a run of n objects writes n * n / 2 of them. A mark
 beside the state stands for each run from before its first step to after its state is saved; where one is
-left, what that run did is not in the state: objects are then looked at again, and those that it made are
+left, what that run did is not in the state: objects are then read again, and those that it made are
 taken over by their labels (`infra.orphans`). A mark is no lock. Must not judge what is left.
 """
 
@@ -39,7 +39,7 @@ class Marks:
     """The marks of one stack. A backend that is not a folder here has none."""
 
     def __init__(self, backend_url: str, project: str, stack: str) -> None:
-        """Looks what is left of earlier runs; writes nothing."""
+        """Checks what is left of earlier runs; writes nothing."""
         self._own: Path | None = None
         self._before: frozenset[tuple[str, int, int]] = frozenset()
         found = state_files.folder(backend_url)
@@ -102,7 +102,7 @@ class Marks:
 
 
 def cluster_id(api: KubeApi) -> str | None:
-    """What tells one cluster from another: the uid of its namespace kube-system, which nobody can delete.
+    """What identifies a cluster: the uid of its namespace kube-system, which can't be deleted.
     None where the cluster does not say."""
     try:
         live = api.get("v1", "Namespace", "kube-system")
@@ -122,7 +122,7 @@ def _cluster_of(mark: Path) -> str | None:
 def found_again(operation: str, bundle: Bundle, deployment: Mapping[str, Any], chosen: bool) -> bool:
     """Whether everything that a run makes or removes is found again where the state was not saved.
 
-    Labels tell it of objects. Of charts, and of fields on objects of others, only the state knows: those must
+    Labels identify objects. Of charts, and of fields on objects of others, only the state knows: those must
     be in it already. `chosen` says that selectors choose such objects while the program runs.
     """
     rows = deployment.get("resources") or ()

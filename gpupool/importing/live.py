@@ -68,7 +68,7 @@ class Imported:
 def import_environment(
     api: KubeApi, choices: Choices, notify: Callable[[str], None] = lambda _: None, recorded: bool = True
 ) -> Imported:
-    """The environment of the cluster behind `api`. Raises ApiError, UnreachableError, and GpupoolError where
+    """The environment of the cluster at `api`. Raises ApiError, UnreachableError, and GpupoolError where
     the cluster has nothing about GPUs. `recorded`: take the file that the cluster keeps, where it says the
     same."""
     notify("read the cluster")

@@ -19,7 +19,7 @@ from gpupool.local.instance_types import karpenter_instance_types
 from gpupool.programs.binaries import PROJECT_ROOT
 
 CORE = ("etcd", "kube-apiserver")
-"""When one of these is down nothing else can be trusted to work, so a repair starts everything anew."""
+"""When one of these is down, the others can't work reliably, so a repair restarts everything."""
 AFTER_CORE = ("kube-controller-manager", "kube-scheduler", "kwok")
 AFTER_CRDS = ("karpenter", "gpu-operator")
 """These look for their custom resources once, when they start."""
@@ -29,7 +29,7 @@ PROGRAMS = tuple(name for name in NAMES if name != "gpu-operator")
 """Those that are programs of binaries.yaml; the simulated operator is this Python."""
 USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
 
-# Sockets of Unix kind in the data folder: no port, and nobody but the owner gets at the store. etcd
+# Unix sockets in the data folder: no port, and only the owner can access the store. etcd
 # wants a host and a port in every URL and calls the socket's file by both.
 ETCD_SOCKET = "etcd:1"
 """The name of the socket for clients, in the data folder."""

@@ -1,8 +1,8 @@
 """Start, inspect and stop one local control plane.
 
 `up` is idempotent: what runs and is healthy is left alone, what died is started again on the same data,
-what a crash left behind is cleaned away. No supervising process stays; the parts run in sessions of their
-own and outlive the command that started them. `down` leaves no process, port or folder.
+what a crash left behind is cleaned away. There is no supervising process; the parts run in their own sessions
+and outlive the command that started them. `down` leaves no process, port or folder.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ControlPlane:
     def up(self, report: Report = lambda _: None) -> Status:
         """Bring it up, or back up, and return its status once everything is ready.
 
-        Raises LocalError with the end of the guilty log when a part does not start; what was started is
+        Raises LocalError with the end of the part's log when a part does not start; what was started is
         stopped again and the logs are kept.
         """
         require_own(self.layout)  # before minutes are spent on building

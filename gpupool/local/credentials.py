@@ -24,7 +24,7 @@ _P256_PARAMETERS = bytes.fromhex("a00a06082a8648ce3d030107")
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write `text` to `path` with mode 0600, in one step for whoever reads it."""
+    """Write `text` to `path` with mode 0600, in one step for readers."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
@@ -46,7 +46,7 @@ def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
     """The token of each user, made up at the first call and kept with the instance afterwards.
 
     Every user is a cluster administrator: the control plane lives and dies on one machine, and separate
-    names are there to tell in managedFields and logs who did what.
+    names show in managedFields and logs who did what.
     """
     known: dict[str, str] = {}
     text = layout.tokens.read_text() if layout.tokens.exists() else ""
@@ -63,9 +63,8 @@ def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
 
 
 def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> list[Path]:
-    """Write the administrator's kubeconfig and one for each component; the certificate must be there.
-
-    Those that were not as they should be.
+    """Write the administrator's kubeconfig and one for each component; the certificate must exist. Returns
+    those that had to be changed.
     """
     written = []
     authority = base64.b64encode(layout.certificate.read_bytes()).decode()

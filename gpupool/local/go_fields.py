@@ -1,7 +1,7 @@
 """What decides how Go's encoder writes the fields of API types: pointers, and options of JSON tags.
 
-Read from the JSON tags and types in the source of a Go package. It knows Go's syntax only as far as the types
-of Kubernetes use it, and nothing of Kubernetes itself.
+Read from the JSON tags and types in the source of a Go package. It handles Go's syntax only as far as the
+types of Kubernetes use it, and does not depend on Kubernetes itself.
 """
 
 from __future__ import annotations

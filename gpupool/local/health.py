@@ -1,4 +1,4 @@
-"""What a running control plane says of itself: its store, its API server, and what our credential may do.
+"""The health of a running control plane: its store, its API server, and the rights of our credential.
 
 Each answer is a problem in words, with the file to look at and what to do, or nothing. Changes nothing, and
 does not know which processes there are (see `instance`).
@@ -24,7 +24,7 @@ from gpupool.programs.failures import LocalError
 
 PROBE_SECONDS = 5.0
 """How long a part may take to say that it is well; twice that and `up` takes the API server for hanging and
-starts everything anew, so a busy machine must not look like that."""
+restarts everything, so a busy machine must not look like that."""
 _NO_SPACE = "NOSPACE"
 """etcd's name for the alarm that it raises when its file reaches the quota."""
 _SOCKET_BYTES = 100
@@ -60,7 +60,7 @@ def store(layout: Layout) -> str | None:
 
 
 def require_space(layout: Layout) -> None:
-    """Raise LocalError when etcd answers and is out of space: starting anything anew would not help."""
+    """Raise LocalError when etcd answers and is out of space: restarting would not help."""
     if _NO_SPACE in (_alarm(layout) or ""):
         raise LocalError(str(store(layout)))
 

@@ -201,7 +201,7 @@ def require_own(layout: Layout) -> None:
 
 
 def unusable(layout: Layout, error: OSError) -> str:
-    """What to say when the system refuses the folder."""
+    """The message when the system denies access to the folder."""
     where = error.filename or layout.data
     return (
         f"{layout.data}: can't be the data folder ({where}: {error.strerror or error}); "

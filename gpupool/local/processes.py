@@ -1,8 +1,8 @@
 """Start, recognise and stop child processes that outlive the command that started them.
 
 A process is ours only if its pid, the time it was started and its whole command line are what was
-recorded, or if its environment carries this instance's mark; a pid that the system gave to somebody
-else meanwhile is never signalled. Nothing here knows what the processes are.
+recorded, or if its environment carries this instance's mark; a pid that the system has since given to another
+process is never signalled. Nothing here depends on what the processes are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Running:
 
 
 def start_mark(pid: int) -> str | None:
-    """What tells two processes with one pid apart; None when there is no such process or it is a zombie.
+    """What distinguishes two processes with one pid; None when there is no such process or it is a zombie.
 
     On Linux the start time in clock ticks since boot (field 22 of /proc/PID/stat), which unlike wall-clock
     time doesn't move when the clock is set.
@@ -86,7 +86,7 @@ def spawn(
 ) -> Running:
     """Start `argv` in a session of its own with `folder` as working folder and mark, logging to `log`.
 
-    The environment is what the process needs and no more: variables of whoever calls must not change how
+    The environment is what the process needs and no more: the caller's variables must not change how
     a control plane behaves. Raises OSError when the program can't be started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)

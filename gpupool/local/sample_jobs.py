@@ -24,7 +24,7 @@ _LABEL = "gpupool.dev/sample"
 _JOB = "batch.kubernetes.io/job-name"
 """Label by which the Job controller names a pod's Job (Kubernetes 1.27 and later)."""
 _RUNS = "24h"
-"""How long a sample runs on the local cluster: long enough to be looked at, and to find it again."""
+"""How long a sample runs on the local cluster: long enough to inspect it, and to find it again."""
 _DEADLINE_S = 25 * 3600
 """When one ends on a cluster whose pods do not end by themselves."""
 _TIMEOUT_S = 300.0

@@ -47,9 +47,9 @@ class Delivery:
 
     @property
     def gitops(self) -> bool:
-        """Whether somebody else applies the rendered files, so that `gpupool up` must not."""
+        """Whether another engine applies the rendered files, so that `gpupool up` must not."""
         return self.engine != "pulumi"
 
 
 PULUMI = Delivery("pulumi", "", "", "", "delete", None, None)
-"""`gpupool up` applies; nothing is written into the rendered files for anybody."""
+"""`gpupool up` applies; the rendered files have nothing for a delivery engine."""

@@ -1,4 +1,4 @@
-"""The Plan: one environment with every default filled and every cross-check done. The first waist.
+"""The Plan: one environment with every default filled and every cross-check done.
 
 Frozen values and the arithmetic that follows from them; no I/O, no YAML, no Kubernetes objects.
 Generators, the Pulumi program, the queue and the simulator all read this and nothing above it, so a
@@ -19,7 +19,7 @@ from gpupool.plan.tenants import Priority, Share, Tenant
 from gpupool.sharing import Sharing
 
 HOURS_PER_MONTH = 730
-"""Hours that a month is reckoned with (365 * 24 / 12), as cloud price lists do."""
+"""Hours in a month (365 * 24 / 12), as in cloud price lists."""
 
 FOR_PODS = Fraction(9, 10)
 """Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
@@ -290,9 +290,10 @@ class Plan:
     policies: Policies
     delivery: Delivery
     assertion: Assertion | None = None
-    """None where the cluster is not asked to hold itself to the file."""
+    """None where the cluster does not run `gpupool assert` itself."""
     text: str = field(default="", repr=False, compare=False)
-    """The environment file as it was read. For what keeps the file itself; nobody may derive from it."""
+    """The environment file as it was read. For code that keeps the file itself; nothing may be derived from
+    it."""
 
     def pool(self, name: str) -> Pool:
         """The pool of that name. Raises KeyError."""

@@ -25,14 +25,14 @@ _PLAIN = re.compile(r"v?[0-9]+(\.[0-9]+)*")
 """A version that is numbers alone: v26.7.0-rc.1 is another release than v26.7.0."""
 
 MIG_VARIANTS_APART = "mig-variants-apart"
-"""The feature that tells instances with `-me`, `+me.all` or `+gfx` from plain ones."""
+"""The feature that distinguishes instances with `-me`, `+me.all` or `+gfx` from plain ones."""
 CDI_BY_DEFAULT = "cdi-by-default"
 """The feature that containers get GPUs by CDI unless the operator is configured otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorRelease:
-    """One release of the GPU Operator. None means: found in no source, so nothing may be refused because of
+    """One release of the GPU Operator. None means that no source has it, so nothing may be refused because of
     it.
     """
 

@@ -1,7 +1,7 @@
 """What an environment says of its policies, with every default filled: a part of the Plan.
 
-Frozen values; what the policies themselves are is in the files that are named here, and whether a waiver
-has ended is for a check to say, since no rendering may depend on the day.
+Frozen values; what the policies themselves are is in the files that are named here, and a check
+reports whether a waiver has ended, since a rendering must not depend on the day.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Action = Literal["deny", "warn", "audit"]
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
-    """An exception from one policy, which somebody answers for and which ends."""
+    """An exception from one policy, with an owner and an end."""
 
     policy: str
     namespace: str | None
@@ -35,7 +35,7 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True)
 class PolicyLimits:
-    """What shipped policies hold workloads to, where sites differ. Durations in seconds."""
+    """Limits of the shipped policies that sites can change. Durations in seconds."""
 
     registries: tuple[str, ...]
     """Host, or host and path, that images may come from; empty: any."""

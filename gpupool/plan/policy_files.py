@@ -1,8 +1,8 @@
 """The policy files of a project: which there are, and what is in them, as plain objects.
 
 `policies/*.yaml` (or `.yml`; no subfolders) beside `environments/` adds to the files that gpupool ships; a
-file of the same name goes before the shipped one. Read as text and values only: whether a policy compiles is
-the engine's to say.
+file of the same name goes before the shipped one. Read as text and values only: the engine checks whether a
+policy compiles.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
 
 
 def _problem(body: Any) -> str:
-    """Why `body` can't go out with the policies; nothing where it can."""
+    """Why `body` can't be applied with the policies; empty where it can."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
         return "it is no Kubernetes object; give it apiVersion, kind and metadata"
     if not isinstance(body.get("apiVersion"), str) or not isinstance(body["metadata"].get("name"), str):

@@ -39,7 +39,7 @@ _CAPACITY: tuple[Loc, ...] = (
     ("nodes", "names"),
     ("nodes", "gpus"),
 )
-"""What says how much a pool has: where one of these is broken, nothing is held against the pool's size."""
+"""The fields that define a pool's size: where one of these is broken, nothing is compared with the size."""
 
 
 def read_plan(env: str) -> plan.Plan:
@@ -80,7 +80,7 @@ def resolve(loaded: Loaded, catalog: Catalog | None = None, siblings: Siblings |
 
 
 def _rests_on_gaps(problem: Problem, gaps: Gaps) -> bool:
-    """Whether what was left out made `problem`: that is no second mistake."""
+    """Whether `problem` only follows from what was left out: that is not a second mistake."""
     if problem.judged_by:
         return any(gaps.covers(loc) for loc in problem.judged_by)
     return gaps.touches(problem.loc) or gaps.strays(problem.loc)

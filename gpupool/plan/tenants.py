@@ -1,4 +1,4 @@
-"""The people of a Plan: tenants with what they may use and spend, and the priorities of their jobs.
+"""The tenants of a Plan, with what they may use and spend, and the priorities of their jobs.
 
 Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). What a share of a node is in CPU and
 memory is here too, because a tenant's bounds are sums of such shares.
@@ -96,7 +96,7 @@ class Tenant:
 
     @property
     def quota(self) -> Mapping[str, int]:
-        """Extended resource -> count over all pools: a namespace's quota can't tell pools apart."""
+        """Extended resource -> count over all pools: a namespace's quota can't distinguish pools."""
         total: dict[str, int] = {}
         for grant in self.grants.values():
             for name, count in grant.items():

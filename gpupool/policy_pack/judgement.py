@@ -1,8 +1,8 @@
 """One stack's objects -> what the policies say about them, in the words that Pulumi shows.
 
 The policies are the stack's own and those of the folder `policies`; the stack's win where both have one of a
-name, because there are this environment's parameters and waivers. It must not judge anything itself: that is
-the engine's business, and levels are those of the bindings.
+name, because they have this environment's parameters and waivers. It must not judge anything itself: the
+engine does, and the bindings give the levels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def violations(
 ) -> list[Violation]:
     """Everything that the policies of `files` and of the stack itself find in the stack.
 
-    What can't be judged is said too, as a warning: a silent pass would be taken for a verdict.
+    What can't be judged is reported too, as a warning: a silent pass would look like a verdict.
     """
     documents = from_bodies((item.body for item in objects), _STACK)
     shipped, unreadable = read_files(list(files))

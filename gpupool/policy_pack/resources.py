@@ -45,8 +45,8 @@ class Unjudged:
 def objects(resources: Iterable[Resource]) -> tuple[list[StackObject], list[Unjudged]]:
     """The Kubernetes objects among `resources`, and those that can't be judged.
 
-    Left out without a word: other providers' resources, components (their children are resources of their
-    own), and patches of objects that somebody else owns, because Pulumi does not tell what those were before
+    Silently left out: other providers' resources, components (their children are resources of their
+    own), and patches of objects that somebody else owns, because Pulumi does not pass what those were before
     (the cluster's own admission judges them, in a preview too).
     """
     found: list[StackObject] = []

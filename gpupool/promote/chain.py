@@ -9,7 +9,7 @@ from gpupool.findings import GpupoolError
 
 
 class SkipError(GpupoolError):
-    """A promotion that leaves out an environment, or goes where the chain does not lead."""
+    """A promotion that skips an environment, or does not follow the chain."""
 
 
 @dataclass(frozen=True, slots=True)

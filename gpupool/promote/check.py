@@ -1,4 +1,4 @@
-"""The rule that CI holds environments to: nothing is ahead of where changes come from.
+"""The rule that CI checks: no environment is ahead of the one that its changes come from.
 
 Pure: the target now and before the change under review, and the states of its source. The rule in words is in
 docs/promotion.md; how parts are compared, in `gpupool.promote.history`.
@@ -19,7 +19,7 @@ from gpupool.spec.environment import Environment
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How one environment stands to the one before it."""
+    """How one environment compares with the one before it."""
 
     environment: str
     origin: str
@@ -27,11 +27,12 @@ class Checked:
     unchanged: frozenset[str]
     """Parts that the change under review leaves as they were."""
     together: frozenset[str]
-    """Parts that the change under review brings to the source as well, so that neither has proved itself."""
+    """Parts that the change under review brings to the source as well, so that the source has not had them
+    before."""
     notices: tuple[str, ...]
     """What a reviewer should know besides."""
     gate: str = ""
-    """What is wrong with how the change under review treats the rule itself; empty where nothing is."""
+    """How the change under review breaks the rule itself; empty where it does not."""
 
     @property
     def fine(self) -> bool:
@@ -56,8 +57,8 @@ def check(
 ) -> Checked:
     """Judge `target`, which has `promotion.from`, by `states` of its source, newest first.
 
-    `before`: the target before the change under review, by which what was ahead already is told apart; None
-    where everything is to be judged. `proposed`: the source as the change under review has it.
+    `before`: the target before the change under review, to recognize what was ahead already; None
+    to judge everything. `proposed`: the source as the change under review has it.
     """
     given = target.promotion
     assert given is not None
@@ -84,15 +85,16 @@ def check_by_former_rules(
     states: Iterable[tuple[str, Environment]],
     today: date,
 ) -> Checked:
-    """Judge `target` by the `promotion` that the change under review takes away or turns elsewhere: a change
-    must not free itself of the rule that it would break. `states` and `proposed` are of the former source."""
+    """Judge `target` by the `promotion` that the change under review removes or redirects: a change
+    must not exempt itself from the rule that it would break. `states` and `proposed` are of the former
+    source."""
     former, now = before.promotion, target.promotion
     assert former is not None
     assert former.from_ is not None
     held = target.model_copy(update={"promotion": former})
     checked = check(held, before, proposed, states, today)
     if now is not None and now.from_ is not None:
-        # Its own judgement, by the new source, tells of exceptions and of the new source.
+        # The judgement by the new source reports exceptions and the new source.
         return replace(checked, notices=())
     name, origin = target.metadata.name, former.from_
     if _but_for_promotion(target) == _but_for_promotion(before):
@@ -102,7 +104,7 @@ def check_by_former_rules(
 
 
 def lost_source(target: Environment, before: Environment | None) -> str | None:
-    """The environment that changes came from before the change under review, where they no more do."""
+    """The environment that changes came from before the change under review, where they no longer do."""
     former = before.promotion.from_ if before is not None and before.promotion else None
     now = target.promotion.from_ if target.promotion else None
     return former if former != now else None

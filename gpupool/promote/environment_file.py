@@ -1,4 +1,5 @@
-"""One end of a promotion: an environment's file, as text, as it is written, and as it was read."""
+"""An environment's file in a promotion: its text, its values as written, and the environment that was
+read."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ from gpupool.spec.yaml_source import parse_source
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFile:
-    """An environment whose shape is sound."""
+    """An environment file whose shape is valid."""
 
     text: str
-    """Of its file, without a byte order mark."""
+    """The file's text, without a byte order mark."""
     loaded: Loaded
 
     @property
@@ -65,7 +66,7 @@ def at(data: Any, loc: tuple[str | int, ...]) -> Any:
 
 
 def changed_that_stay(before: Shape, after: Shape, rules: Rules) -> list[Difference]:
-    """Fields that were to stay and did not. Of items that came or went as wholes nothing stays."""
+    """Fields that should stay and did not. Items that were added or removed as a whole are ignored."""
     found: list[Difference] = []
     for section in SECTIONS:
         old, new = (

@@ -1,8 +1,8 @@
 """Whether an environment has something that the one before it never had.
 
 The rule: each pool, and each other section as a whole, is as the source has it now or once had it. So a
-target may lag behind, and may go back; it may not be ahead. Takes states, newest first; where they come from
-(Git) is not known here.
+target may lag behind, and may go back; it may not be ahead. Takes states, newest first; it does not depend on
+their origin (Git).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpupool.promote.shape import Difference, Fields, differences
 
 
 class Status(StrEnum):
-    """How a part of an environment stands to the source's."""
+    """How a part of an environment compares with the source's."""
 
     same = "same"
     behind = "behind"
@@ -61,6 +61,6 @@ def standings(target: Mapping[str, Fields], states: Iterable[State]) -> tuple[St
 def _standing(part: str, fields: Fields, now: Mapping[str, Fields], found: Mapping[str, str]) -> Standing:
     there = {part: now[part]} if part in now else {}
     differing = differences(there, {part: fields})
-    # Where nothing is written nothing is ahead: priorities are the one section that may be empty.
+    # An empty section is never ahead: priorities are the one section that may be empty.
     status = Status.same if not differing else Status.behind if part in found or not fields else Status.ahead
     return Standing(part, status, found.get(part, ""), differing)

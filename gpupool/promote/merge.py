@@ -1,8 +1,8 @@
 """The pool-shaped part of one environment's file, carried into another's text.
 
 Texts in, text out. What stays is decided by `gpupool.promote.rules`, how text is changed by
-`gpupool.promote.yaml_edit`. The result is read again and compared before anybody sees it: it has what was to
-be promoted, and nothing else has changed. Whether it makes a valid environment is for the caller to ask
+`gpupool.promote.yaml_edit`. The result is read again and compared before it is returned: it has what should
+be promoted, and nothing else has changed. The caller checks that it is a valid environment
 (`gpupool.plan.resolve`).
 """
 
@@ -31,12 +31,12 @@ _WITH_THE_GPU = ("nodes.instanceTypes", "nodes.usdPerHour")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked of a promotion, besides its two ends."""
+    """The options of a promotion, besides its source and target."""
 
     only: frozenset[str] = frozenset()
     """Names of pools, or of sections; empty for everything."""
     delete: bool = False
-    """Whether pools and priorities that the source has not go."""
+    """Whether to delete pools and priorities that the source does not have."""
     nodes_max: int | None = None
     """`nodes.max` of pools that are new; default: the source's."""
 
@@ -45,11 +45,12 @@ class Wish:
 class Promoted:
     text: str
     changes: tuple[Difference, ...]
-    """What differed and does no more."""
+    """What differed and now is equal."""
     new: tuple[str, ...]
-    """Pools that arrived with sizes that somebody should look at."""
+    """New pools whose sizes a person should check."""
     left: tuple[str, ...]
-    """Pools and priorities that the source has not and that were left, for want of leave to delete them."""
+    """Pools and priorities that the source does not have and that were kept, because deleting was not
+    allowed."""
 
 
 def promote(source: EnvironmentFile, target: EnvironmentFile, rules: Rules, wish: Wish) -> Promoted:
@@ -110,11 +111,11 @@ class _Merge:
         return self.rules.stays(f"{section}.{name}")
 
     def index(self, section: str, name: str) -> int:
-        """Where the target has the item by now."""
+        """Where the target now has the item."""
         return self.names(section).index(name)
 
     def names(self, section: str) -> list[str]:
-        """Names of the items of the text as it is by now."""
+        """Names of the items of the text as it now is."""
         node = self.ours.node((section,))
         found = []
         for item in node.items if node else ():
@@ -193,7 +194,7 @@ class _Merge:
         return any(rules.stays(path_of(inner)) for inner in found)
 
     def ours_now(self) -> Any:
-        """The target's values as they are written by now."""
+        """The target's values as they are now written."""
         if self._values[0] != self.ours.text:
             self._values = (
                 self.ours.text,
@@ -202,7 +203,7 @@ class _Merge:
         return self._values[1]
 
     def finish(self) -> Promoted:
-        """The result, once it has been read again and found to be what was asked for."""
+        """The result, once it has been read again and compared with what was requested."""
         rules = self.rules.following(*self.followed)
         before = differences(*(parts(shape, rules) for shape in (self.from_shape, self.to_shape)))
         raw = self.ours.text.encode()

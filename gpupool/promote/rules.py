@@ -1,6 +1,6 @@
 """Which fields stay where they are: the rules of `shape.yaml`, and what an environment adds to them.
 
-Decides by paths alone; knows no values. Pure but for reading its own data file once.
+Decides by paths only, not by values. Pure but for reading its own data file once.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Rules:
         return max(covering, key=lambda rule: rule.precision).stays if covering else False
 
     def names(self, path: str) -> bool:
-        """Whether the environment's file itself says what becomes of the field at `path`."""
+        """Whether the environment's file itself has a rule for the field at `path`."""
         return any(rule.rank and rule.covers(path) for rule in self.rules)
 
     def following(self, *paths: str) -> Rules:
-        """These rules, but for `paths`, which are promoted where the file does not name them itself."""
+        """These rules, except for `paths`, which are promoted where the file does not name them itself."""
         added = (Rule(path, False, 0) for path in paths)
         return Rules((*(rule for rule in self.rules if rule.rank or rule.path not in paths), *added))
 

@@ -1,6 +1,6 @@
 """The pool-shaped part of an environment as plain values, and what of it differs between two environments.
 
-Values have every default filled in, so that what is left out equals what is written out. Knows nothing of
+Values have every default filled in, so that what is left out equals what is written out. Does not depend on
 files and text.
 """
 
@@ -15,7 +15,7 @@ from gpupool.spec.environment import Environment
 from gpupool.spec.promotion import SECTIONS
 
 NAMED = ("pools", "priorities")
-"""Sections whose items are told apart by name; their order says nothing."""
+"""Sections whose items are identified by name; their order has no meaning."""
 
 Loc = tuple[str, ...]
 Fields = Mapping[str, Any]

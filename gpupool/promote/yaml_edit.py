@@ -1,7 +1,7 @@
 """Changing a YAML text by its places: what is not changed stays as it is, byte for byte, comments included.
 
-One change at a time on the text itself; nothing is loaded and dumped, because that would lay out anew what
-nobody touched. Knows nothing of environments.
+One change at a time on the text itself; nothing is loaded and dumped, because that would reformat lines that
+did not change. Does not depend on environments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_./@+*-]*( [A-Za-z0-9_./@+-]+)*")
 
 
 class SharedValueError(GpupoolError):
-    """A value that an alias brings: changing it here would change it elsewhere."""
+    """A value that comes from an alias: changing it here would change it elsewhere."""
 
 
 def flow_text(value: Any) -> str:
@@ -89,7 +89,7 @@ class Text:
             self._replace(start, pair.value.end, space + text)
 
     def delete(self, loc: Loc) -> None:
-        """Take the key at `loc` away, and what is empty without it."""
+        """Remove the key at `loc`, and its parents if they become empty."""
         parent = self._mapping(loc[:-1])
         at = next((index for index, pair in enumerate(parent.pairs) if pair.key.text == loc[-1]), None)
         if at is None:
@@ -133,7 +133,7 @@ class Text:
                 self._replace(place, place, self.newline + written)
 
     def delete_item(self, loc: Loc, at: int) -> None:
-        """Take an item of a list away, with the comment lines above it."""
+        """Remove an item of a list, with the comment lines above it."""
         node = self._list(loc)
         if node.flow:
             self._cut([(item.start, item.end) for item in node.items], at)
@@ -202,14 +202,14 @@ class Text:
             rest = ", " if parent.flow else self.newline + indent
             start = self.line_start(first)
             if not parent.flow and not self.text[start:first].strip():
-                # What is said above the first key is said of that key.
+                # A comment above the first key belongs to that key.
                 start = self._with_comments(start)
                 self._replace(start, start, f"{indent}{written}{self.newline}")
             else:
                 self._replace(first, first, written + rest)
 
     def _cut(self, ranges: list[tuple[int, int]], at: int) -> None:
-        """Take one of the things that commas part away, with its comma."""
+        """Remove one comma-separated item, with its comma."""
         start, end = ranges[at]
         if at + 1 < len(ranges):
             self._replace(start, ranges[at + 1][0], "")

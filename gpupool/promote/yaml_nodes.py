@@ -1,4 +1,4 @@
-"""A YAML text as nodes that know from where to where they stand, so that one can be replaced in place.
+"""A YAML text as nodes with their start and end, so that one can be replaced in place.
 
 For text that `gpupool.spec.yaml_source` has accepted: shallow, one document, no cycles. Reads only.
 """

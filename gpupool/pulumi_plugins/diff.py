@@ -73,7 +73,7 @@ def _replace_rules() -> dict[str, list[list[str]]]:
 def replaces(change: Change, kind: str, mutable: frozenset[str] = frozenset()) -> bool:
     """Whether `change` can't be made in place on an object of `kind`.
 
-    `mutable` names kinds (ConfigMap, Secret) whose data the provider was told to change in place.
+    `mutable` names kinds (ConfigMap, Secret) whose data the provider is configured to change in place.
     """
     rules = list(_replace_rules()["*"])
     if kind not in mutable:
@@ -87,7 +87,7 @@ def _matches(path: tuple[Step, ...], rule: list[str]) -> bool:
 
 
 def drifted_inputs(inputs: Any, before: Any, now: Any) -> Any:
-    """`inputs` with every field that somebody else has changed or removed since we last looked.
+    """`inputs` with every field that somebody else has changed or removed since the last read.
 
     `before` is the object as it was then, `now` as it is. Comparing the two and not `inputs` with
     `now` keeps the server's own rewriting (1000m becomes 1) from looking like drift. Fields beside ours are

@@ -1,7 +1,7 @@
 """What a process needs to run Pulumi on this project: where the state is, and the stand-ins if they serve.
 
 An ordinary installation has its own language host and Kubernetes plugin; then nothing here but the
-backend and the passphrase is set. Where they are missing (they can't be had as Go modules or Python
+backend and the passphrase is set. Where they are missing (they are not published as Go modules or Python
 packages), the engine is pointed at stand-ins. `gpupool up` runs its own inside the process; for a
 shell, `environment()` starts a small background process that serves both.
 """
@@ -33,7 +33,7 @@ NO_CHARTS = (
     "`pulumi plugin install resource kubernetes` where plugins can be downloaded, or install the "
     "chart by GitOps (`gpupool render`)"
 )
-"""What the stand-in for the plugin says of a chart."""
+"""The stand-in's message for a chart."""
 _START_SECONDS = 60.0
 
 
@@ -45,7 +45,7 @@ class StandIns:
     provider_port: int
     language_port: int
     started: float
-    """Start time of the process as psutil tells it: a pid alone may have been given away again."""
+    """Start time of the process from psutil: the pid may have been reused."""
 
     def alive(self) -> bool:
         """Whether the process runs and answers."""

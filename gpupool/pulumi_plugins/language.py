@@ -1,8 +1,8 @@
-"""A stand-in for Pulumi's Python language host, for places where it can't be had.
+"""A stand-in for Pulumi's Python language host, where it is not available.
 
 Does the one thing this project needs: run the program when the engine asks. Each run is a process of
 its own (this module as a script), because Pulumi's SDK keeps its connection in module globals.
-Dependencies, plugins and debuggers are the business of the real language host.
+Dependencies, plugins and debuggers are left to the real language host.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
         )
         if done.returncode == _BAILED:
             return language_pb2.RunResponse(bail=True)
-        # What the program has to say comes last; anything else is the program's own business.
+        # The program's message comes last; anything else is left to the program.
         message = done.stdout.strip() or f"the program ended with exit code {done.returncode}"
         return language_pb2.RunResponse(error=message if done.returncode else "")
 
@@ -123,7 +123,7 @@ def run_program(settings: dict[str, Any]) -> int:
         print(error)
         return _FAILED
     except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.UNAVAILABLE:  # the engine has stopped and told why
+        if error.code() is grpc.StatusCode.UNAVAILABLE:  # the engine has stopped and printed why
             return _BAILED
         raise
     finally:

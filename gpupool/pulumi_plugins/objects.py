@@ -1,7 +1,7 @@
 """What the stand-in provider does to a cluster: create, update, read and delete one object.
 
 The rules are those of pulumi-kubernetes 4.34 with server-side apply, as far as the program relies on
-them; where they differ it is said at the place. Knows the cluster, not Pulumi's protocol.
+them; a comment marks each difference. Depends on the cluster, not on Pulumi's protocol.
 """
 
 from __future__ import annotations

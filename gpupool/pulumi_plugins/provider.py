@@ -1,6 +1,6 @@
-"""A stand-in for Pulumi's Kubernetes provider plugin, for places where the plugin can't be had.
+"""A stand-in for Pulumi's Kubernetes provider plugin, where the plugin is not available.
 
-Speaks the engine's provider protocol and keeps state in the shape of pulumi-kubernetes 4.34 (the live
+Implements the engine's provider protocol and keeps state in the shape of pulumi-kubernetes 4.34 (the live
 object plus __inputs, __initialApiVersion, __fieldManager), so that a later `up` with the plugin finds
 what it knows. Not supported: Helm releases beyond preview, invokes, components, client-side apply,
 rendering to files, pulumi.com/waitFor. Used only where `pulumi_env` finds no plugin.
@@ -26,7 +26,7 @@ from gpupool.pulumi_plugins.session import Reported, Session, checkpoint, object
 from gpupool.pulumi_plugins.values import from_struct, has_unknowns, mark_secrets, to_struct
 
 VERSION = "4.34.2"
-"""The pulumi-kubernetes whose behaviour is stood in for."""
+"""The version of pulumi-kubernetes whose behaviour it follows."""
 
 _THREADS = 32
 _MESSAGE_BYTES = 400 * 1024 * 1024
@@ -43,7 +43,7 @@ _HELM = "kubernetes:helm.sh/v3:Release"
 
 
 class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
-    """The protocol. Several engines may be connected at once: sessions are told apart by connection."""
+    """The protocol. Several engines may be connected at once: each connection has its own session."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
@@ -93,7 +93,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     # -- one object ----------------------------------------------------------------------------------
 
     def Check(self, request: Any, context: Any) -> Any:
-        """Refuse what the cluster could only answer with a riddle: a body without kind or name."""
+        """Refuse a body without kind or name, for which the cluster's error would be unclear."""
         if _is_helm(request.urn):
             return provider_pb2.CheckResponse(inputs=request.news)
         body = from_struct(request.news)

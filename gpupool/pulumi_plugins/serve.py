@@ -23,7 +23,7 @@ _LOOK_SECONDS = 5.0
 
 
 def main(file: Path, provider_port: int, language_port: int) -> None:
-    """Serve until told to stop. A port that is taken by now is exchanged for a free one."""
+    """Serve until stopped. A port that is now in use is replaced by a free one."""
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, lambda *_: stopped.set())

@@ -1,7 +1,7 @@
 """One engine's connection to the stand-in provider: its cluster, its warnings, and its errors and states.
 
 What crosses the protocol besides the calls themselves: how an object is kept in Pulumi's state, and how
-a failure is told so that the engine keeps what was done before it.
+a failure is reported so that the engine keeps what was done before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpupool.pulumi_plugins.values import mark_secrets, to_struct
 
 @dataclass
 class Session:
-    """What one engine connection has told us; an engine opens one per provider instance."""
+    """The settings of one engine connection; an engine opens one per provider instance."""
 
     engine: str = ""
     options: dict[str, str] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Reported:
 
 
 def explain(error: GpupoolError) -> str:
-    """What the server said and, where the reason tells, what to do about it."""
+    """The server's message and, depending on the reason, what to do about it."""
     if not isinstance(error, ApiError):
         return str(error)
     if error.reason == "Conflict" and error.causes:

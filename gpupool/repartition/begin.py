@@ -1,6 +1,6 @@
-"""Find out what there is to change on the running nodes of a pool, and refuse what can't be done in place.
+"""Find out what has to change on the running nodes of a pool, and refuse what can't be done in place.
 
-Reads only. What comes out is a Journal that has not been written yet, or None where nothing is to be done.
+Reads only. The result is a Journal that has not been written yet, or None where there is nothing to do.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def journal_for(
 
 
 def target(bundle: Bundle, pool: Pool) -> str:
-    """Digest of what the pool's nodes are to become."""
+    """Digest of the target shape of the pool's nodes."""
     asked = configs.of_bundle(bundle)
     parts = [pool.name, asked.plugin.get(pool.name), pool.mig_config, dict(pool.slices_per_node)]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

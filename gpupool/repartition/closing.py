@@ -1,4 +1,4 @@
-"""What is said of a repartition: its window, each step, and in the end which command comes next. Pure."""
+"""The messages of a repartition: its window, each step, and at the end the next command. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def unfinished(
     lost: Collection[str],
     again: str | None,
 ) -> tuple[str, ...]:
-    """After a run that has not come to its end. `again` goes on, where another verb's work was under way."""
+    """After a run that has not come to its end. `again` is the command that continues, where another verb was
+    in progress."""
     notes = []
     if lost:
         notes.append(

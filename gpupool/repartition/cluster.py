@@ -1,7 +1,7 @@
-"""Looks at the pool's nodes and carries out one step: cordon, evict, relabel, uncordon. Decides nothing.
+"""Reads the pool's nodes and carries out one step: cordon, evict, relabel, uncordon. Decides nothing.
 
 Labels of existing nodes are written as `up` writes them, under its field manager and with the node's own
-taints, so that `up` finds them as it wants them and gives them back one day. Nodes that Karpenter has made
+taints, so that `up` finds them as it expects and can remove them later. Nodes that Karpenter has made
 have their labels from it, and get a plain patch.
 """
 
@@ -33,7 +33,8 @@ class PoolNodes:
         """Job -> why the API server does not evict it yet."""
 
     def read_nodes(self, all_jobs: bool = False) -> list[Node]:
-        """Every node of the pool. The jobs of nodes that nobody works on are only read with `all_jobs`."""
+        """Every node of the pool. The jobs of nodes that are not being changed are only read with
+        `all_jobs`."""
         bodies = self._api.list("v1", "Node", selector=f"{POOL_LABEL}={self._pool.name}")
         self._bodies = {body["metadata"]["name"]: body for body in bodies}
         marked = {
@@ -91,7 +92,7 @@ class PoolNodes:
         """Give the node the steering labels of `shape`."""
         labels = shape.labels()
         if shape.mig is None and self._bodies[name]["metadata"]["labels"].get(MIG_LABEL) == NO_LAYOUT:
-            del labels[MIG_LABEL]  # the operator's own word for the same
+            del labels[MIG_LABEL]  # the operator's own value for the same
         if self._pool.capacities:
             self._patch(name, {"metadata": {"labels": labels}})
             return

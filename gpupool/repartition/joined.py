@@ -1,9 +1,9 @@
 """The shapes of nodes that join a pool while it is being repartitioned, old and new.
 
 They never had the old one: Karpenter starts them in the new shape, or somebody adds one by hand. What they
-are to offer is reckoned from the settings that the journal keeps, as it is from the Plan otherwise. It must
-not be taken from a neighbour, which may itself have been short of a GPU, nor from a file that is another by
-now. Pure.
+should offer is computed from the settings in the journal, as it is otherwise computed from the Plan. It must
+not come from a neighbour, which may itself lack a GPU, or from a file that has changed
+since. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from gpupool.sharing import GPU_RESOURCE
 def old_shape(journal: Journal, pool: Pool, node: Node) -> Shape:
     """What `node` becomes when it goes back: labels as most nodes had them, and the slices that these mean.
 
-    Without slices where nobody knows: settings that are not gpupool's, a machine that the file does not name.
+    Without slices where they are unknown: settings that are not gpupool's, a machine that the file does not
+    name.
     """
     plugin, mig = _old_labels(journal, pool)
     if not journal.before:

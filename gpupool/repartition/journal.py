@@ -2,7 +2,7 @@
 
 The journal is a ConfigMap in gpupool-system, written before the first change and removed after the last. It
 holds what can't be read back once it has been changed: what every node offered, and the operator's and
-Karpenter's settings as they were. How far each node is stands on the node itself and not here.
+Karpenter's settings as they were. The progress of each node is stored on the node itself.
 
 The lock is a Lease. One whose process has died on this machine is taken over at once, one of another machine
 when it has not been renewed for its duration.
@@ -56,7 +56,7 @@ class Journal:
     target: str
     """Digest of what the pool is to become: another file means another repartition."""
     hold: bool
-    """The plugin's settings change under one key, so nodes are held back under a key of their own."""
+    """The plugin's settings change under one key, so nodes are held back under a separate key."""
     old: Mapping[str, Shape]
     """Node -> what it was."""
     new: Mapping[str, Shape]
@@ -78,7 +78,7 @@ class Journal:
 
     @classmethod
     def from_text(cls, text: str) -> Journal:
-        """The inverse of `as_text`. Raises GpupoolError for a journal that somebody has damaged."""
+        """The inverse of `as_text`. Raises GpupoolError for a damaged journal."""
         try:
             value = json.loads(text)
             old, new = (

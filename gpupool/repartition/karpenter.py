@@ -1,15 +1,15 @@
-"""Karpenter pools: hold Karpenter off while nodes change in place, and bring its records in line afterwards.
+"""Karpenter pools: pause Karpenter while nodes change in place, and update its records afterwards.
 
 Changing the label of a layout in a NodePool's template makes every node of it drift, and Karpenter replaces
-drifted nodes within the pool's disruption budgets. Scarce machines are better kept. So the template changes
-together with a budget of 0, new nodes being born in the new shape; nodes are changed in place; then each
+drifted nodes within the pool's disruption budgets. Scarce machines should be kept. So the template changes
+together with a budget of 0, and new nodes start in the new shape; nodes are changed in place; then each
 NodeClaim is given the hash of the template that its node now fits, and once Karpenter calls none of them
 drifted the budgets come back. Karpenter 1.14.1: the hash covers the template without requirements and
-budgets, and is compared with the annotation that the claim got at birth
+budgets, and is compared with the annotation that the claim got when it was created
 (pkg/controllers/nodeclaim/disruption).
 
-A budget does not hold off expiry, interruption, node repair or a deletion by hand: a node that goes meanwhile
-is simply no longer there.
+A budget does not prevent expiry, interruption, node repair or a deletion by hand: a node that is removed
+during the change is skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OVERLAYS = ("karpenter.sh/v1alpha1", "NodeOverlay")
 HASH = "karpenter.sh/nodepool-hash"
 _HELD = [{"nodes": "0"}]
 _PATIENCE_SECONDS = 120.0
-"""How long Karpenter may take to judge what it has been told; it takes seconds."""
+"""How long Karpenter may take to evaluate the change; it takes seconds."""
 
 
 def state(api: KubeApi, pool: Pool) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _overlays(
 
 
 def _settled_hash(api: KubeApi, name: str, before: Mapping[str, Any]) -> str:
-    """The NodePool's hash once Karpenter has worked it out anew; the old one where no template changes."""
+    """The NodePool's hash once Karpenter has computed it again; the old one where no template changes."""
     old = before["hashes"][name]
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:

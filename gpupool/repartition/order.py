@@ -1,7 +1,7 @@
 """Which nodes are taken when, and how long that is expected to take. Pure.
 
 The estimate is made of what is known (deadlines and grace of the jobs, figures of the operator) and says what
-it does not know. Figures of the operator are assumptions: NVIDIA publishes none. They stand on its own
+it does not know. Durations of the operator are assumptions: NVIDIA publishes none. They follow from its own
 time-outs: mig-manager gives the GPU clients 5 minutes to stop (mig-parted issue 485), a plugin restart is a
 container start, and a cloud machine with eight GPUs reboots in about 10 minutes.
 """
@@ -39,7 +39,7 @@ class Estimate:
 
     nodes: tuple[NodeEstimate, ...]
     seconds: float
-    """The longest node of each batch, one batch after the other; waits that nobody knows count as none."""
+    """The longest node of each batch, one batch after the other; unknown waits count as none."""
     open_end: bool
     """Some job has no deadline, so that it takes at least `seconds`."""
 
@@ -54,7 +54,7 @@ def change_seconds(old: Shape, new: Shape, reboots: bool) -> float:
 
 def order(nodes: Sequence[Node]) -> list[str]:
     """Nodes without jobs first, then those with few; nodes that are down already before all: they cost
-    nobody anything, and every node that succeeds tells more about the next."""
+    nothing, and every node that succeeds shows more about the next."""
     return [node.name for node in sorted(nodes, key=lambda one: (not one.down, len(one.jobs), one.name))]
 
 

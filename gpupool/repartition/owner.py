@@ -1,6 +1,7 @@
-"""Whose cluster it is: what a repartition writes to must carry the label of its own environment.
+"""Which environment owns the cluster: a repartition only writes to objects with the label of its own
+environment.
 
-Only looks. The labels of running nodes and the operator's settings are written with force, so that nothing in
+Only reads. The labels of running nodes and the operator's settings are written with force, so that nothing in
 the API server would keep one environment's file from taking over what another one has applied.
 """
 

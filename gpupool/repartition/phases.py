@@ -23,7 +23,7 @@ Notify = Callable[[str], None]
 def prepare(
     api: KubeApi, bundle: Bundle, pool: Pool, journal: Journal, nodes: PoolNodes, notify: Notify
 ) -> None:
-    """Let the operator know both shapes, and hold Karpenter off."""
+    """Give the operator both shapes, and pause Karpenter."""
     live = configs.of_journal(journal.before)
     if journal.hold and not journal.backwards:
         notify("holding the nodes in their old shape")
@@ -33,7 +33,7 @@ def prepare(
             if was is not None and node.plugin == pool.name and was.plugin != pool.name:
                 nodes.relabel(node.name, Shape(was.plugin, node.mig, {}))
     notify("telling the operator the new shape beside the old one")
-    # By the journal and not by the file: that may say something else by now, and nodes wear these labels.
+    # By the journal and not by the file: the file may have changed since, and nodes have these labels.
     both = live.both(configs.of_new(journal.after, pool.name), pool.name, journal.hold)
     configs.point(api, bundle, both, temporary=True)
     if pool.capacities:
@@ -109,7 +109,7 @@ def _layouts_elsewhere(api: KubeApi, own: set[str]) -> set[str]:
 
 
 def _apply_judged_by(api: KubeApi, bundle: Bundle) -> None:
-    """What admission goes by: quotas, and the parameters of the policies. Only where it is there already."""
+    """The inputs of admission: quotas, and the parameters of the policies. Only where they exist already."""
     for manifest in bundle:
         ours = manifest.kind == "ResourceQuota" or (
             manifest.kind == "ConfigMap" and manifest.namespace == SYSTEM_NAMESPACE

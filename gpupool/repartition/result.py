@@ -1,4 +1,4 @@
-"""What a repartition comes to: how it ended, which node has which shape, and what to do next."""
+"""The result of a repartition: how it ended, which node has which shape, and what to do next."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Result:
     status: Status
     rows: tuple[NodeRow, ...] = ()
     notes: tuple[str, ...] = ()
-    """What happened that is worth telling, and what to do next."""
+    """Notes about what happened, and what to do next."""
     estimate: Estimate | None = None
     """Of a dry run."""
 

@@ -1,6 +1,6 @@
-"""The loop: look, decide, act, until every node of the pool has its new shape or the old one again.
+"""The loop: read, decide, act, until every node of the pool has its new shape or the old one again.
 
-Knows the order of phases, the clock and the lock; every decision about a node is in `steps`.
+Handles the order of phases, the clock and the lock; every decision about a node is in `steps`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ class Options:
 
     evict: bool = False
     now: bool = False
-    """Don't mind the maintenance window."""
+    """Ignore the maintenance window."""
     wait: bool = False
     """Wait for the window instead of giving up."""
     rollback: bool = False
     timeout: float | None = None
     """Seconds that the operator gets for one node; None for the default."""
     again: str | None = None
-    """The command that goes on, where this is a part of another verb's work, which says what comes next."""
+    """The command that continues, where this is a part of another verb."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often to look; tests look more often."""
+    """How often to read the cluster; tests do so more often."""
 
     poll: float = 2.0
     settle: float = 30.0
@@ -66,8 +66,8 @@ def repartition(
     """Bring the running nodes of a pool into the shape that the plan says, or go on with what was begun.
 
     Raises GpupoolError: for an unknown pool, another run at work, a cluster of another environment, a
-    repartition of another pool or to another shape that has not ended, a window that is shut (unless told to
-    wait), what can't be done in place.
+    repartition of another pool or to another shape that has not ended, a closed window (unless asked to
+    wait), changes that can't be done in place.
     """
     pool = pool_of(plan, pool_name)
     bundle = generate(plan)
@@ -201,7 +201,7 @@ class _Run:
                 time.sleep(self._pace.poll)
 
     def _say(self, waits: str) -> None:
-        """Tell what is waited for, once."""
+        """Report what is waited for, once."""
         if waits != self._said:
             self._notify(waits)
         self._said = waits

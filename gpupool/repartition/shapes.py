@@ -39,8 +39,8 @@ class Shape:
     mig: str | None
     """Value of nvidia.com/mig.config; None where the GPUs are not partitioned."""
     slices: Mapping[str, int]
-    """Extended resource -> count that the node then has allocatable, zeros left out. Of an old
-    shape empty where nobody knows: a node that offered nothing when the change began."""
+    """Extended resource -> count that the node then has allocatable, zeros left out. Empty for an
+    old shape that is unknown: a node that offered nothing when the change began."""
 
     def labels(self) -> dict[str, str | None]:
         """The steering labels; None for one that must not be there."""
@@ -68,9 +68,9 @@ class Job:
     namespace: str
     name: str
     grace: int
-    """Seconds that it has to end once it is told to (terminationGracePeriodSeconds)."""
+    """Seconds that it has to end once it is asked to (terminationGracePeriodSeconds)."""
     leaving: bool
-    """It has been told to end."""
+    """It is terminating."""
     remaining: float | None
     """Seconds until its activeDeadlineSeconds are over; None where it has no deadline."""
 
@@ -163,7 +163,7 @@ def _mark(text: str | None) -> Mark | None:
         value = json.loads(text)
         return Mark(bool(value["cordonedBefore"]), bool(value["back"]))
     except (ValueError, KeyError, TypeError):
-        # Damaged by hand: ours still, and safest to leave the node as it is found.
+        # Damaged by hand: still ours, and the safest is to leave the node unchanged.
         return Mark(cordoned_before=False)
 
 

@@ -1,7 +1,7 @@
 """What to do next, from what is seen: the state machine. Pure; the only place where it is decided.
 
-Nothing is remembered between two looks but what stands on the nodes (cordon, mark, labels) and what a run has
-itself seen fail, so a run that was killed anywhere is the same as one that has just begun to look.
+Between two reads nothing is remembered except the state on the nodes (cordon, mark, labels) and the failures
+that a run has seen, so a run that was killed anywhere is the same as one that has just started.
 
     untouched --Begin--> draining --Relabel--> changing --End--> done
                             |                     |
@@ -72,7 +72,7 @@ class Rules:
     may_begin: bool
     """The maintenance window is open, or the user has said not to wait for it."""
     evict: bool
-    """Jobs are told to end; else they are waited for."""
+    """Jobs are evicted; else they are waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Seen:
     judged: frozenset[str] = frozenset()
     """They are back, and the MIG manager's `failed` is its last word: their slices decide."""
     lost: frozenset[str] = frozenset()
-    """They did not come back in their old shape either; each stays cordoned for a person to look at."""
+    """They did not come back in their old shape either; each stays cordoned for a person to check."""
     early: frozenset[str] = frozenset()
-    """They look as they should, but nobody knows their slices, and what they say may be about the labels that
+    """They look right, but their slices are unknown, and their state may be about the labels that
     they had before."""
 
 
@@ -128,7 +128,7 @@ def _advance(
         return [Action(Act.go_back, node.name)]
     untouched = _untouched(node, task)
     if not node.cordoned and room > 0:
-        # Somebody has uncordoned it under our hands: nothing may change under jobs that come in now.
+        # Somebody has uncordoned it during the change: nothing may change under jobs that start now.
         return [Action(Act.begin, node.name)]
     if node.wears(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)

@@ -1,6 +1,6 @@
-"""Whether a node offers what it should, and if not, why: labels, the MIG manager's word, slices. Pure.
+"""Whether a node offers what it should, and if not, why: labels, the MIG manager's state, slices. Pure.
 
-Slices decide: they are what jobs get. The MIG manager's word is asked as well, since the plugin goes on
+Slices decide: they are what jobs get. The MIG manager's state is checked as well, since the plugin goes on
 offering the old slices until the manager has stopped it (mig-parted v0.15.0).
 """
 
@@ -14,7 +14,7 @@ UNDER_WAY = ("pending", "rebooting")
 def missing(node: Node, shape: Shape, strict: bool = True) -> str | None:
     """What keeps `node` from being in `shape`, in words; None where it is.
 
-    Not strict: a MIG manager that says `failed` is passed over where the slices are right all the same, as
+    Not strict: a MIG manager that says `failed` is ignored where the slices are right, as
     they are on a node that goes back after the manager has failed before it touched anything.
     """
     if not node.ready:

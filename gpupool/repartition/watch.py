@@ -1,8 +1,8 @@
 """Which relabelled nodes have failed: the operator says so, or it takes too long. Pure but for its memory.
 
-The MIG manager's word may be about an earlier label, since it is the manager who replaces it. So `failed`
-counts once the manager has been seen at work after the relabelling, or has had time to begin. Whether
-`success` counts is told by the slices; where nobody knows what they should be, it has to last for that time.
+The MIG manager's state may be about an earlier label, since the manager replaces it. So `failed`
+counts once the manager has been seen at work after the relabelling, or has had time to begin. The slices
+decide whether `success` counts; where the expected slices are unknown, it has to last for that time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Watch:
     timeout: float
     """Seconds that the operator gets for one node."""
     settle: float
-    """Seconds after which the MIG manager's word is taken to be about the present label."""
+    """Seconds after which the MIG manager's state is taken to be about the present label."""
     _since: dict[_Key, float] = field(default_factory=dict)
     _reached: dict[_Key, float] = field(default_factory=dict)
     _moved: set[_Key] = field(default_factory=set)
@@ -33,7 +33,7 @@ class Watch:
     _lost: set[str] = field(default_factory=set)
 
     def observe(self, nodes: Sequence[Node], task: Task, now: float) -> Seen:
-        """Judge every node that wears its new labels; `now` is any clock in seconds that never goes back."""
+        """Judge every node that has its new labels; `now` is any clock in seconds that never goes back."""
         early = set()
         for node in nodes:
             if node.mark is None or node.name not in task.new:
@@ -47,7 +47,7 @@ class Watch:
                 early.add(node.name)
             if node.wears(goal) and not reached(node, goal):
                 self._judge(node, key, back, now)
-                # Where nobody knows the slices they can't decide, unless there are none to be given to jobs.
+                # Unknown slices can't decide, unless there are none for jobs.
                 decides = bool(goal.slices) or not node.slices
                 if node.name in self._lost | self._judged and decides and reached(node, goal, strict=False):
                     self._judged.add(node.name)

@@ -1,4 +1,4 @@
-"""What a change of the environment files would do, told to its reviewers: read, compare, draw, write.
+"""What a change of the environment files would do, reported to its reviewers: read, compare, draw, write.
 
 Nothing here changes a cluster or a file of the project.
 """

@@ -65,8 +65,8 @@ def build(
 ) -> Report:
     """The report of going from `base` to `head`, about the environments `names` (all where there are none).
 
-    `cost_threshold` is in percent; `step` is told what is being done; `clusters` gives a client for the
-    cluster of an environment that is to be looked at. Raises UsageError for a name that is in neither state.
+    `cost_threshold` is in percent; `step` receives what is being done; `clusters` gives a client for the
+    cluster of an environment that should be queried. Raises UsageError for a name that is in neither state.
     """
     known = sorted({*base.environments, *head.environments})
     unknown = [name for name in names if name not in known]
@@ -122,7 +122,7 @@ def _read(name: str, snapshot: Snapshot) -> _Read:
         in_words = loaded is not None and not loaded.gaps.covers(("cluster", "platform"))
         return _Read(content, loaded.environment if loaded and in_words else None, None, notes)
     except GpupoolError as error:
-        # A policy file beside the environments that can't be used.
+        # A project's policy file that can't be used.
         text = _relative(snapshot, str(error))
         note = PolicyNote("invalid", "validate", f"{snapshot.folder}/{name}.yaml", "", text, "")
         return _Read(content, loaded.environment if loaded else None, None, (note,))

@@ -13,7 +13,7 @@ from gpupool.report.risk_context import Context
 
 _ISOLATION: Mapping[str, int] = {"exclusive": 2, "mig": 2, "mps": 1, "time-slicing": 0}
 """2: memory and faults of one job are no other's (a GPU of its own, or MIG's hardware partitions). 1: MPS
-limits memory, and a fault of one client may end the others. 0: nothing is held apart. NVIDIA's MPS
+limits memory, and a fault of one client may end the others. 0: nothing is isolated. NVIDIA's MPS
 documentation and k8s-device-plugin v0.20.0's README."""
 _LOST: Mapping[str, str] = {
     "mps": "a fault in one job may end those that share its GPU",
@@ -49,7 +49,7 @@ def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def isolation(context: Context) -> Iterator[Risk]:
-    """Pools whose jobs are held apart less than before."""
+    """Pools whose jobs are isolated less than before."""
     for was, pool in context.kept_pools:
         if _ISOLATION[pool.sharing.mode] < _ISOLATION[was.sharing.mode]:
             yield Risk(
@@ -61,7 +61,7 @@ def isolation(context: Context) -> Iterator[Risk]:
 
 
 def downgrades(context: Context) -> Iterator[Risk]:
-    """Charts that go back to an older release, which their projects test no way to."""
+    """Charts that go back to an older release, which their projects do not test."""
     if context.before is None or context.after is None:
         return
     old, new = context.before, context.after

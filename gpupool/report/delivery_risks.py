@@ -1,5 +1,5 @@
 """What a reviewer must not miss where Argo CD or Flux applies: what they leave behind, what they stop
-keeping, and who looks after the objects. Registered in `gpupool.report.risks`.
+keeping, and which tool manages the objects. Registered in `gpupool.report.risks`.
 
 What is in the cluster now was annotated by the state before, so that state's `onRemoval` counts.
 """
@@ -92,7 +92,7 @@ def removal(context: Context) -> Iterator[Risk]:
 
 
 def engine(context: Context) -> Iterator[Risk]:
-    """Another engine: the one before goes on looking after the same objects until it is told not to."""
+    """Another engine: the previous one goes on managing the same objects until it is reconfigured."""
     old, new = context.before, context.after
     if old is None or new is None or old.delivery.engine == new.delivery.engine:
         return

@@ -1,4 +1,4 @@
-"""One environment in one state, as far as it is known: its plan and everything that the plan amounts to."""
+"""One environment in one state, as far as it is known: its plan and all its manifests."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ tree.
 
 Commits are read with plumbing commands that change nothing: no checkout, no index, no optional locks. What is
 read is `environments/*.yaml`, `policies/*.yaml`, `catalog/*.yaml` and, in gpupool's own repository, the
-shipped catalog. What is in the files is not looked at here.
+shipped catalog. The files are not interpreted here.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from gpupool.report import phrases
 from gpupool.report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
 SHOWN = 6
-"""Dangers that the summary lists; all of them are told where they belong."""
+"""Dangers that the summary lists; all of them are listed where they belong."""
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
 HAPPENINGS = {
@@ -54,7 +54,7 @@ def with_risks(environment: EnvironmentReport) -> list[tuple[NodeEffect, Risk | 
     left = list(environment.risks)
     paired: list[tuple[NodeEffect, Risk | None]] = []
     for effect in environment.effects:
-        # Two NodePools of one pool may be told in the same words: each risk goes with one effect.
+        # Two NodePools of one pool may have the same sentence: each risk goes with one effect.
         risk = next((one for one in left if effect.what and one.text.endswith(effect.what)), None)
         if risk is not None:
             left.remove(risk)

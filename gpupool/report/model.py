@@ -1,6 +1,6 @@
 """Everything that a report says, as frozen values: what the text, Markdown, HTML and JSON are all made from.
 
-Built by `gpupool.report.build`; whoever writes a format reads these and computes nothing of its own but
+Built by `gpupool.report.build`; the formats read these and compute only their
 layout. Words that people read are already here, so that every format says the same. Lists are in the order in
 which they are to be shown. Nothing here prints, reads or asks.
 """
@@ -45,12 +45,12 @@ class State:
     commit: str | None
     """Full hash; of the working tree, the commit that it is based on. None where there is none yet."""
     dirty: bool
-    """Whether files differ from the commit; always False of a commit."""
+    """Whether files differ from the commit; always False for a commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodAtRisk:
-    """A pod with GPUs on a node that goes or is disturbed. Only known with a cluster in hand."""
+    """A pod with GPUs on a node that goes or is disturbed. Only known with a cluster."""
 
     namespace: str
     name: str
@@ -80,7 +80,7 @@ class NodeEffect:
     what: str
     """What happens, as a sentence: how many nodes, how many at a time, in which window, and their pods."""
     certain: bool
-    """False where it hangs on what is not in the file, e.g. on the image that an alias stands for now."""
+    """False where it depends on what is not in the file, e.g. on the image that an alias stands for now."""
     nodes_max: int | None
     """So many nodes at most; None where the file does not say."""
     at_once: int | None

@@ -18,7 +18,8 @@ _NUMBERS = (
 )
 """Limits of which more is laxer."""
 _NAMED = 4
-"""So many policies are named that go the same way; more of them do so by a default, which is told too."""
+"""Up to so many policies with the same change are named; more of them change by a default, which is reported
+too."""
 
 
 def policy_risks(before: Plan | None, after: Plan | None) -> Iterator[Risk]:
@@ -35,7 +36,7 @@ def policy_risks(before: Plan | None, after: Plan | None) -> Iterator[Risk]:
 
 
 def _weakened(old: Policies, new: Policies) -> Iterator[Risk]:
-    """One risk for all policies that go the same way: a changed default must not bury what else there is."""
+    """One risk for all policies that go the same way: a changed default must not hide the other risks."""
     ways: dict[tuple[Action, Action], list[str]] = {}
     names = sorted(policy_names(new.files) & policy_names(old.files))
     for name in names:

@@ -1,8 +1,8 @@
-"""What a reviewer must not miss about priorities: who goes before whom, who pushes out whom, and what becomes
-of pods that name a class. Registered in `gpupool.report.risks`.
+"""What a reviewer must not miss about priorities: which priority is higher, which preempts which, and what
+happens to pods that name a class. Registered in `gpupool.report.risks`.
 
 `value` and `preemptionPolicy` of a PriorityClass are immutable (Kubernetes, scheduling.k8s.io/v1), so every
-engine deletes the class and makes it anew; a pod keeps the number that it was admitted with.
+engine deletes and recreates the class; a pod keeps the number that it was admitted with.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from gpupool.plan.changes.model import FieldChange
 from gpupool.spec.environment import Environment
 
 _ELSEWHERE = {"apiVersion", "kind", "metadata", "pools", "tenants"}
-"""Sections told by other parts of a report, or read by nobody."""
+"""Sections that other parts of a report cover, or that nothing reads."""
 _APART = "policies.waivers"
 """A setting that a report has a part for."""
 _LONG = 160

@@ -10,11 +10,11 @@ from gpupool.plan.policies import Waiver
 from gpupool.report.model import WaiverNote
 
 SOON_DAYS = 30
-"""Within so many days an end is worth a line in every report."""
+"""Every report lists a waiver that ends within so many days."""
 
 
 def waiver_notes(before: Plan | None, after: Plan | None, today: date) -> tuple[WaiverNote, ...]:
-    """The waivers worth a line, the first to end on top. A waiver is known by policy and namespace."""
+    """The waivers to list, the first to end on top. A waiver is known by policy and namespace."""
     old = {(one.policy, one.namespace): one for one in (before.policies.waivers if before else ())}
     new = {(one.policy, one.namespace): one for one in (after.policies.waivers if after else ())}
     notes = [_note(waiver, _change(old.get(key), waiver), today) for key, waiver in new.items()]

@@ -1,1 +1,1 @@
-"""The last good states of an environment, and the way back to one."""
+"""The last good states of an environment, and the rollback to one."""

@@ -1,8 +1,8 @@
 """The last states of an environment that were found good: what `gpupool rollback` returns to.
 
 A state is the text of the environment file and of its project's own policy files, kept in the cluster itself
-(ConfigMap gpupool-last-good in gpupool-system), because what ran well there is a fact about the cluster and
-not about anybody's working copy. `gpupool assert` records; nothing here judges whether a state is good.
+(ConfigMap gpupool-last-good in gpupool-system), because a good state is a fact about the cluster and
+not about a working copy. `gpupool assert` records; nothing here judges whether a state is good.
 """
 
 from __future__ import annotations

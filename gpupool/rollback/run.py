@@ -1,4 +1,4 @@
-"""Back to the last state that was found good: what differs, and the way there.
+"""Return to the last state that was found good: what differs, and how to get there.
 
 The state's file is unpacked beside its policies into a folder of its own, so that everything reads it as it
 reads any environment. Pools whose running nodes differ in how their GPUs are shared go back node by node;
@@ -33,7 +33,7 @@ SHORT = 6
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What lies between the environment file and the last good state."""
+    """The last good state, and the difference between it and the environment file."""
 
     file: Path
     """The environment file."""
@@ -43,7 +43,7 @@ class RollbackPlan:
 
 
 def prepare(api: KubeApi, file: Path, environment: str, to: str | None = None) -> RollbackPlan:
-    """The way back for `file`, to the newest good state or the one that `to` names (`chosen`).
+    """Plan the rollback of `file` to the newest good state or the one that `to` names (`chosen`).
 
     Raises GpupoolError where no good state of the environment is known, and where the cluster is another
     environment's; UsageError for a `to` that names none.
@@ -59,7 +59,8 @@ def prepare(api: KubeApi, file: Path, environment: str, to: str | None = None) -
 
 
 def states(api: KubeApi, environment: str) -> list[LastGood]:
-    """The environment's good states, the newest first; at least one. Raises GpupoolError as `look` does."""
+    """The environment's good states, the newest first; at least one. Raises GpupoolError as `prepare`
+    does."""
     owner.require_own(api, environment)
     kept = last_good.history(api)
     if not kept:

@@ -1,4 +1,4 @@
-"""Slices, worked out anew from the manifests: device plugin, layout, NodeOverlay, NodePool and Plan agree.
+"""Slices, computed again from the manifests: device plugin, layout, NodeOverlay, NodePool and Plan agree.
 
 Nothing here reads a count from the Plan but to compare it. Instance types' GPUs are the catalog's.
 """
@@ -105,7 +105,7 @@ def _per_gpu(
 
 def _mig_devices(entries: list[Any]) -> Mapping[str, int] | None:
     """Profile -> count per GPU, empty where nothing is partitioned; None for a layout that differs from GPU
-    to GPU or from model to model, of which no single number can be told."""
+    to GPU or from model to model, which has no single number."""
     enabled = [entry for entry in entries if at(entry, "mig-enabled") is True]
     if not enabled:
         return {}

@@ -1,6 +1,6 @@
 """Reading unchecked objects: a field that is missing or of another type is empty, never an error.
 
-What is wrong with such an object is the API server's and the policies' business, not that of bundle rules.
+The API server and the policies report what is wrong with such an object; bundle rules do not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the GPU Operator is told: which configurations it reads, and which nodes it tolerates.
+"""The GPU Operator's settings: which configurations it reads, and which nodes it tolerates.
 
 Read from the ClusterPolicy or the Helm values, whichever the bundle has, never from the Plan: the point is to
 find out whether they and the nodes' labels and taints fit together. Facts: gpu-operator v26.7.0.
@@ -168,7 +168,7 @@ def mig_configs(bundle: Bundle) -> Iterator[Found]:
 
 
 def _unknown(bundle: Bundle, label: str, known: set[str], reads: str, operand: str) -> Iterator[Found]:
-    """Nodes whose label names no configuration. Without any operator in the bundle nobody can tell, unless
+    """Nodes whose label names no configuration. Without any operator in the bundle this is unknown, unless
     the bundle is an environment's."""
     if not operators(bundle) and bundle.plan is None:
         return

@@ -81,7 +81,7 @@ def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list
 
 
 def _unplanned(plan: Plan, bundle: Bundle) -> Iterator[Found]:
-    """NodePools that give themselves out as a pool's."""
+    """NodePools that have the label of a pool but are not planned."""
     pools = {pool.name: {capacity.name for capacity in pool.capacities} for pool in plan.pools}
     for item in bundle.of_kind("NodePool"):
         path = ("spec", "template", "metadata", "labels")

@@ -12,7 +12,7 @@ from gpupool.rules.rule import Found
 
 OVERSUBSCRIBED = 4
 """How many times over a pool may be promised. Shares that are each used a quarter of the time still fit;
-beyond that a quota tells its tenant nothing about what it will get, and only the queue decides."""
+beyond that a quota no longer shows what its tenant will get, and only the queue decides."""
 _TENANT_LABEL = "gpupool.dev/tenant"
 _REQUESTS = "requests."
 _GPU_PREFIX = "nvidia.com/"
@@ -116,7 +116,7 @@ def as_granted(bundle: Bundle) -> Iterator[Found]:
 
 
 def oversubscribed(bundle: Bundle) -> Iterator[Found]:
-    """Per pool where the Plan tells pools apart, else per resource."""
+    """Per pool where the Plan distinguishes pools, else per resource."""
     if bundle.plan is not None:
         for pool in bundle.plan.pools:
             grants = {tenant.name: tenant.grants.get(pool.name, {}) for tenant in bundle.plan.tenants}

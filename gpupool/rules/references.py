@@ -43,7 +43,7 @@ class Reference:
 
 
 def missing(bundle: Bundle, references: Iterable[Reference]) -> Iterator[Found]:
-    """A finding for each reference to what does not exist. Of one object each missing name is told once."""
+    """A finding for each reference to what does not exist. Each missing name is reported once per object."""
     reported = set[tuple[int, str, str, str]]()
     hints = dict[tuple[str, str, str], str]()
     for reference in references:
@@ -106,7 +106,7 @@ def accounts(bundle: Bundle) -> Iterator[Found]:
 
 def _accounts(bundle: Bundle) -> Iterator[Reference]:
     """Accounts that pods run as, roles that are bound, and subjects in namespaces that the bundle makes for
-    itself: a tenant's accounts are the tenant's to make, those beside a Helm release may be its own."""
+    itself: tenants create their own accounts, and accounts beside a Helm release may belong to it."""
     for pod in bundle.pods:
         name = text(pod.spec, "serviceAccountName")
         if name and not _installed_to(bundle, pod.owner.namespace):

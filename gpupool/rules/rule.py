@@ -35,8 +35,8 @@ class Rule(Generic[Judged]):
     level: Level
     check: Callable[[Judged], Iterable[Found]]
     supposes_whole: bool = False
-    """Whether it takes what is missing for an error. Of a folder without a Plan nobody knows that it is
-    everything, so there the level is `warn` at most."""
+    """Whether it takes what is missing for an error. A folder without a Plan may be
+    incomplete, so there the level is `warn` at most."""
 
     def findings(self, judged: Judged, whole: bool) -> Iterator[PolicyFinding]:
         """What the rule finds. `whole`: nothing is missing from what is judged."""

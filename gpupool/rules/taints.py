@@ -24,7 +24,7 @@ class TaintedNodes:
     pool: str
     """Value of gpupool.dev/pool, empty without one."""
     taints: tuple[Mapping[str, Any], ...]
-    """Without PreferNoSchedule, which keeps nobody off for certain."""
+    """Without PreferNoSchedule, which does not reliably keep pods off."""
 
     def __str__(self) -> str:
         return str(self.source) if self.source else f"pool {self.pool}"

@@ -29,7 +29,7 @@ class ArgoCd(Model):
     destination: ArgoDestination = ArgoDestination()
     """The cluster; default: the one that Argo CD runs in."""
     automated: bool = True
-    """Whether Argo CD applies by itself what changes in the repository or in the cluster; false: somebody
+    """Whether Argo CD applies by itself what changes in the repository or in the cluster; false: a person
     presses Sync."""
 
 
@@ -37,7 +37,7 @@ class Flux(Model):
     namespace: Name = "flux-system"
     """Namespace that Flux runs in; sources, Kustomizations and HelmReleases go there."""
     interval: Duration = "10m"
-    """How often the repository and the cluster are looked at."""
+    """How often the repository and the cluster are checked."""
     secret: Name | None = None
     """Secret with the repository's credentials, in Flux's namespace; default: none are needed."""
     service_account: Name | None = None
@@ -56,8 +56,8 @@ class Delivery(Model):
     digits, a tag where it is a version such as v1.2.3, and else a branch."""
     on_removal: Literal["confirm", "keep", "delete"] | None = None
     """What Argo CD or Flux does with pools and tenants' namespaces the files no longer have. confirm: ask
-    (argocd alone; its default). keep: leave them to somebody with kubectl (default of flux). delete: delete
-    them with what runs there."""
+    (argocd alone; its default). keep: leave them in the cluster, to be deleted with kubectl (default of
+    flux). delete: delete them with what runs there."""
     argocd: ArgoCd = ArgoCd()
     """Argo CD's own settings."""
     flux: Flux = Flux()

@@ -60,7 +60,7 @@ class Gaps:
     """Everything that one of `broken` is part of."""
 
     def add(self, place: Loc) -> None:
-        """Note that what the file has at `place` is broken."""
+        """Record that the value at `place` of the file is broken."""
         self.broken.add(place)
         self._around.update(place[:end] for end in range(len(place)))
 

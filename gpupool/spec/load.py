@@ -121,7 +121,7 @@ def check_shape(source: Source) -> Loaded:
                 reported.add(place)
                 findings.append(source.finding(place, *describe(item, place, source)))
         if any(loc[0] in ("apiVersion", "kind") for _, loc in located):
-            # Another kind of file: what its fields mean is not ours to say.
+            # Another kind of file: its fields can't be interpreted.
             return Loaded(None, source, tuple(findings), gaps)
         data = gaps.cut(data, [("key" if _is_key(item) else item["type"], loc) for item, loc in located])
 

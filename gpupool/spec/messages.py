@@ -1,4 +1,4 @@
-"""What a field that breaks its type says to the person who wrote it: what is wrong, what would be right.
+"""Messages for a field with a wrong type or value: what is wrong, what would be right.
 
 Words only. The types are `gpupool.spec`, the places `gpupool.spec.yaml_source`.
 """

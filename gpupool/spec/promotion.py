@@ -1,6 +1,6 @@
 """Where an environment's pools come from, as a section of the environment file; free of cross-checks.
 
-What is promoted and what stays where nothing is said is data: `gpupool/promote/shape.yaml`.
+The defaults of what is promoted and what stays are data: `gpupool/promote/shape.yaml`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PromotionException(Model):
     reason: Annotated[str, StringConstraints(min_length=1)]
     """Why it could not wait for its turn."""
     owner: str | None = None
-    """Who answers for it."""
+    """The owner of the exception."""
     until: Day
     """Last day on which it holds."""
 
@@ -38,7 +38,7 @@ class Promotion(Model):
     """What is meant to differ here, besides sizes, instance types and the like, which stay anyway: a field,
     a pool of this environment alone, or a pool that is not wanted here."""
     follow: list[FieldPath] = []
-    """What would stay and is promoted here nevertheless."""
+    """What would stay by default and is promoted here."""
     exceptions: list[PromotionException] = []
     """Changes that were made here first. They stay until their day has passed."""
 

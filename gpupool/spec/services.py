@@ -65,7 +65,7 @@ class Waiver(Model):
     namespace: Name | None = None
     """Namespace that it holds in; default: everywhere."""
     owner: Annotated[str, StringConstraints(min_length=1)]
-    """Who answers for the exception."""
+    """The owner of the exception."""
     reason: Annotated[str, StringConstraints(min_length=1)]
     """Why the policy can't be kept here."""
     until: Day
@@ -83,10 +83,10 @@ class PolicyLimits(Model):
     """Largest number of retries of a GPU job (backoffLimit), or of each index of one that counts them apart
     (backoffLimitPerIndex). Kubernetes' own default is 6."""
     budget_after: Duration = "12h"
-    """GPU jobs that may run longer than this are to name a budget."""
+    """GPU jobs that may run longer than this must name a budget."""
     pod_grace: Duration = "1h"
     """Longest terminationGracePeriodSeconds of tenants' pods: so long a pod may keep its GPU, and its node,
-    after it was told to go."""
+    while it terminates."""
 
 
 class Policies(Model):
@@ -104,7 +104,7 @@ class Assertion(Model):
     image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$")]
     """Image with the gpupool command, pinned by a version or a digest."""
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
-    """When to look, as a CronJob writes it."""
+    """When to run, as a CronJob schedule."""
     pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
     """Address of a Prometheus Pushgateway that gets the figures; default: none."""
 

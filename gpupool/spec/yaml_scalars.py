@@ -1,4 +1,4 @@
-"""What a plain scalar of a YAML file means, where all readers agree, and that they do not where they don't.
+"""The value of a plain scalar of a YAML file where all YAML readers agree, and a marker where they don't.
 
 A plain `yes`, `0777`, `1e3` or `2027-03-31` is text to one reader and a truth value, number or date to
 another, so it becomes `Unclear` and is accepted only where the field says what it is.

@@ -1,4 +1,4 @@
-"""A YAML file as plain values that remember where they stand.
+"""A YAML file as plain values with their places.
 
 Builds the document and knows the place of everything in it; what a plain scalar means is
 `gpupool.spec.yaml_scalars`. What can be read around a mistake is read. Duplicate keys, several documents,
@@ -41,7 +41,7 @@ Loc = tuple[str | int, ...]
 
 
 class Unread:
-    """Stands for a value that could not be read, which a finding says already."""
+    """Stands for a value that could not be read, which a finding reports already."""
 
 
 @dataclass(slots=True)

@@ -138,7 +138,7 @@ def _equality_price(left: Any, right: Any) -> int:
 
 
 def _refused(wanted: bool) -> bool:
-    """For values that can't be compared: `==` raises the error; `!=` is true unless they are clearly equal."""
+    """For values that can't be compared: `==` raises the error; `!=` is true unless they are equal."""
     if wanted:
         raise NoSuchOverload
     return True

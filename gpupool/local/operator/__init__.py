@@ -4,7 +4,7 @@ An independent reader of what was generated. It acts only on what is in the clus
 ConfigMaps that names, node labels, taints and annotations) and on the catalog's hardware facts. It must
 not import the plan, the environment models, the generators or `gpupool.sharing`, nor read environments/.
 
-Where upstream parsers take anything in silence this one is strict, so that tests see mistakes; where
+Where upstream parsers silently accept anything, this one is strict, so that tests find mistakes; where
 upstream ignores a change (an edited ConfigMap), this one ignores it too.
 
 Left out, because there is no kubelet to do it: admission of a pod to a particular device, so

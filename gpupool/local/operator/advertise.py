@@ -164,7 +164,7 @@ def _profile_labels(
 
 
 def _profile_memory(hardware: Hardware, profile: str) -> float:
-    """MiB of one instance; its share of the memory slices where nobody has published it."""
+    """MiB of one instance; its share of the memory slices where it is not published."""
     mig = hardware.model.mig
     if mig is None:
         return 0.0

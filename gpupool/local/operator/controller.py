@@ -77,7 +77,7 @@ class Controller:
             self._spawn(self._report_policy())
 
     def _enqueue(self, name: str) -> None:
-        """Have the node looked at: now, or once more after the look that is going on."""
+        """Reconcile the node: now, or once more after the reconciliation that is running."""
         if not self._ready:
             return
         if name in self._busy:
@@ -118,7 +118,7 @@ class Controller:
         return max(node, written, key=lambda thing: int(thing["metadata"]["resourceVersion"]))
 
     async def _reconcile(self, name: str) -> None:
-        """Bring one node to what its operands make of it."""
+        """Apply to one node what its operands decide."""
         node = self._current(name)
         if node is None or node["metadata"].get("deletionTimestamp") or not node_view.is_ready(node):
             return
@@ -132,7 +132,7 @@ class Controller:
         memory = state.read(node)
         settings = self._policy()
         if settings is None or not node_view.operands_run(node, settings, memory):
-            # No pod of the operator runs there: nothing is advertised, and nobody says why.
+            # No pod of the operator runs there: nothing is advertised, and nothing reports why.
             forgotten = NodeState(layouts=memory.layouts, labels=memory.labels)
             await self._write(node, forgotten, {}, {}, None)
             return
@@ -178,7 +178,7 @@ class Controller:
         metadata: dict[str, Any] = {"labels": {names.MIG_STATE_LABEL: "pending"}}
         if not view.labels.get(names.MIG_CONFIG_LABEL):
             metadata["labels"][names.MIG_CONFIG_LABEL] = request
-            # Never over a label that somebody sets at the same moment: then the node is looked at again.
+            # Never over a label that somebody sets at the same moment: then the node is reconciled again.
             metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
         await self._patch(node, "", {"metadata": metadata})
 

@@ -26,7 +26,7 @@ class Hardware:
 
 
 def of_node(node: Mapping[str, Any]) -> Hardware | None:
-    """The node's GPUs, None for a node without. Raises HardwareError for annotations that can't be meant."""
+    """The node's GPUs, None for a node without. Raises HardwareError for invalid annotations."""
     meta = node["metadata"]
     annotations, labels = meta.get("annotations") or {}, meta.get("labels") or {}
     key = annotations.get(names.GPU_ANNOTATION)

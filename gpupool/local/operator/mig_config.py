@@ -30,7 +30,7 @@ def wanted(text: str | None, name: str, hardware: Hardware) -> list[Layout]:
     """The layout of every GPU of a node under configuration `name` of the file `text`.
 
     Without a file the configurations are those that the MIG manager generates from the hardware. Raises
-    ConfigError for an unknown name or a file that can't be meant.
+    ConfigError for an unknown name or an invalid file.
     """
     if text is None:
         return [_generated(name, hardware.model)] * hardware.gpus
@@ -104,7 +104,7 @@ def _instances(value: Any, place: str, model: GpuModel) -> dict[str, int]:
 
 
 def _generated(name: str, model: GpuModel) -> Layout:
-    """The configurations that mig-manager v0.15.0 makes from what the GPU tells: the common ones."""
+    """The configurations that mig-manager v0.15.0 makes from what the GPU reports: the common ones."""
     if name == "all-disabled":
         return None
     if name == "all-enabled":

@@ -1,7 +1,7 @@
 """The operands of one node: MIG manager, device plugin, feature discovery. Pure: decides, writes nothing.
 
 Each function takes what the operand can see and changes the node's state as that operand would. What
-makes an operand look again is modelled as upstream has it: a label of the node that changed, or a new
+makes an operand act again is modelled as upstream has it: a label of the node that changed, or a new
 roll-out of its DaemonSet; never an edited ConfigMap.
 """
 

@@ -28,7 +28,7 @@ _FLAGS = {
 _SHARING = {"timeSlicing", "mps"}
 _METHOD = {"renameByDefault", "failRequestsGreaterThanOne", "resources"}
 _RESOURCE = {"name", "replicas"}
-# `devices` and `rename` are known upstream but ignored with a warning there, so nobody can mean them.
+# `devices` and `rename` are known upstream but ignored with a warning there, so they are never useful.
 _SHAREABLE = re.compile(r"nvidia\.com/(gpu|mig-[a-z0-9.-]+)")
 
 

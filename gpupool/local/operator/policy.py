@@ -36,7 +36,7 @@ class Policy:
     """Empty: no configuration, every GPU exclusive."""
     plugin_default: str
     plugin_generation: str
-    """Changes when the plugin's DaemonSet would be rolled out anew."""
+    """Changes when the plugin's DaemonSet would be rolled out again."""
     discovery_enabled: bool
     mig_enabled: bool
     mig_config_map: str

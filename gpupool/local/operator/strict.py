@@ -1,4 +1,4 @@
-"""Read YAML that upstream parsers would take in silence, and refuse what they would lose.
+"""Read YAML that upstream parsers would silently accept, and refuse what they would ignore.
 
 Misspelt keys vanish in the device plugin's and mig-parted's own parsers; here they are errors with their
 place, because finding such mistakes is what the simulated operator is for.
@@ -13,7 +13,7 @@ import yaml
 
 
 class ConfigError(ValueError):
-    """A configuration that the operand would not do what was meant with; `str()` names place and remedy."""
+    """A configuration that the operand would not apply as intended; `str()` names the place and the fix."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -39,7 +39,7 @@ def parse(text: str) -> dict[str, Any]:
     except ConfigError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-        # PyYAML lets some through as they are: dates that don't exist, lists as keys, endless nesting.
+        # PyYAML accepts some as they are: dates that don't exist, lists as keys, endless nesting.
         raise ConfigError(f"not YAML: {error}") from error
     return mapping(value, "the file")
 

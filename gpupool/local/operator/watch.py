@@ -1,6 +1,6 @@
 """Keep a copy of some collections of the API server, and send patches: the operator's only way out.
 
-Asynchronous, plain dictionaries, no knowledge of what the objects mean.
+Asynchronous, plain dictionaries; it does not interpret the objects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """What differs between two Plans of one environment: pools, tenants, cost. Pure values and arithmetic.
 
-Knows no manifests, no cluster and no Git; what a difference does to nodes is for who knows what is generated.
+Does not depend on manifests, clusters or Git; `gpupool.report` works out what a difference does to nodes.
 """

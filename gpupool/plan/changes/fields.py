@@ -10,7 +10,7 @@ from gpupool.plan.model import POOL_LABEL, Machine, Pool
 from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
-"""Labels of a pool's nodes that nobody writes: they follow from its name and its sharing."""
+"""Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""
 
 
 def differing(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> tuple[FieldChange, ...]:

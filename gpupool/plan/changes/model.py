@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 Change = Literal["added", "removed", "changed", "renamed", "unchanged"]
 """`renamed`: everything but the name and what follows from it is the same. To Kubernetes and Karpenter it is
-nevertheless another pool, so its nodes are not carried over."""
+still another pool, so its nodes are not carried over."""
 
 
 @dataclass(frozen=True, slots=True)

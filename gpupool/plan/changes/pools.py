@@ -24,7 +24,7 @@ def pool_changes(before: Plan | None, after: Plan | None) -> tuple[PoolChange, .
 
 
 def renamed_pools(old: Mapping[str, Pool], new: Mapping[str, Pool]) -> dict[str, str]:
-    """New name -> old name of pools that differ in nothing else. Where several could be meant, none is."""
+    """New name -> old name of pools that differ in nothing else. Where several match, none counts."""
     gone = {name: _nameless(pool) for name, pool in old.items() if name not in new}
     come = {name: _nameless(pool) for name, pool in new.items() if name not in old}
     twins = {name: [other for other, pool in gone.items() if pool == mine] for name, mine in come.items()}

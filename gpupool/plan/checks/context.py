@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The environment and everything a rule may hold it against."""
+    """The environment and everything a rule may compare it with."""
 
     environment: Environment
     catalog: Catalog

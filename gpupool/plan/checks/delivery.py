@@ -1,4 +1,4 @@
-"""Delivery by Argo CD or Flux: where the rendered files are, and what those two can't be given."""
+"""Delivery by Argo CD or Flux: where the rendered files are, and settings that those two don't support."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def existing_nodes(context: Context) -> Iterator[Problem]:
             loc = ("pools", index, "nodes", "selector")
             yield Problem(loc, message, hint, judged_by=(loc,))
         if pool.taints is None or pool.taints or context.gaps.touches(("pools", index, "taints")):
-            # spec.taints is one value: whoever applies it owns the whole list (Kubernetes 1.36, Node).
+            # spec.taints is one value: the manager that applies it owns the whole list (Kubernetes 1.36,
+            # Node).
             message = (
                 f"{engine} would own the whole list of the nodes' taints and remove everybody else's, "
                 "not-ready ones too"

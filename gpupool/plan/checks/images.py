@@ -1,4 +1,4 @@
-"""Machine images: what finds them is something that Karpenter takes, and that EKS has for this Kubernetes.
+"""Machine images: Karpenter accepts the selectors, and EKS has the image for this Kubernetes version.
 
 The rules between the fields of amiSelectorTerms are those of the EC2NodeClass's CRD (karpenter-provider-aws
 v1.14.1, karpenter.k8s.aws_ec2nodeclasses.yaml); the fields' own are `gpupool.spec`'s.
@@ -47,7 +47,7 @@ def bottlerocket(context: Context) -> Iterator[Problem]:
 
 
 def terms(context: Context) -> Iterator[Problem]:
-    """Each term finds images by something, and says nothing beside what must be alone."""
+    """Each term selects images, and fields that must be alone in a term are alone."""
     for index, pool in enumerate(context.environment.pools):
         image = pool.nodes.image
         if image is None:

@@ -1,4 +1,4 @@
-"""Labels and taints of pools: those that the product or the platform sets are not for users to set."""
+"""Labels and taints of pools: users can't set those that gpupool or the platform sets."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def static_nodes(context: Context) -> Iterator[Problem]:
                 )
             elif pool.nodes.names.index(node) < position:
                 yield Problem(loc, f"node {node!r} is listed twice", "list it once")
-        # Of a selector with a gap, nobody knows what it chooses.
+        # It is unknown which nodes a selector with a gap chooses.
         chosen = {} if context.gaps.touches(("pools", index, "nodes", "selector")) else pool.nodes.selector
         for other, earlier in selectors if chosen else ():
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():

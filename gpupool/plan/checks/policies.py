@@ -1,4 +1,4 @@
-"""Policies: what overrides and waivers refer to exists, and no exception is given twice or in vain."""
+"""Policies: what overrides and waivers refer to exists, and no exception is given twice or has no effect."""
 
 from __future__ import annotations
 

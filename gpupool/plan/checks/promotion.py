@@ -1,4 +1,4 @@
-"""Promotion: the environment that changes come from exists, no chain bites its own tail, paths name fields.
+"""Promotion: the environment that changes come from exists, chains have no loops, paths name fields.
 
 Reads the environments beside this one as far as the chain goes, and nothing where there are none. Where those
 are is not looked for here: they may be of another state than the one on disk.
@@ -75,7 +75,7 @@ def _hint(section: str) -> str:
 
 
 def _origin_of(siblings: Siblings, name: str) -> str | None:
-    """`promotion.from` of that environment, as far as it can be read; what is wrong there is told there."""
+    """`promotion.from` of that environment, as far as it can be read; its errors are reported there."""
     section = _read(siblings, name).get("promotion")
     origin = section.get("from") if isinstance(section, dict) else None
     return origin if isinstance(origin, str) else None

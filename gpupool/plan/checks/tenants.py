@@ -141,7 +141,7 @@ def _granted(context: Context, name: str) -> dict[str, Fraction]:
 
 
 def extra(context: Context) -> Iterator[Problem]:
-    """CPU and memory on top of a share that nobody knows would bound nothing."""
+    """CPU and memory on top of an unknown share would bound nothing."""
     for index, tenant in enumerate(context.environment.tenants):
         granted = [context.pools[name] for name in tenant.pools if name in context.pools]
         unsized = [pool.name for pool in granted if None in map(pool.share, pool.slices_per_node)]
@@ -168,7 +168,7 @@ def projects(context: Context) -> Iterator[Problem]:
 
 
 def access(context: Context) -> Iterator[Problem]:
-    """Nobody is given a tenant's rights by being anybody, or by being the cluster itself."""
+    """A tenant's rights must not go to every user, or to the cluster's own accounts."""
     for index, tenant in enumerate(context.environment.tenants):
         for position, group in enumerate(tenant.access.oidc_groups):
             if group.startswith("system:"):

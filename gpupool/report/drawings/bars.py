@@ -1,7 +1,7 @@
 """Small bars for one figure before and after: how much there is at least, and how much at most.
 
 What is certain is a solid bar, what may come on top is a dashed outline, and the figures stand beside them,
-so that nothing hangs on colour. Knows no report: it is given numbers and what they are called.
+so that nothing depends on colour. It does not depend on the report: it gets numbers and their names.
 """
 
 from __future__ import annotations

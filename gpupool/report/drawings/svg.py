@@ -1,9 +1,9 @@
 """One GPU drawn as SVG, to stand in a page or alone.
 
-Told apart by outlines, hatching and labels, never by colour: strokes and text take `currentColor`, and areas
-are empty unless the page that holds the picture fills its classes (`own`, `shared`, `unused`, `link`). No
-scripts, styles, links or outside resources, so that any content security policy lets it through. What is
-drawn is worked out in `gpupool.report.drawings.gpu`; here are only pixels.
+Blocks differ by outlines, hatching and labels, never by colour: strokes and text take `currentColor`, and
+areas are empty unless the page that holds the picture fills its classes (`own`, `shared`, `unused`, `link`).
+No scripts, styles, links or outside resources, so that any content security policy allows it. What is drawn
+is worked out in `gpupool.report.drawings.gpu`; here are only pixels.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a change does to nodes and to what runs on them; `gpupool.report.effects.order` puts it together."""
+"""What a change does to nodes and to what runs on them; `gpupool.report.effects.order` combines them."""

@@ -1,13 +1,13 @@
 """Which nodes Karpenter replaces when a NodePool or its node class changes: Karpenter's rule, on manifests.
 
 Karpenter v1.14.1, pkg/controllers/nodeclaim/disruption/drift.go and pkg/apis/v1/nodepool.go: `spec.template`
-is hashed but for its requirements, which are held against each node's labels; budgets, limits, weight and the
-time until consolidation are outside of the template and replace nothing. AWS provider v1.14.1,
-pkg/cloudprovider/ drift.go and pkg/apis/v1/ec2nodeclass.go: the class is hashed but for what selects images,
-subnets and security groups, where what is selected now counts.
+is hashed except for its requirements, which are compared with each node's labels; budgets, limits, weight and
+the time until consolidation are outside of the template and replace nothing. AWS provider v1.14.1,
+pkg/cloudprovider/ drift.go and pkg/apis/v1/ec2nodeclass.go: the class is hashed except for what selects
+images, subnets and security groups, where what is selected now counts.
 
 Works on what is generated rather than on the file, so that no field can be forgotten here. Lists in the hash
-are sets. Knows nothing of pools.
+are sets. Does not depend on pools.
 """
 
 from __future__ import annotations

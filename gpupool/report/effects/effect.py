@@ -1,4 +1,4 @@
-"""Making effects: what most of them have in common is said once here."""
+"""Making effects: what most of them have in common."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def effect(
 
 
 def stay(pool: str, reason: str, what: str, node_pool: str | None = None) -> NodeEffect:
-    """The effect that there is none, where one might expect one."""
+    """The effect that nothing happens, where one might expect something."""
     return effect("stay", pool, reason, what, node_pool=node_pool)

@@ -167,7 +167,7 @@ def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
 
 def _cluster_version(before: EnvironmentState | None, after: EnvironmentState | None) -> Iterator[NodeEffect]:
     """AWS' images of an alias are those of the cluster's version (AWS provider v1.14.1,
-    pkg/providers/amifamily), and it is others who upgrade the cluster."""
+    pkg/providers/amifamily), and gpupool does not upgrade the cluster."""
     if before is None or after is None or after.plan.cluster.platform != "eks":
         return
     was, now = before.plan.cluster.kubernetes_version, after.plan.cluster.kubernetes_version

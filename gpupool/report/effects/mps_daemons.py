@@ -1,8 +1,8 @@
 """What a restart of the operator's daemonsets does to pools that share with MPS.
 
 The operator gives the device plugin's configuration and the daemonsets' tolerations to the MPS control daemon
-too (GPU Operator v26.7.0, TransformMPSControlDaemon), so the daemon restarts where the plugin does. Whether
-pods that compute through it survive that is promised nowhere: NVIDIA's MPS documentation lets clients of a
+too (GPU Operator v26.7.0, TransformMPSControlDaemon), so the daemon restarts where the plugin does. No source
+promises that pods that compute through it survive that: NVIDIA's MPS documentation lets clients of a
 server that ends fail with a CUDA error. Every effect here is therefore one that may happen.
 """
 
@@ -31,7 +31,7 @@ def but_for_mps(old: Plan, new: Plan) -> str:
 
 
 def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffect]:
-    """One effect for each MPS pool whose daemon may restart; `reshared` pools are told of by others."""
+    """One effect for each MPS pool whose daemon may restart; other effects report `reshared` pools."""
     reasons = list(_reasons(old, new))
     pools = {pool.name: pool for pool in old.pools}
     for name in mps_pools(old, new) if reasons else ():

@@ -197,7 +197,7 @@ def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
 
 
 def driver_version(operator: GpuOperator) -> str | None:
-    """The driver that the operator installs; None where no source tells what its release brings."""
+    """The driver that the operator installs; None where no source says what its release brings."""
     if operator.driver_version:
         return operator.driver_version
     releases = load_operator_releases()

@@ -1,6 +1,6 @@
 """An effect on nodes as a sentence: how many, how many at a time, when, and what becomes of their pods.
 
-The only place that words effects, so that every format says the same with and without a cluster in hand.
+The only place with the wording of effects, so that every format says the same with and without a cluster.
 """
 
 from __future__ import annotations
