@@ -22,7 +22,7 @@ from infra.engine import Command
 _OBJECT_BYTES = 10 * 1024
 """Of one object in the state; 6.5 KiB on average were measured, of 101 objects."""
 _COPIES = 5
-"""Of the state that a run leaves or needs meanwhile: itself, .bak, the temporary file, history, backup."""
+"""Of the state that a run leaves or needs temporarily: itself, .bak, the temporary file, history, backup."""
 _TIGHT_BYTES = 64 * 1024
 """The disk is full when less is free, or less than two copies of the state."""
 _GIVE_UP_SECONDS = 10.0

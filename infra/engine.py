@@ -190,7 +190,7 @@ def interruptible(
 
 @contextmanager
 def _noted_interrupts() -> Iterator[list[int]]:
-    """Every Ctrl-C meanwhile, noted and not raised: an exception could come between any two lines of ours.
+    """Every Ctrl-C during the run, recorded and not raised: an exception could come between any two lines of ours.
 
     Empty outside the main thread, which gets none, and where a shell has the process ignore it.
     """
@@ -224,7 +224,7 @@ class EngineStack(automation.Stack):
         return {}
 
     def info(self, show_secrets: bool | None = None) -> Any:  # noqa: ARG002 - the SDK's signature
-        """Nothing: events tell what was done."""
+        """Nothing: events report what was done."""
         return SimpleNamespace(result="")
 
 

@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 10.0
 """How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
 
 SETTLED_SECONDS = 3.0
-"""After so long without a change nobody writes a temporary file any more: an engine needs about a millisecond
+"""After so long without a change a temporary file is no longer being written: an engine needs about a millisecond
 for the 120 bytes. Should one be stopped for longer just there, it fails to rename the file, and ends before
 it has changed anything."""
 
@@ -75,7 +75,7 @@ class Lock:
             process = psutil.Process(self.pid)
             if process.status() == psutil.STATUS_ZOMBIE:
                 return True
-            # The id was reused. A clock that was set meanwhile makes an engine seem younger than
+            # The id was reused. A clock that was set in between makes an engine seem younger than
             # its lock, so one that is called like the engine counts as the owner whatever its age.
             younger = process.create_time() > _seconds(self.since) + _CLOCK_SECONDS
             return younger and not process.name().startswith(_ENGINE)
@@ -108,7 +108,7 @@ def locks(backend_url: str, project: str, stack: str) -> list[Lock]:
 
 
 def _read(path: Path) -> Lock | None:
-    """The lock in one file; None where it has gone meanwhile."""
+    """The lock in one file; None where it no longer exists."""
     try:
         changed = path.lstat().st_mtime
         content = path.read_bytes()

@@ -123,8 +123,8 @@ def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
                 origin="waiver",
                 path=f"policies.waivers[{number}].until",
                 title="Waivers end",
-                why="An exception that nobody renews is one that nobody answers for.",
-                fix=f"{waiver.owner} renews it, or it goes and what it excused is mended.",
+                why="An exception that is not renewed has no responsible owner.",
+                fix=f"{waiver.owner} renews it, or removes it and fixes what it excused.",
             )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vapcheck import PolicyFinding
 
 _WITHOUT_FILE = (
-    "destroy reads the file to know the cluster, and which nodes to give back: mend it, or fetch it back "
+    "destroy reads the file to know the cluster, and which nodes to give back: fix it, or restore it "
     "from version control. Where it is lost, everything but the labels of existing nodes goes with plain "
     'Pulumi: eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
     "pulumi destroy -s NAME"
@@ -109,7 +109,7 @@ def destroy(environment: str, report: Report = lambda _: None, despite_gitops: b
     except GpupoolError as error:
         raise StackError(f"{error}\n{_WITHOUT_FILE}") from error
     delivered.require_ours(plan, despite_gitops, "destroy")
-    # Where the program runs for its hooks it must not protect anew what the consent covers.
+    # Where the program runs for its hooks it must not protect again what the consent covers.
     freed = tuple(dataclasses.replace(manifest, protect=False) for manifest in bundle)
     with Run(plan, dataclasses.replace(bundle, manifests=freed), "destroy", report) as run:
         if recovery.protected(run.deployment):

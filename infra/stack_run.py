@@ -46,7 +46,7 @@ Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
 _CUT_OFF = "Resource monitor has terminated"
 """What the SDK says where gRPC calls the engine unavailable (Pulumi 3.259). Rarely it does so of one that has
-just started; while the program was not reached nothing was registered, and the run may begin anew."""
+just started; while the program was not reached nothing was registered, and the run may be started again."""
 
 
 class Run:

@@ -123,8 +123,8 @@ def disk_problem(messages: Iterable[str], backend_url: str) -> str | None:
 def clear_left(backend_url: str, project: str, stack: str) -> int:
     """Remove what engines that were killed left beside the stack's state; how many files.
 
-    The caller has made sure that nobody holds a lock. Removed are unreadable .attrs files: they hold a
-    content type and a checksum that nobody needs, and one that was being written when its engine was killed
+    The caller has made sure that there is no lock. Removed are unreadable .attrs files: they hold a
+    content type and a checksum that are not needed, and one that was being written when its engine was killed
     keeps the sound state beside it from being loaded (with metadata=skip there are none). And copies of the
     state, in history and backups too, that never got their name: an engine on a full disk leaves ten of them,
     which keep it full. One that is just being written is missed by its engine, which writes it again.

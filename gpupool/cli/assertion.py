@@ -1,6 +1,6 @@
 """`gpupool assert ENV`: the live cluster against the file, layer by layer, as text, JSON or metrics.
 
-Thin: what is wrong and how it is mended is found by `gpupool.drift`.
+Thin: `gpupool.drift` finds what is wrong and how to fix it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def assert_(
 ) -> None:
     """Hold the live cluster against the environment file; exit 1 on drift, with reason and repair of each.
 
-    Differences that somebody is at work on (a node that starts, an operator that partitions) are told as
+    Changes in progress (a node that starts, an operator that partitions) are reported as
     settling and are no drift, unless they last.
 
     Example: gpupool assert prod --watch
@@ -92,7 +92,7 @@ def _examine(env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], Non
 
 
 def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
-    """Note the good state. Whoever may only read has nothing to note, and is told so by nobody."""
+    """Record the good state; skip silently without write access."""
     from gpupool.cluster.kube_api import ApiError
     from gpupool.rollback import last_good
 
@@ -106,7 +106,7 @@ def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
 def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], every: float, record: bool
 ) -> NoReturn:
-    """Look until Ctrl-C; tell only what is another answer than the last one. An answer that fails is told."""
+    """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an error."""
     from gpupool.cluster.kube_api import UnreachableError
 
     last: object = None

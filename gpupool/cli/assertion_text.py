@@ -1,4 +1,4 @@
-"""What `assert` tells people: the differences grouped by layer, each with its reason and its repair."""
+"""What `assert` prints: the differences grouped by layer, each with its reason and its repair."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"
     indent = " " * (width + 14)
     yield f"{indent}{_printable(row.reason)}"
-    yield f"{indent}(mended by the same command above)" if again else f"{indent}$ {row.repair}"
+    yield f"{indent}(fixed by the same command above)" if again else f"{indent}$ {row.repair}"
 
 
 def _printable(reason: str) -> str:

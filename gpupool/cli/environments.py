@@ -77,7 +77,7 @@ def render(
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Write every object of an environment, one file each, with an index; and what tells Argo CD or Flux
+    """Write every object of an environment, one file each, with an index; and the files that point Argo CD or Flux
     about them where `delivery.engine` names one.
 
     Example: gpupool render prod -o rendered/prod --check
@@ -132,19 +132,19 @@ def _warn_of_unknown(paths: Sequence[str], output: Path) -> None:
 
 def _about_unknown(output: Path) -> str:
     return (
-        f"unknown: of no rendering that {output} knows of, and whoever applies the folder may apply it too; "
+        f"unknown: not in the index of {output}, and an engine that applies the folder may apply it too; "
         "delete it, or keep it elsewhere"
     )
 
 
 def _print_start(bundle: Bundle, output: Path) -> None:
-    """How Argo CD or Flux is told of what was rendered, where one of them delivers it."""
+    """How to register the rendering with Argo CD or Flux, where one of them delivers it."""
     from generators.delivery import start
 
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if command:
         print(f"delivered by {delivery.engine} from {delivery.repo}, where this belongs into {delivery.path}")
-        print(f"tell it once, where it runs: {command}")
+        print(f"register it once, in the cluster where it runs: {command}")
 
 
 def _print_plan(plan: Plan) -> None:

@@ -37,7 +37,7 @@ def up(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
     processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
     are built once from their pinned Go modules (about 12 minutes on two cores). When everything runs
     already, nothing is done. A part that has died is started alone; when it was etcd or kube-apiserver,
-    all are started anew, on the same data.
+    all are restarted, on the same data.
 
     Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
     """

@@ -52,7 +52,7 @@ def _run() -> None:
         print_failure(error, as_json=as_json)
         sys.exit(2 if isinstance(error, UsageError) else 1)
     finally:
-        sys.stdout.flush()  # here, where an error of it can be told
+        sys.stdout.flush()  # here, where its error can be reported
 
 
 def _refuse_empty(arguments: list[str]) -> None:

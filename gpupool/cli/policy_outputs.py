@@ -75,7 +75,7 @@ def write(check: Check, output: Output, stream: TextIO | None = None) -> None:
 
 
 def is_idle(finding: PolicyFinding) -> bool:
-    """Whether it only says that a policy was applied to nothing, which is told apart from what is wrong."""
+    """Whether it only says that a policy was applied to nothing, which is not an error."""
     return finding.rule in (UNMATCHED, UNPARAMETERISED) and finding.level == "audit"
 
 

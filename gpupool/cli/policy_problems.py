@@ -1,4 +1,4 @@
-"""What could not be read, as findings of a `policy check`: told in every output, with its place.
+"""What could not be read, as findings of a `policy check`: reported in every output, with its place.
 
 Reads nothing, and knows only errors and findings.
 """

@@ -1,6 +1,6 @@
 """What `policy check` is pointed at: environments, files and folders of manifests, standard input.
 
-Only sorts and reads; judges nothing. Environment files are told from manifests by their kind, so that a
+Only sorts and reads; judges nothing. Environment files are recognized by their kind, so that a
 folder may hold both.
 """
 
@@ -41,7 +41,7 @@ class Targets:
 
 
 def sort_targets(targets: Sequence[str]) -> Targets:
-    """Tell environments from manifests. A plain name is an environment where there is one of that name.
+    """Separate environments from manifests. A plain name is an environment where there is one of that name.
 
     Raises UsageError for a target that is neither.
     """

@@ -126,7 +126,7 @@ def hold_source(path: Path, source: Environment) -> list[str]:
     try:
         History(path.parent)
     except NoRepositoryError:
-        return [f"{name} differs from {origin} in {named}; without Git nobody can tell which is ahead"]
+        return [f"{name} differs from {origin} in {named}; without Git it is unknown which is ahead"]
     raise GpupoolError(
         f"{name} is ahead of {origin}, which never had its {named}; promote {origin} first, or say --ahead"
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 EvictOption = Annotated[
-    bool, typer.Option("--evict", help="Tell jobs to end, within their grace and disruption budgets.")
+    bool, typer.Option("--evict", help="Evict jobs, within their grace and disruption budgets.")
 ]
 NowOption = Annotated[bool, typer.Option("--now", help="Don't mind the maintenance window.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for the maintenance window.")]
@@ -196,7 +196,7 @@ def _print_rollback(
         if gitops:
             print(f"now: gpupool render {env} -o <folder>, and commit both")
         elif fine and not written and rollback_plan.difference:
-            print("the file still says otherwise, and the next `up` would apply it: --write mends that")
+            print("the file still says otherwise, and the next `up` would apply it: --write prevents that")
     if not fine:
         raise typer.Exit(130 if results[-1].status == "interrupted" else 1)
 
@@ -207,7 +207,7 @@ def _fine(results: list[Result]) -> bool:
 
 def _consent(env: str, when: str) -> None:
     if not sys.stdin.isatty():
-        print_error(f"rollback changes running nodes of {env}; say --yes where nobody can be asked")
+        print_error(f"rollback changes running nodes of {env}; use --yes in scripts")
         raise typer.Exit(2)
     typer.confirm(f"Return {env} to the state of {when}?", abort=True)
 

@@ -78,7 +78,7 @@ def up(
 
 
 def _consent(planned: Result, output: Format) -> None:
-    """Ask about what would be deleted or replaced; refuse it where nobody can be asked."""
+    """Ask about what would be deleted or replaced; refuse it without a terminal."""
     from infra.recovery import ProtectedError
     from infra.stack_result import StackError
 
@@ -100,7 +100,7 @@ def _consent(planned: Result, output: Format) -> None:
 
 
 def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
-    """Show what others have changed or deleted in the cluster, and note it, so that `up` mends it.
+    """Show what others have changed or deleted in the cluster, and record it, so that `up` restores it.
 
     Example: gpupool refresh local
     """
@@ -123,7 +123,7 @@ def destroy(
 
     if not yes:
         if not sys.stdin.isatty():
-            print_error(f"destroy deletes everything of {env}; say --yes where nobody can be asked")
+            print_error(f"destroy deletes everything of {env}; use --yes in scripts")
             raise typer.Exit(2)
         typer.confirm(
             f"Delete everything that belongs to {env}, the tenants' namespaces included?", abort=True
@@ -200,7 +200,7 @@ def _summary(result: Result) -> str:
         text = ", ".join(f"{count} to {op}" for op, count in counts.items())
     elif result.operation == "refresh":
         text = ", ".join(f"{count} {_PAST[op]} by others" for op, count in counts.items())
-        text += f"; mend with: gpupool up {result.environment}"
+        text += f"; fix with: gpupool up {result.environment}"
     else:
         text = ", ".join(f"{count} {_PAST[op]}" for op, count in counts.items())
     unchanged = f", {same} unchanged" if same else ""

@@ -252,7 +252,7 @@ class Part:
 
 
 def _reason(loc: Loc, value: Any) -> tuple[str, str]:
-    """Why a field that nobody has read is left, and what to do: by its name, where that is known."""
+    """Why a field that was not read is left, and what to do: by its name, where that is known."""
     if isinstance(value, Unclear):
         return _UNCLEAR, "put it in quotes, or write true or false"
     known = implied()["reasons"].get(loc[-1] if loc else None, {})

@@ -139,7 +139,7 @@ def _capacity(capacity: Part, found: _Chosen, draft: Draft) -> None:
             elif resource.startswith("nvidia.com/"):
                 _disagrees(part, resource, want or 0, found.made, draft)
             else:
-                part.left("gpupool tells Karpenter of slices only", "keep a NodeOverlay of your own for it")
+                part.left("gpupool writes overlays for slices only", "keep a NodeOverlay of your own for it")
 
 
 def _disagrees(part: Part, resource: str, want: int, made: Made, draft: Draft) -> None:

@@ -168,7 +168,7 @@ class Ownership:
         return frozenset(str(row.get("manager")) for row in self._rows if row.get("operation") == "Apply")
 
     def of(self, path: Path, but: str) -> tuple[str, str]:
-        """The manager that set the field last, `but` only if nobody else has, and when (empty: none)."""
+        """The manager that set the field last, `but` only if no other has, and when (empty: none)."""
         holders = [row for row in self._rows if self._holds(row, path)]
         others = [row for row in holders if row.get("manager") != but] or holders
         if not others:

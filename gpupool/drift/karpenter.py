@@ -75,7 +75,7 @@ def _accept(inputs: DriftInput, kind: str, name: str) -> str:
     rivals = _strange_overlays(inputs) if kind == "NodeOverlay" else []
     if rivals:
         return repair.all_of(*(repair.delete("nodeoverlay", row["metadata"]["name"]) for row in rivals))
-    return f"kubectl describe {kind.lower()} {name}, mend what it says, then {inputs.restore()}"
+    return f"kubectl describe {kind.lower()} {name}, fix what it reports, then {inputs.restore()}"
 
 
 def _strange_overlays(inputs: DriftInput) -> list[Object]:

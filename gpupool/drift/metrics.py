@@ -28,7 +28,7 @@ def registry(outcome: Outcome) -> CollectorRegistry:
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
-        Level.drift: "Differences between the cluster and the environment file that nobody is mending.",
+        Level.drift: "Differences between the cluster and the environment file that will not resolve themselves.",
         Level.settling: "Differences that somebody is at work on.",
         Level.warning: "What is as the file says and worth a look.",
     }

@@ -92,7 +92,7 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: s
         return "", anew
     there = configured(inputs, view, MIG_CONFIG, layout, live=True) is not None
     which = "another" if there else "no"
-    why = f'the configuration in the cluster has {which} layout "{layout}", mend that first'
+    why = f'the configuration in the cluster has {which} layout "{layout}", fix that first'
     if how is Prepared.edited:
         return why, repair.all_of(_restore(inputs, view), anew)
     before = _template(inputs, row).get(MIG_CONFIG)

@@ -248,7 +248,7 @@ def _per_gpu(case: Case, counts: Mapping[str, int]) -> int | None:
 
 
 def _restarted(case: Case) -> str:
-    """Another configuration and back: the plugin's sidecar starts it anew on a change of the label
+    """Another configuration and back: the plugin's sidecar restarts it on a change of the label
     (k8s-device-plugin v0.20.0, config-manager), and feature discovery shows when it has."""
     name, key = case.row.name, case.row.pool.labels[PLUGIN_CONFIG]
     return repair.all_of(
@@ -260,7 +260,7 @@ def _restarted(case: Case) -> str:
 
 def repartitioned(case: Case) -> str:
     """Another layout and back: the MIG manager acts only when the label changes (mig-parted v0.15.0).
-    Nothing may use the node's GPUs meanwhile."""
+    Nothing may use the node's GPUs during this."""
     name, layout = case.row.name, case.row.pool.labels[MIG_CONFIG]
     return repair.all_of(
         repair.label(name, MIG_CONFIG, "all-disabled"),

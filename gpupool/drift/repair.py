@@ -68,7 +68,7 @@ def apply(plan: Plan, env: str, *options: str, parts: Iterable[Part] = ()) -> st
 def define(plan: Plan, env: str, bundle: Bundle, api_version: str) -> str:
     """Install the definition of a kind that the server has lost: neither `refresh` nor `up` brings one.
 
-    The embedded control plane serves all of them anew when it starts; a chart has its own (helm show crds,
+    The embedded control plane serves all of them again when it starts; a chart has its own (helm show crds,
     Helm 3 documentation; Helm itself does not install them again on an upgrade).
     """
     if plan.cluster.platform == "local":

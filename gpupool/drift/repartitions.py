@@ -34,14 +34,14 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         layer="others",
         kind="repartition",
         object=f"pool {pool}",
-        reason=f"it has been in repartition for {duration(lasting)}; where nobody is at it any more, go on",
+        reason=f"it has been in repartition for {duration(lasting)}; if no run is active any more, continue it",
         repair=repair.repartition(inputs.env, pool),
         level=Level.settling if lasting < limits.WINDOW else Level.drift,
     )
 
 
 def softened(inputs: DriftInput, drifts: Iterable[Drift]) -> Iterator[Drift]:
-    """`drifts`, settling where a repartition under way explains them, and repairs that work meanwhile."""
+    """`drifts`, settling where a running repartition explains them, with repairs that work during it."""
     journal = _journal(inputs)
     if journal is None:
         yield from drifts

@@ -219,15 +219,15 @@ class ControlPlane:
         instance.check_alive()
 
     def _core_ready(self, instance: Instance, report: Report) -> bool:
-        """Whether store and API server, which run, answer; a kubeconfig that was changed is written anew."""
+        """Whether store and API server, which run, answer; a kubeconfig that was changed is written again."""
         if health.store(self.layout) or not self.layout.certificate.exists():
             return False
         for path in instance.write_kubeconfigs():
-            report(f"{path} was missing or not as the API server knows it; wrote it anew")
+            report(f"{path} was missing or not as the API server knows it; wrote it again")
         return health.api_server(self.layout) is None
 
     def _wait(self, instance: Instance, culprit: str, ready: Callable[[], bool]) -> None:
-        """Wait until `ready`; a part that died meanwhile, or `culprit` when time is up, is reported."""
+        """Wait until `ready`; a part that died, or `culprit` when time is up, is reported."""
         deadline = time.monotonic() + _READY_SECONDS
         while not ready():
             instance.check_alive()

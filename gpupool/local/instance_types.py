@@ -13,7 +13,7 @@ from gpupool.catalog.models import GpuModel, InstanceType, load_catalog
 
 ZONES = ("local-a", "local-b")
 NOMINAL_USD_PER_GPU_HOUR = 10.0
-"""Stands in where nobody publishes a price: dear enough that a priced type of the same size wins."""
+"""Used where no price is published: high enough that a priced type of the same size wins."""
 NOMINAL_SPOT_RATIO = 0.5
 """Stands in where the catalog has no typical spot price."""
 _PODS_PER_NODE = "110"

@@ -101,7 +101,7 @@ def pool_states(plan: Plan, api: KubeApi) -> list[PoolState]:
 
 
 def _tenant(plan: Plan, pool: Pool) -> Tenant | None:
-    """The first tenant that may use the pool; None where nobody may."""
+    """The first tenant that may use the pool; None where none may."""
     return next((tenant for tenant in plan.tenants if pool.name in tenant.grants), None)
 
 

@@ -157,7 +157,7 @@ def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) 
     merged = [name for name in sharing.layout if name.endswith(("-me", "+me.all", "+gfx"))]
     return [
         Problem(
-            f"device plugin {release.device_plugin} of GPU Operator {release.version} does not tell {name}"
+            f"device plugin {release.device_plugin} of GPU Operator {release.version} does not distinguish {name}"
             " from the plain profile",
             "use a release with device plugin v0.20.0 or newer",
         )

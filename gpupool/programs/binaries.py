@@ -5,7 +5,7 @@ so there is one place to raise them. This module decides; `gobuild` builds.
 
 A program in the folder named by GPUPOOL_BIN_DIR (as setup-envtest leaves it) or on PATH is taken when
 its version fits by the rule of its entry; otherwise it is passed over in silence and the next source is
-tried. Programs that can't tell their version are trusted in GPUPOOL_BIN_DIR only.
+tried. Programs that can't print their version are trusted in GPUPOOL_BIN_DIR only.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def find(name: str) -> Path | None:
 
 
 def locate(name: str, report: Report = lambda _: None) -> Path:
-    """The path of program `name`, built into the cache first if need be (minutes, told through `report`).
+    """The path of program `name`, built into the cache first if need be (minutes, with progress through `report`).
 
     Raises LocalError when it can't be built, with the reason and what to do.
     """

@@ -60,7 +60,7 @@ def build(job: Build, report: Report) -> None:
 
 
 def _run(command: list[str], job: Build, log: Path, report: Report) -> None:
-    """Run the compiler, telling every few seconds how far along it is."""
+    """Run the compiler, reporting its progress every few seconds."""
     started = time.monotonic()
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
     with log.open("wb") as stream:

@@ -99,7 +99,7 @@ class Objects:
         self._gone(inputs, live["metadata"]["uid"], timeout or DELETE_SECONDS)
 
     def relinquish(self, inputs: Object, manager: str) -> None:
-        """Give up every field that `manager` owns; values that nobody else owns go with it."""
+        """Give up every field that `manager` owns; values without another owner are removed."""
         if self._get(inputs) is None:
             return
         metadata = {

@@ -8,7 +8,7 @@
     steps      what to do next, from what is seen: pure, and the only place that decides
     configs    the operator's configurations while old and new live side by side
     journal    what survives a crash; the lock against two runs at once
-    joined     the shapes of nodes that join meanwhile
+    joined     the shapes of nodes that join during it
     karpenter  hold Karpenter off, and bring its records in line afterwards
     cluster    carries out one step
     closing    what is said of it all

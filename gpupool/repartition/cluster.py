@@ -54,7 +54,7 @@ class PoolNodes:
         return items
 
     def do(self, action: Action) -> None:
-        """Carry out one step. A node or job that has gone meanwhile is fine. Raises ApiError."""
+        """Carry out one step. A node or job that no longer exists is fine. Raises ApiError."""
         try:
             if action.act is Act.begin:
                 self._begin(action.node)

@@ -87,7 +87,7 @@ class Journal:
             return cls(**{name: value[name] for name in _PLAIN}, old=old, new=new)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GpupoolError(
-                f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so nobody knows what the "
+                f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so it is unknown what the "
                 "nodes were; bring the nodes' labels in order by hand, delete it, and run gpupool assert"
             ) from error
 

@@ -63,7 +63,7 @@ def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
         yield Risk(
             "caution",
             "priority",
-            f"priority {now.name}: {' and '.join(changes)}. The class is deleted and made anew; running pods "
+            f"priority {now.name}: {' and '.join(changes)}. The class is deleted and recreated; running pods "
             "keep their number, and a pod that names it in between is rejected",
         )
 

@@ -74,7 +74,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="secrets-exist",
         title="Every Secret that pods read is known to exist",
-        why="The pod waits for it for ever; and as Secrets are seldom in files, nobody sees it in review.",
+        why="The pod waits for it for ever; and as Secrets are seldom in files, reviews do not show it.",
         fix=f"Add what makes it, put its name right, mark it optional, {_DECLARE}.",
         level="warn",
         check=references.secrets,
@@ -167,7 +167,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="tenant-priorities-bounded",
         title="A quota closes to each tenant the priorities above its highest",
-        why="Whoever may use any priority can push everybody else's pods out.",
+        why="Users of any priority can preempt the pods of all others.",
         fix="List the priority in `priorities`, so that the quotas of lesser tenants name it.",
         level="deny",
         check=priority_classes.bounded,
@@ -199,7 +199,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="pools-not-oversubscribed",
         title=f"No pool is promised more than {quotas.OVERSUBSCRIBED} times over",
-        why="Tenants plan with their quota; one that can almost never be had tells them nothing.",
+        why="Tenants plan with their quota; one that is almost never available does not help them.",
         fix="Lower the grants, or raise nodes.max of the pool.",
         level="warn",
         check=quotas.oversubscribed,
@@ -231,7 +231,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="budgets-within-ceiling",
         title="Tenants' budgets together are no more than cost.monthlyUsdMax",
-        why="Budgets that add up to more than may be spent stop nobody in time.",
+        why="Budgets that add up to more than may be spent stop no one in time.",
         fix="Lower budgets, or raise the ceiling.",
         level="deny",
         check=cost.budgets,

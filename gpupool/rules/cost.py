@@ -21,7 +21,7 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
     unknown = [pool.name for pool in plan.pools if pool.monthly_usd() is None]
     if unknown:
         message = (
-            f"nobody knows whether pools stay within {usd_exact(most)} a month: no price is known for "
+            f"it is unknown whether pools stay within {usd_exact(most)} a month: no price is known for "
             f"{', '.join(unknown)}"
         )
         yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "unpriced": unknown})

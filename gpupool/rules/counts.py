@@ -137,7 +137,7 @@ class _Overlays:
 
 
 def agree(bundle: Bundle) -> Iterator[Found]:
-    """What nodes will advertise, against what Karpenter is told and what the Plan counts on."""
+    """What nodes will advertise, against what Karpenter's objects say and what the Plan counts on."""
     overlays = _Overlays(bundle)
     for found in karpenter(bundle):
         for name in found.types:

@@ -13,7 +13,7 @@ def nearest_layouts(mig: Mig, counts: Counts) -> tuple[dict[str, int], ...]:
     """Maximal layouts by what they keep of the request (memory slices, instances, variants), then by what
     they add.
 
-    Variants that nobody asked for (`+me`, `+gfx`, ...) only come in when the request names a variant.
+    Variants (`+me`, `+gfx`, ...) are suggested only when the request names a variant.
     """
 
     def distance(candidate: Counts) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ def apply_mig(view: OperandView, state: NodeState, name: str, busy: str | None) 
     state.mig_loaded = f"{view.policy.mig_generation}/{name}"
     state.mig_state = "failed"
     if view.fail == "mig":
-        return f"MIG manager: told to fail by {names.FAIL_ANNOTATION}"
+        return f"MIG manager: made to fail by {names.FAIL_ANNOTATION}"
     try:
         wanted = mig_config.wanted(_mig_text(view), name, view.hardware)
     except ConfigError as error:
@@ -125,7 +125,7 @@ def _plugin_key(view: OperandView) -> str:
 def _load(view: OperandView) -> plugin_config.PluginConfig:
     """Read the configuration as a plugin that has just been started."""
     if view.fail == "plugin":
-        raise PluginFailure(f"device plugin: told to fail by {names.FAIL_ANNOTATION}")
+        raise PluginFailure(f"device plugin: made to fail by {names.FAIL_ANNOTATION}")
     name, key = view.policy.plugin_config_map, _plugin_key(view)
     if not name:
         return plugin_config.PluginConfig()

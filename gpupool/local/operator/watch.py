@@ -63,7 +63,7 @@ class Client:
             return found
 
     async def patch(self, path: str, body: object) -> Object | None:
-        """A merge patch; None when the object has gone meanwhile."""
+        """A merge patch; None when the object no longer exists."""
         headers = {"Content-Type": "application/merge-patch+json"}
         async with self.session.patch(self._server + path, data=json.dumps(body), headers=headers) as answer:
             if answer.status == 404:

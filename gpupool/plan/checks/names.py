@@ -107,7 +107,7 @@ def static_nodes(context: Context) -> Iterator[Problem]:
             if chosen.items() <= earlier.items() or earlier.items() <= chosen.items():
                 message = f"the selector chooses nodes that pool {other!r} chooses too"
                 yield Problem(
-                    ("pools", index, "nodes", "selector"), message, "tell the two apart by one more label"
+                    ("pools", index, "nodes", "selector"), message, "distinguish the two by one more label"
                 )
         if chosen:
             selectors.append((pool.name, chosen))

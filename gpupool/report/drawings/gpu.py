@@ -26,7 +26,7 @@ OWN = "own"
 SHARED = "shared"
 """What every pod on the GPU can use, and use up."""
 UNUSED = "unused"
-"""What the layout gives to nobody."""
+"""What the layout leaves unused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,7 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         yield _everywhere(
             "the list of MIG layouts changes",
             "the MIG manager restarts; nodes whose label stays keep their partitions, and those that wait "
-            "for their replacement may show mig.config.state=failed meanwhile",
+            "for their replacement may show mig.config.state=failed until then",
             "kept",
             old,
         )
