@@ -190,7 +190,8 @@ def interruptible(
 
 @contextmanager
 def _noted_interrupts() -> Iterator[list[int]]:
-    """Every Ctrl-C during the run, recorded and not raised: an exception could come between any two lines of ours.
+    """Every Ctrl-C during the run, recorded and not raised: an exception could come between any two lines of
+    ours.
 
     Empty outside the main thread, which gets none, and where a shell has the process ignore it.
     """

@@ -30,9 +30,9 @@ PATIENCE_SECONDS = 10.0
 """How long a lock of a living process is waited for: an engine that lost its parent needs a moment."""
 
 SETTLED_SECONDS = 3.0
-"""After so long without a change a temporary file is no longer being written: an engine needs about a millisecond
-for the 120 bytes. Should one be stopped for longer just there, it fails to rename the file, and ends before
-it has changed anything."""
+"""After so long without a change a temporary file is no longer being written: an engine needs about a
+millisecond for the 120 bytes. Should one be stopped for longer just there, it fails to rename the file, and
+ends before it has changed anything."""
 
 _CLOCK_SECONDS = 2.0
 """What a process' start time, worked out from the time since boot, may differ from the clock."""

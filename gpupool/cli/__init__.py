@@ -1,1 +1,1 @@
-"""The `gpupool` command: one thin module per verb. The top layer: may import everything, owns nothing."""
+"""The `gpupool` command: one thin module per verb. The top layer: it may import everything."""

@@ -42,27 +42,26 @@ def assert_(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the answer to FILE, in one step."),
     ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look again and again; print what has changed.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat, and print what has changed.")] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="How often --watch looks.")
+        float, typer.Option("--every", metavar="SECONDS", min=1.0, help="How often --watch repeats.")
     ] = 10.0,
     push: Annotated[
-        str | None, typer.Option("--push", metavar="URL", help="Also give the figures to a Pushgateway.")
+        str | None, typer.Option("--push", metavar="URL", help="Also push the metrics to a Pushgateway.")
     ] = None,
     record: Annotated[
         bool,
         typer.Option(
             "--record/--no-record",
-            help="Note a state found good in the cluster, for `gpupool rollback`; skipped where forbidden.",
+            help="Record a good state in the cluster, for `gpupool rollback`; skipped without write access.",
         ),
     ] = True,
 ) -> None:
-    """Hold the live cluster against the environment file; exit 1 on drift, with reason and repair of each.
+    """Compare the live cluster with the environment file; exit 1 on drift, with the reason and repair of
+    each.
 
     Changes in progress (a node that starts, an operator that partitions) are reported as
-    settling and are no drift, unless they last.
+    settling and are not drift, unless they last.
 
     Example: gpupool assert prod --watch
     """
@@ -106,7 +105,8 @@ def _record(plan: Plan, api: KubeApi, outcome: Outcome) -> None:
 def _watch(
     env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], every: float, record: bool
 ) -> NoReturn:
-    """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an error."""
+    """Compare until Ctrl-C; print an answer only when it differs from the last one, also when it is an
+    error."""
     from gpupool.cluster.kube_api import UnreachableError
 
     last: object = None
@@ -126,7 +126,7 @@ def _watch(
 
 
 def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Callable[[Outcome], None]:
-    """What is done with an outcome."""
+    """Print and push an outcome."""
 
     def answer(outcome: Outcome) -> None:
         from gpupool.drift import metrics

@@ -14,7 +14,7 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def text(outcome: Outcome, colour: bool) -> str:
-    """The whole answer; `colour` adds what a terminal shows as colour, and no meaning."""
+    """The whole answer; `colour` adds colour for a terminal, without extra meaning."""
     return "\n".join(_lines(outcome, colour)) + "\n"
 
 
@@ -36,7 +36,7 @@ def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
 
 
 def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
-    """`again`: its repair is another row's too, and stands above; a second run may well fail."""
+    """`again`: another row above has the same repair, and a second run may fail."""
     level = f"{row.level:<8}"
     shown = f"{_COLOURS[row.level]}{level}{_PLAIN}" if colour else level
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"

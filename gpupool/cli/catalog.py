@@ -1,6 +1,6 @@
 """`gpupool catalog`: which GPUs there are, and everything known of one.
 
-Prints the catalog; knows no fact itself.
+Prints the catalog; holds no facts itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def catalog(
 ) -> None:
     """List the GPUs that a pool can name, or show one with its instance types, MIG profiles and sources.
 
-    Files in catalog/ beside environments/ add GPUs, and take the place of those of the same name.
+    Files in catalog/ beside environments/ add GPUs, and replace those of the same name.
     Prices are on-demand, Linux, us-east-1; spot prices are typical, not quoted.
 
     Example: gpupool catalog h100-80gb

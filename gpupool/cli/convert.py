@@ -1,6 +1,6 @@
 """`gpupool convert FILE...`: hand-written GPU settings as an environment file, and the list of what is left.
 
-Arguments, reading, writing and printing only; what means what is `conversion`'s.
+Arguments, reading, writing and printing only; `gpupool.convert` does the conversion.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def environment_name(name: str | None, output: Path | None) -> str:
 
     found = name if name is not None else output.stem if output else "converted"
     if not fits("name", found):
-        raise UsageError(f"{found!r} is no name for an environment; use small letters, digits and hyphens")
+        raise UsageError(
+            f"{found!r} is not a valid name of an environment; use small letters, digits and hyphens"
+        )
     if output is not None and output.stem != found:
         raise UsageError(f"{output} would hold an environment called {found!r}; give both the same name")
     return found

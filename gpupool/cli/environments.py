@@ -56,7 +56,7 @@ def validate(
 
 
 def plan(env: Env, format: FormatOption = Format.text) -> None:
-    """Show what an environment amounts to: slices, quotas, cost.
+    """Show an environment's plan: slices, quotas, cost.
 
     Example: gpupool plan prod
     """
@@ -77,8 +77,8 @@ def render(
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Write every object of an environment, one file each, with an index; and the files that point Argo CD or Flux
-    about them where `delivery.engine` names one.
+    """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
+    Flux about them where `delivery.engine` names one.
 
     Example: gpupool render prod -o rendered/prod --check
     """
@@ -143,7 +143,9 @@ def _print_start(bundle: Bundle, output: Path) -> None:
 
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if command:
-        print(f"delivered by {delivery.engine} from {delivery.repo}, where this belongs into {delivery.path}")
+        print(
+            f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}"
+        )
         print(f"register it once, in the cluster where it runs: {command}")
 
 

@@ -1,7 +1,7 @@
 """What a file said in earlier commits of a branch, newest first.
 
-Follows first parents, so that what a branch had only before it was merged does not count. Knows nothing of
-what is in the files.
+Follows first parents, so that commits inside merged branches do not count. It does not
+interpret the files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`gpupool import ENV`: a live cluster as an environment file, and the list of what it can't show.
 
-Arguments and printing only; reading is `gpupool.importing.live`'s, writing and listing
-`gpupool.cli.convert`'s.
+Arguments and printing only; `gpupool.importing.live` reads, `gpupool.cli.convert` writes and lists.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def import_(
         bool,
         typer.Option(
             "--recorded/--derived",
-            help="Take the file that the cluster keeps, where it says the same; or never.",
+            help="Use the file that the cluster keeps, where it describes the same objects; or never.",
         ),
     ] = True,
     force: ForceOption = False,

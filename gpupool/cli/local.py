@@ -1,6 +1,6 @@
 """`gpupool local`: the control plane on this machine.
 
-Starts, stops and shows it; what it is made of is the business of `gpupool.local`.
+Starts, stops and shows it; `gpupool.local` implements it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpupool.local.control_plane import ControlPlane, Status
 
 app = typer.Typer(
-    help="Start, stop and look at the control plane on this machine.",
+    help="Start, stop and inspect the control plane on this machine.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -31,7 +31,7 @@ FolderOption = Annotated[
 
 @app.command()
 def up(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
-    """Start the control plane, or repair what has died of it.
+    """Start the control plane, or restart the parts that have died.
 
     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
     processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
@@ -188,5 +188,5 @@ def _show(status: Status, format: Format) -> None:
 
 
 def _short(path: Path) -> str:
-    """Relative to where the user stands, if it is below."""
+    """Relative to the working directory, if it is below."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

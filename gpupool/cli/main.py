@@ -1,4 +1,4 @@
-"""The entry point: runs a verb, turns errors into words and exit codes. `gpupool.cli.app` registers the
+"""The entry point: runs a verb, turns errors into messages and exit codes. `gpupool.cli.app` registers the
 verbs.
 
 Exit 0 fine, 1 findings or failure, 2 wrong use or an answer that can't be written, 130 interrupted.
@@ -12,7 +12,7 @@ import os
 import sys
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
-"""What goes wrong with the place that something is written to, not with what is read."""
+"""Errors of the place that something is written to, not of what is read."""
 
 
 def run() -> None:
@@ -56,8 +56,8 @@ def _run() -> None:
 
 
 def _refuse_empty(arguments: list[str]) -> None:
-    """No verb has a use for an empty value, and as a path it would mean the current folder: mostly it is a
-    variable of the shell's that is not set."""
+    """No verb accepts an empty value, and as a path it would mean the current folder: usually it is an unset
+    variable of the shell."""
     from gpupool.findings import UsageError
 
     for position, argument in enumerate(arguments, start=1):
@@ -69,7 +69,7 @@ def _refuse_empty(arguments: list[str]) -> None:
 
 
 def _drop_output() -> None:
-    """Let nothing more be written: what is left would fail again when the interpreter ends."""
+    """Discard further output: writing it would fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,6 +1,6 @@
 """How every verb prints: aligned tables for people, JSON for machines, errors with their place.
 
-Nothing here knows what is printed. rich is imported where it is used, because start-up time is a
+It does not depend on what is printed. rich is imported where it is used, because start-up time is a
 figure that `make bench` holds (a whole `gpupool render` beats `kustomize build`).
 """
 
@@ -56,7 +56,7 @@ def print_error(message: str) -> None:
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Show what goes on during anything slow: a spinner on a terminal, plain lines elsewhere.
+    """Show progress during slow work: a spinner on a terminal, plain lines elsewhere.
 
     Yields a function that takes the name of the step now being done. Everything goes to stderr, so
     that stdout stays what the verb prints.
@@ -73,9 +73,9 @@ def progress(title: str) -> Iterator[Callable[[str], None]]:
 
 
 def print_failure(error: GpupoolError, as_json: bool) -> None:
-    """Say what went wrong: to stderr for people, and as {errors, findings} to stdout for machines.
+    """Report what went wrong: to stderr for people, and as {errors, findings} to stdout for machines.
 
-    An error that carries a result has been printed by its verb, which knows more than the error says.
+    An error that carries a result has been printed by its verb, which has more detail than the error.
     """
     findings = getattr(error, "findings", ())
     print_error(str(error))

@@ -1,8 +1,8 @@
 """`gpupool policy check | test`: ValidatingAdmissionPolicies judged offline, and policies judged by fixtures.
 
 Thin: `gpupool.cli.policy_targets` sorts targets, `gpupool.cli.policy_check` has them judged,
-`gpupool.cli.policy_outputs` prints. What a folder of manifests needs none of (pydantic, Pulumi, rich) must
-not be imported for one.
+`gpupool.cli.policy_outputs` prints. Libraries that a folder of manifests does not need (pydantic, Pulumi,
+rich) must not be imported for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def check(
         typer.Option("-o", "--format", help="text for people; json, sarif, junit or github for machines."),
     ] = Output.text,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="Who asks, as request.userInfo.username.")
+        str | None,
+        typer.Option("--user", metavar="NAME", help="The user of the request, as request.userInfo.username."),
     ] = None,
     groups: Annotated[
         list[str] | None,
@@ -51,11 +52,11 @@ def check(
     ] = None,
     operation: Annotated[
         Operation,
-        typer.Option("--operation", help="What is asked for; UPDATE takes each object as its own old one."),
+        typer.Option("--operation", help="The operation; UPDATE uses each object as its own old object."),
     ] = Operation.CREATE,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", metavar="NAME", help="Where objects are that name no namespace."),
+        typer.Option("--namespace", metavar="NAME", help="The namespace of objects that name none."),
     ] = None,
     namespace_labels: Annotated[
         list[str] | None,
@@ -74,7 +75,7 @@ def check(
     ] = None,
     subresource: Annotated[
         str | None,
-        typer.Option("--subresource", metavar="NAME", help="Asked for instead, as in pods/exec."),
+        typer.Option("--subresource", metavar="NAME", help="Subresource of the request, as in pods/exec."),
     ] = None,
 ) -> None:
     """Judge what the API server would judge, without one: policies (CEL) against every object.
@@ -83,7 +84,7 @@ def check(
     that came with gpupool. Exit 0: nothing is denied (there may be warnings). 1: something is denied or
     can't be read. 2: wrong use, or nothing to judge.
 
-    Beside an environment they are judged by what that brings, those aside that are the environment's own.
+    Manifests beside an environment are judged by that environment's policies; its own manifests are left out.
 
     Example: gpupool policy check prod jobs/ -o sarif > policy.sarif
     """

@@ -1,8 +1,8 @@
 """Reads the command line of `policy check` where it is plain, without typer.
 
 typer, and pydantic with which it checks options, take a fifth of a second to import: as long as judging a
-thousand objects. Whatever is not plain (help, a mistake) is left to typer and its words.
-`gpupool.cli.policy` declares the options; a test holds both to each other.
+thousand objects. Everything else (help, mistakes) is left to typer.
+`gpupool.cli.policy` declares the options; a test compares the two.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHOICES: dict[str, type[StrEnum]] = {"output": Output, "operation": Operation, 
 
 
 def plain_question(arguments: Sequence[str]) -> tuple[Question, Output] | None:
-    """What is asked, or None where typer is to read it."""
+    """The parsed question, or None where typer must parse it."""
     targets: list[str] = []
     single: dict[str, str] = {}
     many: dict[str, list[str]] = {}

@@ -1,6 +1,6 @@
 """Judging what `policy check` is pointed at: manifests as one bundle, each environment by its plan.
 
-Reads, hands over to the engine and gathers the reports; evaluates and prints nothing itself. What only
+Reads, calls the engine and collects the reports; evaluates and prints nothing itself. What only
 environments need is in `gpupool.cli.policy_environments`, and imported for them.
 """
 
@@ -84,7 +84,7 @@ class Question:
 
 
 def answer(question: Question, output: Output) -> int:
-    """Judge, print, and say the exit code: 1 when anything is denied or can't be read."""
+    """Judge, print, and return the exit code: 1 when anything is denied or can't be read."""
     # Next to nothing of a check is cyclic garbage, and looking for it takes a tenth of the time.
     gc.disable()
     try:
@@ -244,7 +244,7 @@ def _judge_manifests(
         raise UsageError(f"--user-extra {error}: no pair; write KEY=VALUE") from None
     user = identity(question.user or "", question.groups, question.uid or "", extra)
     context = labelled_namespace(question.namespace, question.namespace_labels, objects)
-    # Ours have been held to the schemas already.
+    # Ours have been checked against the schemas already.
     typed = bool(question.policies) or any(map(_is_policy, objects))
     for policies in beside:
         report = check(
@@ -279,8 +279,8 @@ def _judge_together(environments: Sequence[ReadEnvironment], found: _Found) -> N
 
 
 def _gather(reports: Sequence[Report]) -> Report:
-    """All reports as one. A policy that matched something anywhere is not one that matched nothing, and what
-    is wrong with a policy is said once."""
+    """All reports as one. A policy that matched anything anywhere is not reported as unmatched, and what
+    is wrong with a policy is reported once."""
     matched: dict[str, int] = {}
     for report in reports:
         for name, count in report.matched.items():

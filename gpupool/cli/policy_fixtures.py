@@ -33,7 +33,8 @@ class Tested:
 
 
 def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
-    """Test the policies of `folder` whose names contain `name`, print the outcome, say whether all is well.
+    """Test the policies of `folder` whose names contain `name`, print the outcome, return whether all is
+    well.
 
     Raises UsageError where there is nothing to test.
     """

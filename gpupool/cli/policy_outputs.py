@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNMATCHED = "unmatched-policy"
 """The engine's rule for policies that were evaluated on no object."""
 UNPARAMETERISED = "missing-parameter"
-"""The engine's rule for policies that were applied to no object for want of a parameter."""
+"""The engine's rule for policies that were applied to no object because a parameter is missing."""
 NO_MATCH = "matched no object"
 
 

@@ -1,6 +1,6 @@
 """What could not be read, as findings of a `policy check`: reported in every output, with its place.
 
-Reads nothing, and knows only errors and findings.
+Reads nothing; it handles only errors and findings.
 """
 
 from __future__ import annotations

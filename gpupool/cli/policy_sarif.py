@@ -43,7 +43,8 @@ def write(check: Check, stream: TextIO) -> None:
 
 
 def _rules(findings: Sequence[PolicyFinding], matched: Any) -> list[dict[str, Any]]:
-    """One for each policy; those that found nothing too, so that a viewer can distinguish fixed from not run."""
+    """One for each policy; those that found nothing too, so that a viewer can distinguish fixed from not
+    run."""
     first = dict.fromkeys(matched) | {finding.rule: finding for finding in reversed(findings)}
     return [_rule(name, finding) for name, finding in sorted(first.items())]
 

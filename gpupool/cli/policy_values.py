@@ -1,6 +1,6 @@
 """Values that an expression read, as the outputs of `policy check` show them: as JSON or as CEL writes them.
 
-Only spells values; which of them are shown is for the engine to say.
+Only formats values; the engine decides which of them are shown.
 """
 
 from __future__ import annotations

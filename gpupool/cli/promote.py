@@ -1,6 +1,6 @@
 """`gpupool promote`: one environment's changes into the next one's file, and the check that none is skipped.
 
-Reads and writes files and prints; what is promoted is `promotion`'s to say. The check is in
+Reads and writes files and prints; `gpupool.promote` decides what is promoted. The check is in
 `gpupool.cli.promote_check`.
 """
 
@@ -42,15 +42,15 @@ def promote(
         int | None, typer.Option("--max", min=1, help="nodes.max of pools that are new; default: SOURCE's.")
     ] = None,
     allow_delete: Annotated[
-        bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE has not.")
+        bool, typer.Option("--allow-delete", help="Delete pools and priorities that SOURCE does not have.")
     ] = False,
-    skip: Annotated[bool, typer.Option("--skip", help="Leave out environments in between.")] = False,
+    skip: Annotated[bool, typer.Option("--skip", help="Skip environments in between.")] = False,
     ahead: Annotated[
-        bool, typer.Option("--ahead", help="Although SOURCE has what the one before it never had.")
+        bool, typer.Option("--ahead", help="Even if SOURCE has what the one before it never had.")
     ] = False,
     format: FormatOption = Format.text,
 ) -> None:
-    """Carry an environment's changes into the next one's file, but for what is meant to differ.
+    """Carry an environment's changes into the next one's file, except for what is meant to differ.
 
     Sharing, labels, taints, priorities, policies, queue settings and versions are promoted; sizes, machines,
     prices, names of the cluster, and what `promotion.keep` lists stay (docs/promotion.md). Shows the

@@ -1,4 +1,4 @@
-"""`gpupool promote --check`: files and Git history for `gpupool.promote.check`, and its answer in words."""
+"""`gpupool promote --check`: files and Git history for `gpupool.promote.check`, and its printed answer."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def check_one(path: Path, target: Environment, base: str | None) -> Checked:
 
 
 def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
-    """`target` by the rules that it had before the change under review, where that turns them, and by those
-    that it has. Empty where neither says that changes come from somewhere."""
+    """`target` by the rules that it had before the change under review, where that change modifies them, and
+    by those that it has. Empty where neither says that changes come from somewhere."""
     from datetime import date
 
     from gpupool.cli.git_history import History

@@ -1,7 +1,7 @@
-"""`gpupool repartition ENV POOL` and `gpupool rollback ENV`: changes of running nodes, and the way back.
+"""`gpupool repartition ENV POOL` and `gpupool rollback ENV`: changes of running nodes, and their reversal.
 
-Thin: arguments, consent and printing. What is done to nodes is `gpupool.repartition`, what lies between
-the file and the last good state is `gpupool.rollback.run`.
+Thin: arguments, consent and printing. `gpupool.repartition` changes nodes, `gpupool.rollback.run` compares
+the file with the last good state.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment'
 EvictOption = Annotated[
     bool, typer.Option("--evict", help="Evict jobs, within their grace and disruption budgets.")
 ]
-NowOption = Annotated[bool, typer.Option("--now", help="Don't mind the maintenance window.")]
+NowOption = Annotated[bool, typer.Option("--now", help="Ignore the maintenance window.")]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Wait for the maintenance window.")]
 TimeoutOption = Annotated[
     str | None,
@@ -45,7 +45,7 @@ def repartition(
     now: NowOption = False,
     wait: WaitOption = False,
     rollback: Annotated[
-        bool, typer.Option("--rollback", help="Take back what was begun and has not ended.")
+        bool, typer.Option("--rollback", help="Undo a repartition that has not ended.")
     ] = False,
     timeout: TimeoutOption = None,
     format: FormatOption = Format.text,
@@ -54,7 +54,7 @@ def repartition(
 
     Each node is cordoned, its jobs are waited for, it is relabelled, its slices are verified, and it is
     uncordoned; never more nodes at once than maintenance.maxUnavailable allows. A node that fails goes back
-    to what it was and the rest is left alone. Run again after an interruption, it goes on.
+    to what it was and the rest is left alone. Run it again after an interruption to continue.
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
@@ -64,7 +64,7 @@ def repartition(
     from infra import program
 
     if dry_run and rollback:
-        raise UsageError("--dry-run shows what lies ahead, not the way back; say --rollback or --dry-run")
+        raise UsageError("--dry-run does not show a rollback; give --rollback or --dry-run, not both")
     plan = read_plan(env)
     run.pool_of(plan, pool)
     options = _options(evict, now, wait, rollback, timeout)
@@ -256,7 +256,7 @@ def _show(result: Result) -> None:
 
 
 def _time(seconds: float | None) -> str:
-    """Seconds as people say them; a job without deadline ends when it ends."""
+    """Seconds in a readable form; a job without deadline has no known end."""
     if seconds is None:
         return "no deadline"
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

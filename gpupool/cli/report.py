@@ -33,10 +33,10 @@ def report(
         str | None, typer.Option("--head", metavar="REF", help="The one after; default: the working tree.")
     ] = None,
     merge_base: Annotated[
-        bool, typer.Option("--merge-base", help="Compare with where head left base, as pull requests do.")
+        bool, typer.Option("--merge-base", help="Compare with the merge base, as pull requests do.")
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Ask the clusters what runs on nodes that are touched.")
+        bool, typer.Option("--live", help="Ask the clusters what runs on the affected nodes.")
     ] = False,
     cluster: Annotated[
         list[str] | None,

@@ -33,7 +33,7 @@ AllowOption = Annotated[
     typer.Option("--allow-delete", metavar="KIND/NAME", help="A protected object that may be deleted."),
 ]
 DespiteOption = Annotated[
-    bool, typer.Option("--despite-gitops", help="Go on although Argo CD or Flux delivers the environment.")
+    bool, typer.Option("--despite-gitops", help="Continue even if Argo CD or Flux delivers the environment.")
 ]
 
 _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
@@ -60,8 +60,8 @@ def up(
 ) -> None:
     """Make the cluster what the environment file says. Run again, it changes nothing.
 
-    Without --yes, changes that delete or replace something are shown and asked about first; where nobody
-    can be asked they are refused.
+    Without --yes, it shows changes that delete or replace something and asks first; without a terminal
+    they are refused.
 
     Example: gpupool up local
     """
@@ -94,7 +94,7 @@ def _consent(planned: Result, output: Format) -> None:
         raise StackError(
             f"this deletes or replaces {len(risky)} object{'s' if len(risky) != 1 else ''} "
             f"({', '.join(str(entry) for entry in risky[:5])}{', ...' if len(risky) > 5 else ''}), "
-            "and nobody can be asked here; nothing was changed. Say --yes if it is meant"
+            "and there is no terminal to ask; nothing was changed. Use --yes if it is intended"
         )
     typer.confirm("Do it?", abort=True)
 

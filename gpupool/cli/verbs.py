@@ -1,7 +1,7 @@
 """The verbs of the command line, imported one at a time, when they are run or when help lists them.
 
 `gpupool policy check` must not pay for what `gpupool up` imports. This module must not import any verb
-itself, and knows nothing of what a verb does.
+itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a live object's metadata.managedFields says, and which values the server keeps as one.
 
 Of a struct that is one value to the server (x-kubernetes-map-type: atomic, as every label selector) or a list
-that is one, managedFields names the field and nothing below it: a manager that writes any part owns, and replaces,
-all of it. This module does not check who the owners are.
+that is one, managedFields names the field and nothing below it: a manager that writes any part owns, and
+replaces, all of it. This module does not check who the owners are.
 """
 
 from __future__ import annotations

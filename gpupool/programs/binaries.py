@@ -132,7 +132,8 @@ def find(name: str) -> Path | None:
 
 
 def locate(name: str, report: Report = lambda _: None) -> Path:
-    """The path of program `name`, built into the cache first if need be (minutes, with progress through `report`).
+    """The path of program `name`, built into the cache first if need be (minutes, with progress through
+    `report`).
 
     Raises LocalError when it can't be built, with the reason and what to do.
     """

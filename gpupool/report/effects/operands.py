@@ -294,5 +294,5 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             "",
             reason if was.version != now.version else "karpenter.values change",
             "the controller restarts and no node goes: where a release counts drift otherwise, it counts the "
-            "nodes anew first. None is started until it is back",
+            "nodes again first. None is started until it is back",
         )

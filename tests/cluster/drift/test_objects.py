@@ -39,17 +39,6 @@ def matches(case: Case, drift: Drift) -> bool:
     )
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_an_edit_is_the_only_difference_and_refresh_and_up_undo_it(case: Case, world: World) -> None:
-    case.inject(world)
-    drifts = world.drifts()
-    reported = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
-    assert len(drifts) == 1, reported
-    assert matches(case, drifts[0]), reported
-    assert drifts[0].repair == f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
-    world.run(drifts[0].repair)
-=======
 def judge(cases: list[Case], world: World) -> None:
     """Inject `cases`; each is reported once, nothing else is, and the printed repair puts all right."""
     for case in cases:
@@ -62,7 +51,6 @@ def judge(cases: list[Case], world: World) -> None:
     repair = f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
     assert {drift.repair for drift in drifts} == {repair}
     world.run(repair)
->>>>>>> main
     world.clean()
 
 

@@ -18,13 +18,8 @@ PROSE = re.compile(r"\b(or|then) |;")
 """Repairs that say what to decide, which no shell runs."""
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_drift_is_reported_with_its_reason_and_its_repair_fixes_it(case: Case, world: World) -> None:
-=======
 @pytest.mark.parametrize("case", drawn(CASES, 8), ids=lambda case: case.title)
 def test_drift_is_reported_with_its_reason_and_its_repair_works(case: Case, world: World) -> None:
->>>>>>> main
     case.inject(world)
     node = world.node(case.pool) if "{node}" in case.repair else ""
 
