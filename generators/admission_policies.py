@@ -59,7 +59,7 @@ def _bound(binding: dict[str, Any], policies: Policies) -> dict[str, Any]:
 
 def _actions(written: Sequence[str], policy: str, policies: Policies, waivers: Sequence[Waiver]) -> list[str]:
     """What happens on a violation. The default weakens and never strengthens; an override is exact. Audit
-    that stands beside the main action stays, and so does what is no action, for the check to refuse."""
+    that stands beside the main action stays, and so does what is not an action, for the check to refuse."""
     if any(action not in _KNOWN for action in written):
         return list(written)
     wanted = policies.overrides.get(policy)

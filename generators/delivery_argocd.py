@@ -156,7 +156,7 @@ def _chart_project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
 
 def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     delivery = bundle.delivery
-    # Files that are no objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
+    # Files that are not objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
     left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
     left_out += _recreated(_replaced(bundle))
     source = _folder(delivery, exclude=f"{{{','.join(left_out)}}}")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*")
-"""Starts with a letter or slash, so it is no number, date or indicator."""
+"""Starts with a letter or slash, so it is not a number, date or indicator."""
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 _BLOCK = re.compile(r"[!-~][ -~]*\n([ -~]*\n)*")
 """Lines of printable ASCII, which a literal block keeps as they are."""

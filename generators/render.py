@@ -161,7 +161,7 @@ def _listed(folder: Path, environment: str) -> list[str]:
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         raise UnreadableIndexError(
             f"{place}{line}: this is not the index of a rendering, so what an earlier one wrote can't be "
-            "distinguished from files of others; bring back a committed one, or delete the folder, and render again"
+            "distinguished from other files; restore a committed one, or delete the folder, and render again"
         ) from None
     if found != environment:
         raise GpupoolError(

@@ -182,7 +182,7 @@ def interruptible(
         while not ended.wait(_LOOK_SECONDS):
             if passed_on < len(noted):
                 passed_on += 1
-                report("stopping after what is under way (Ctrl-C again to stop at once)")
+                report("stopping after the current operations (Ctrl-C again to stop at once)")
                 command.interrupt()
             watch(command)
     return (failure[0] if failure else None), bool(noted)

@@ -225,7 +225,7 @@ def locked(backend_url: str, project: str, stack: str) -> LockedError:
     held = locks(backend_url, project, stack)
     if held:
         return _in_use(held[0], stack, backend_url)
-    return LockedError(f"another run was at work on {stack}; nothing was changed, run this again")
+    return LockedError(f"another run was in progress on {stack}; nothing was changed, run this again")
 
 
 def _in_use(lock: Lock, stack: str, backend_url: str) -> LockedError:

@@ -58,7 +58,7 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
         found = condition(live.get((manifest.kind, manifest.name), {}), _CONDITIONS[manifest.kind])
         if found.get("status") == "True":
             continue
-        message = found.get("message") or found.get("reason") or "its controller has not looked at it yet"
+        message = found.get("message") or found.get("reason") or "its controller has not processed it yet"
         line = f"{manifest}: {_CONDITIONS[manifest.kind]} is {found.get('status', 'not known')}: {message}"
         refused = manifest.kind == "NodeOverlay" and found.get("status") == "False"
         (broken if refused else waiting).append(line)

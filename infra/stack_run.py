@@ -113,7 +113,7 @@ class Run:
         if locks.clear_locks(url, PROJECT, name):
             self._note("removed the lock of a run that was killed")
         if state_files.clear_left(url, PROJECT, name):
-            self._note("removed what a killed run had half written beside the state")
+            self._note("removed partial files that a killed run left beside the state")
         self._disk = DiskReserve("" if self._operation == "preview" else url, PROJECT, name)
         self._disk.take(len(self._bundle.manifests) if self._operation == "up" else 0)
         self._marks = unrecorded.Marks(url, PROJECT, name)
@@ -139,9 +139,7 @@ class Run:
         )
         left = recovery.pending(self.deployment)
         if self._marks.left and self._operation != "refresh":
-            self._note(
-                "an earlier run was stopped before it saved its state: every object is looked at again"
-            )
+            self._note("an earlier run was stopped before it saved its state: every object is read again")
         if left and self._operation != "preview":
             self._note(f"going on after an interrupted run: {', '.join(left)}")
             self.deployment = recovery.without_pending(self.deployment)
@@ -298,7 +296,7 @@ class Run:
         if interrupted and not collector.outcome.errors:
             # The engine calls a run that was stopped in an orderly way a success.
             again = f"gpupool {self._operation} {self._plan.environment}"
-            raise StackError(f"interrupted; what was under way is finished, go on with: {again}", result)
+            raise StackError(f"interrupted; the current operations are finished, go on with: {again}", result)
         if failure is not None:
             if not isinstance(failure, automation_errors.CommandError):
                 raise failure

@@ -163,10 +163,10 @@ def _broken_rules(schema: Data, value: Any, path: tuple[Any, ...]) -> Iterator[s
 def _metadata_problems(metadata: Data) -> Iterator[str]:
     """What the server asks of names and labels of any object (apimachinery 0.36, api/validation)."""
     if not is_subdomain(str(metadata.get("name"))):
-        yield f"metadata.name: {metadata.get('name')!r} is no name"
+        yield f"metadata.name: {metadata.get('name')!r} is not a name"
     for key, value in (metadata.get("labels") or {}).items():
         if not (is_label_key(key) and is_label_value(str(value))):
-            yield f"metadata.labels: {key!r}: {value!r} is no label"
+            yield f"metadata.labels: {key!r}: {value!r} is not a label"
 
 
 def _path(parts: Iterable[Any]) -> str:

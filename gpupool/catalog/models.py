@@ -224,7 +224,7 @@ class Catalog:
     def __getitem__(self, key: str) -> GpuModel:
         """The model of that key. Raises CatalogError with the closest keys."""
         if key in self.broken:
-            raise CatalogError(f"the file of GPU {key!r} can't be used", "correct what is said of it")
+            raise CatalogError(f"the file of GPU {key!r} can't be used", "correct it")
         if key in self.models:
             return self.models[key]
         close = [other for other in self.models if other.startswith(f"{key.lower()}-")]

@@ -61,7 +61,7 @@ def ready_file(key: str, environment: Path | None = None) -> str:
     path = display_path(catalog_folder(environment) / f"{name}.yaml")
     return f"""\
 An NVIDIA GPU of your own: write this to {path}, fill in the values from the labels of a
-node that has it (kubectl get node NODE --show-labels), and let the pool say gpu: {name}
+node that has it (kubectl get node NODE --show-labels), and set in the pool gpu: {name}
 
 {_blank(name)}"""
 

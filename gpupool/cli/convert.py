@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TITLES = {
     "todo": "to do, by hand",
-    "wrong": "wrong as it stands, and not carried over",
+    "wrong": "wrong as written, and not carried over",
     "assumed": "not said by any input, so chosen",
     "left": "left as it is, with no place in the file",
 }
@@ -129,7 +129,7 @@ def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
 def refuse_overwriting(output: Path | None, force: bool) -> None:
     """Raises UsageError where `output` is there already and may not be replaced."""
     if output is not None and output.exists() and not force:
-        raise UsageError(f"{output} is there already; choose another name, or say --force to replace it")
+        raise UsageError(f"{output} is there already; choose another name, or use --force to replace it")
 
 
 def _read(files: Sequence[str]) -> list[Document]:
@@ -217,4 +217,4 @@ def _summary(result: Conversion, output: Path | None) -> str:
     text = f"\n{where}{pools}; {values}{kept}, {counts['listed']} left"
     if result.left_out:
         text += f"; left out: {len(result.left_out)}"
-    return text + ("; the file is not valid yet: see what is to do" if result.findings else "")
+    return text + ("; the file is not valid yet: see the list of things to do" if result.findings else "")

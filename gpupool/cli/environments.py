@@ -144,7 +144,8 @@ def _print_start(bundle: Bundle, output: Path) -> None:
     command, delivery = start(bundle.delivery, str(output)), bundle.delivery
     if command:
         print(
-            f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there as {delivery.path}"
+            f"delivered by {delivery.engine} from {delivery.repo}; commit this folder there "
+            f"as {delivery.path}"
         )
         print(f"register it once, in the cluster where it runs: {command}")
 

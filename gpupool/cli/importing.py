@@ -76,5 +76,5 @@ def import_(
         found = import_environment(api, chosen, notify, recorded)
     api.close()
     if found.recorded and format is Format.text:
-        sys.stderr.write("taken as it is: the file that the cluster keeps says the same as its objects\n")
+        sys.stderr.write("used unchanged: the file that the cluster keeps says the same as its objects\n")
     finish(found.conversion, output, strict, format)

@@ -64,9 +64,9 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
         print_json({"folder": str(plane.layout.data), "stopped": stopped})
     elif stopped:
         left = plane.layout.data.exists()
-        print(f"stopped; {plane.layout.data} is left as it is" if left else "stopped; its data is removed")
+        print(f"stopped; {plane.layout.data} is left unchanged" if left else "stopped; its data is removed")
     elif plane.layout.data.exists():
-        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left as it is")
+        print(f"nothing to stop: {plane.layout.data} is not a control plane's folder; it is left unchanged")
     else:
         print(f"nothing to stop in {plane.layout.data}")
 

@@ -18,7 +18,7 @@ UNREADABLE = "unreadable"
 NOT_KUBERNETES = "not-kubernetes"
 """The rule under which files in a folder are reported that seem to be another tool's."""
 DUPLICATE_KEY = "duplicate-key"
-"""The rule under which keys are reported that stand twice in an object."""
+"""The rule under which keys are reported that appear twice in an object."""
 _PLACE = re.compile(r"(?P<file>[^:]+)(:(?P<line>[0-9]+):(?P<column>[0-9]+))?: (?P<message>.*)", re.DOTALL)
 
 

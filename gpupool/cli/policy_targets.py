@@ -146,7 +146,7 @@ def _beside_objects(findings: list[Problem]) -> set[Path]:
     """The files that `gpupool render` writes beside its objects: index, Helm releases, and patches, which are
     fragments of objects that others own.
 
-    Everything else that is no Kubernetes object stays a finding, because it may have been meant as one.
+    Everything else that is not a Kubernetes object stays a finding, because it may have been meant as one.
     """
     found: set[Path] = set()
     for index in {Path(finding.file) for finding in findings if Path(finding.file).name == "index.json"}:

@@ -70,7 +70,7 @@ def promote(
         return
     named = envs or []
     if len(named) != 2:
-        raise UsageError("name two environments: gpupool promote SOURCE TARGET, or say --check")
+        raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
         raise UsageError("--base goes with --check")
     from gpupool.promote.merge import Wish
@@ -190,11 +190,11 @@ def _print_diff(name: str, old: str, new: str) -> None:
 def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted, write: bool) -> None:
     count = len(promoted.changes)
     if not count:
-        print(f"{target.name}: nothing to promote, it is as {source.name} but for what stays")
+        print(f"{target.name}: nothing to promote: it equals {source.name} except for what stays")
         return
     fields = f"{count} change{'s' if count != 1 else ''} from {source.name}"
     if write:
-        print(f"\n{target.name}: {fields} written; look at it with: gpupool report --base HEAD")
+        print(f"\n{target.name}: {fields} written; review it with: gpupool report --base HEAD")
     else:
         print(f"\n{target.name}: {fields}; nothing is written without --write")
 

@@ -128,7 +128,7 @@ def hold_source(path: Path, source: Environment) -> list[str]:
     except NoRepositoryError:
         return [f"{name} differs from {origin} in {named}; without Git it is unknown which is ahead"]
     raise GpupoolError(
-        f"{name} is ahead of {origin}, which never had its {named}; promote {origin} first, or say --ahead"
+        f"{name} is ahead of {origin}, which never had its {named}; promote {origin} first, or use --ahead"
     )
 
 

@@ -134,7 +134,7 @@ def rollback(
             )
         gitops = good.delivery.engine != "pulumi"
         if gitops and not write:
-            print_error(f"{good.delivery.engine} applies what Git says; say --write, then render and commit")
+            print_error(f"{good.delivery.engine} applies what Git says; use --write, then render and commit")
             raise typer.Exit(2)
         if not yes:
             _consent(env, rollback_plan.state.found.isoformat(timespec="minutes"))

@@ -106,7 +106,7 @@ class KubeApi:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> tuple[int, Any]:
-        """Send one request; the HTTP code and the parsed answer (text where it is no JSON object).
+        """Send one request; the HTTP code and the parsed answer (text where it is not a JSON object).
 
         Raises ApiError for an answer from 400 on, UnreachableError when there is none.
         """

@@ -22,7 +22,7 @@ IN_CLUSTER = "in-cluster"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its token and the server's certificate (Kubernetes documentation, accessing the API from
 within a pod)."""
-_ADVICE = "set KUBECONFIG to the kubeconfig of the cluster that is meant"
+_ADVICE = "set KUBECONFIG to the kubeconfig of the right cluster"
 
 
 class KubeconfigError(GpupoolError):

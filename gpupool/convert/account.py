@@ -138,7 +138,7 @@ class Part:
     value: Any = field(repr=False)
 
     def at(self, *path: str | int) -> Part | None:
-        """The part at `path` below this one; None where there is none. A null is no part."""
+        """The part at `path` below this one; None where there is none. A null is not a part."""
         value = value_at(self.value, path)
         return (
             None if value is None else Part(self.account, self.page, self.document, (*self.loc, *path), value)
@@ -184,7 +184,7 @@ class Part:
                 inner.derived()
 
     def of_cluster(self) -> None:
-        """The cluster writes it by itself: it is no setting."""
+        """The cluster writes it by itself: it is not a setting."""
         self.account.mark(self.page, self.loc, _CLUSTER)
 
     def left(self, why: str, advice: str = "", kind: Kind = "left") -> None:
@@ -196,7 +196,7 @@ class Part:
         self.left(why, advice, "wrong")
 
     def note(self, kind: Kind, why: str, advice: str = "", *path: str | int) -> None:
-        """List something about this part that is no value of it, such as a field that is missing."""
+        """List something about this part that is not a value of it, such as a field that is missing."""
         loc = (*self.loc, *path)
         line, column = self.document.place(loc)
         entry = Leftover(
@@ -233,7 +233,7 @@ class Part:
         return value
 
     def texts(self, *path: str | int) -> list[str]:
-        """The list of texts at `path`, marked as used; what in it is no text is listed."""
+        """The list of texts at `path`, marked as used; what in it is not text is listed."""
         part = self.at(*path)
         if part is None:
             return []

@@ -17,7 +17,7 @@ from gpupool.sharing.replicated import MIN_REPLICAS
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")
-WHY = "Bottlerocket has a device plugin of its own, beside which the GPU Operator's can't work"
+WHY = "Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def is_image(family: object, aliases: Sequence[str]) -> bool:
 
 def read(spec: Part, name: str) -> UserDataSharing | None:
     """What the userData of the node class at `spec`, called `name`, says of sharing; None where it says
-    nothing, or is no TOML."""
+    nothing, or is not TOML."""
     user_data = spec.at("userData")
     try:
         settings = tomllib.loads(user_data.value) if user_data and isinstance(user_data.value, str) else {}

@@ -84,7 +84,7 @@ def _said(
             f"machines differ in size: its limits allow {most} nodes of "
             f"{max(counts, key=lambda name: counts[name])} and {counts[fewest]} of {fewest}; "
             f"max {written} was written, for the largest",
-            "set nodes.max to what is meant, and name machines of one size in nodes.instanceTypes",
+            "set nodes.max to the intended number, and name machines of one size in nodes.instanceTypes",
         )
     elif least == 0:
         part.note(

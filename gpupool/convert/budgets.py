@@ -67,7 +67,7 @@ def _all_at_once(budget: Part, nodes: Part | None, count: int, nodes_max: int) -
 
 
 def _count(value: object, nodes_max: int) -> int | None:
-    """How many nodes a budget allows; None where it is no budget. Karpenter rounds percentages up."""
+    """How many nodes a budget allows; None where it is not a budget. Karpenter rounds percentages up."""
     text = str(value)
     if re.fullmatch(r"[0-9]{1,9}", text) and not isinstance(value, bool):
         return min(int(text), nodes_max)
@@ -93,7 +93,7 @@ def _window(closed: Sequence[Part]) -> str | None:
     for budget in closed:
         if text is None and any(taken):
             budget.left(
-                "what these budgets leave open is no window of gpupool's", "set pools[].maintenance.window"
+                "what these budgets leave open is not a window of gpupool's", "set pools[].maintenance.window"
             )
         elif text is not None and _stretches(budget) is not None:
             budget.uses("nodes", "reasons", "schedule", "duration")

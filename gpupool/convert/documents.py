@@ -124,12 +124,12 @@ def _chunks(raw: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _opened(chunk: bytes) -> bytes:
-    """The text of one document: a marker that ends the one before is no part of it."""
+    """The text of one document: a marker that ends the one before is not a part of it."""
     return b"   " + chunk[3:] if chunk.startswith(b"...") else chunk
 
 
 def _objects(document: Document) -> Iterator[Document]:
-    """The objects of a List, else the document itself. An empty List is no object."""
+    """The objects of a List, else the document itself. An empty List is not an object."""
     data = document.data
     if isinstance(data, dict) and str(data.get("kind", "")).endswith("List") and "items" in data:
         items = data["items"]

@@ -50,7 +50,8 @@ def settle(part: Part, draft: Draft) -> None:
     for path, leaf in part.account.unmarked(part):
         if path[:2] == _OLD:
             leaf.left(
-                "Karpenter has no settings.aws any more", "see what became of it in Karpenter's upgrade guide"
+                "Karpenter has no settings.aws any more",
+                "see what happened to it in Karpenter's upgrade guide",
             )
         elif path == ("settings", "featureGates", "nodeOverlay"):
             leaf.left("without NodeOverlay Karpenter counts physical GPUs, so gpupool switches it on")

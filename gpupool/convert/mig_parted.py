@@ -87,7 +87,7 @@ def _devices(
     ):
         return "devices is neither all nor a list of indices of GPUs", ("devices",)
     if "all" in listed or len(indices) != len(set(indices)):
-        return f"{len(entries)} entries are for the {gpu.title}, and a GPU stands in several of them", ()
+        return f"{len(entries)} entries are for the {gpu.title}, and a GPU is in several of them", ()
     same = all(_settings(entry) == _settings(entries[0]) for entry in entries)
     if same and gpus and all(sorted(indices) == list(range(size)) for size in gpus):
         return "", ()

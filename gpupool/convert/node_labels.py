@@ -61,7 +61,7 @@ def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
         elif owned(taint["key"]) and taint["key"] not in ("nvidia.com/gpu", "kubernetes.io/arch"):
             item.left("not a taint that a pool may set", "use a key of your own")
         elif (taint["key"], taint["effect"]) in seen:
-            item.wrong("the same key and effect stand twice; a node has one of them", "keep one")
+            item.wrong("the same key and effect appear twice; a node has one of them", "keep one")
         else:
             item.uses("key", "value", "effect")
             seen.add((taint["key"], taint["effect"]))

@@ -42,7 +42,7 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
         if problem:
             for fleet in group:
                 fleet.part.left(
-                    problem, "narrow its requirements to the GPUs that are meant, and convert again", "todo"
+                    problem, "narrow its requirements to the intended GPUs, and convert again", "todo"
                 )
             draft.left_out.append(f"{group[0].name}: {problem}")
             continue
@@ -144,7 +144,7 @@ def _pool(
     if fleet.selection.enumerated:
         listed = ", ".join(pool.instance_types)
         why = f"{'; '.join(fleet.selection.enumerated)} was worked out from the catalog for {name}: {listed}"
-        fleet.part.note("assumed", why, "leave out what is not meant")
+        fleet.part.note("assumed", why, "leave out what is not intended")
     _renamed(fleet, name, split)
     return pool
 
@@ -173,7 +173,7 @@ def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:
 
 def _renamed(fleet: Fleet, name: str, split: bool) -> None:
     if not split and not fleet.pool and name != fleet.name:
-        why = f"{fleet.name} is no name for a pool: it is called {name}"
+        why = f"{fleet.name} is not a name for a pool: it is called {name}"
         fleet.part.note("assumed", why, "", "metadata", "name")
 
 
@@ -242,7 +242,7 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
 
 
 def _unique(pools: list[DraftPool]) -> None:
-    """Give a number to the names that stand twice."""
+    """Give a number to the names that appear twice."""
     seen: dict[str, int] = {}
     for pool in pools:
         seen[pool.name] = seen.get(pool.name, 0) + 1

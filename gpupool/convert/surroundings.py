@@ -37,7 +37,7 @@ _OBJECT = "the written file"
 
 
 def account_for(part: Part) -> None:
-    """Mark what is no setting of an object: what the server keeps there, and gpupool's own labels."""
+    """Mark what is not a setting of an object: what the server keeps there, and gpupool's own labels."""
     for path in _SERVER:
         if inner := part.at(*path):
             inner.of_cluster()

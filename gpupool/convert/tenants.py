@@ -45,7 +45,7 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         elif namespace.document.source is None or ours(namespace):
             namespace.of_cluster()
         else:
-            namespace.left("it has no quota of GPUs, so it is no tenant")
+            namespace.left("it has no quota of GPUs, so it is not a tenant")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
 

@@ -56,7 +56,7 @@ def foreign_taints(row: PoolNode) -> Iterator[Drift]:
             object=f"Node {row.name}",
             path="spec.taints",
             found=taint,
-            reason=f"it has the taint {text}, which the pool does not: jobs of the pool are kept off"
+            reason=f"it has the taint {text}, which the pool does not: the pool's jobs can't run there"
             f" (pool {row.pool.name})",
             repair=repair.untaint(row.name, key, effect),
             level=Level.warning,

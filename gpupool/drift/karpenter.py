@@ -53,7 +53,7 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
         found = condition(live, kind)
         if found.get("status") == "True":
             continue
-        reason = found.get("message") or found.get("reason") or "Karpenter has not looked at it yet"
+        reason = found.get("message") or found.get("reason") or "Karpenter has not processed it yet"
         since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
         late = inputs.since(since) >= limits.CONTROLLER or (
             manifest.kind == "NodeOverlay" and found.get("status") == "False"
@@ -191,7 +191,7 @@ def _claim(inputs: DriftInput, claim: Object) -> Iterator[Drift]:
         lasting = inputs.since(claim["metadata"]["deletionTimestamp"])
         if lasting >= limits.DRAIN:
             held = condition(claim, "Drained").get("message") or "its pods are waited for"
-            reason = f"it has been on its way out for {duration(lasting)}: {held}"
+            reason = f"it has been terminating for {duration(lasting)}: {held}"
             inspect = f"kubectl describe nodeclaim {name}"
             yield _stuck(name, pool, "claim-leaving", reason, inspect, Level.warning)
         return

@@ -33,4 +33,4 @@ window it is WINDOW."""
 WINDOW = 8 * 86400.0
 """The same with a window, which opens at least once a week."""
 DRAIN = 3600.0
-"""A node claim on its way out: jobs are waited for."""
+"""A node claim being deleted: jobs are waited for."""

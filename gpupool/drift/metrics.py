@@ -28,9 +28,9 @@ def registry(outcome: Outcome) -> CollectorRegistry:
     made = CollectorRegistry()
     known = ("environment", "layer", "kind")
     titles = {
-        Level.drift: "Differences between the cluster and the environment file that will not resolve themselves.",
-        Level.settling: "Differences that somebody is at work on.",
-        Level.warning: "What is as the file says and worth a look.",
+        Level.drift: "Differences between the cluster and the file that will not resolve themselves.",
+        Level.settling: "Differences that a change in progress explains.",
+        Level.warning: "As the file says, but worth checking.",
     }
     for level, title in titles.items():
         gauge = Gauge(f"gpupool_assert_{level}", title, known, registry=made)
@@ -42,11 +42,11 @@ def registry(outcome: Outcome) -> CollectorRegistry:
         ("clean", "1 where the cluster is what the environment file says.", float(outcome.clean)),
         (
             "last_run_timestamp_seconds",
-            "When the cluster was looked at, Unix time.",
+            "When the cluster was compared, Unix time.",
             outcome.taken.timestamp(),
         ),
         ("duration_seconds", "How long the look took.", outcome.seconds),
-        ("objects", "Objects that were looked at.", float(outcome.objects)),
+        ("objects", "Objects that were compared.", float(outcome.objects)),
     ):
         Gauge(f"gpupool_assert_{name}", title, ("environment",), registry=made).labels(
             outcome.environment

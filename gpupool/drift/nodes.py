@@ -104,7 +104,7 @@ def _taints(inputs: DriftInput, row: PoolNode) -> Iterator[Drift]:
             path="spec.taints",
             wanted=taint.as_dict(),
             found=found,
-            reason=f"{reason}: pods of anybody land on it (pool {row.pool.name})",
+            reason=f"{reason}: any pod can run on it (pool {row.pool.name})",
             repair=inputs.restore() if row.claim is None else restore,
         )
 

@@ -112,7 +112,7 @@ def _going(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         layer=layer_of(manifest),
         kind="going",
         object=str(manifest),
-        reason=_because("somebody has deleted it and it is on its way out", reason)
+        reason=_because("somebody has deleted it and it is being deleted", reason)
         + ("" if lasting < _CREATED_SECONDS else "; a deletion can't be taken back"),
         repair=repair.all_of(
             _wait_gone(manifest),
@@ -214,7 +214,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
-        reason, command, level = "it is on its way out", f"kubectl get {kind.lower()} {name}", Level.settling
+        reason, command, level = "it is being deleted", f"kubectl get {kind.lower()} {name}", Level.settling
     elif applied and _unused(inputs, manifest):
         # One that a repartition has left is not in the engine's state, so `up` might not see it.
         reason = "the file no longer has it, and no ClusterPolicy refers to it"

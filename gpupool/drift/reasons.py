@@ -65,7 +65,7 @@ def operator_at_work(case: Case) -> Cause | None:
     inspect = f"kubectl get node {case.row.name} --show-labels"
     if state in ("pending", "rebooting"):
         lasting = mig_state_since(case.inputs, case.row.node)
-        reason = f"the MIG manager is at work ({MIG_STATE}={state} for {duration(lasting)})"
+        reason = f"the MIG manager is running ({MIG_STATE}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
             return Cause("operator-applying", reason, inspect, Level.settling)
         _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
@@ -190,7 +190,7 @@ def nothing_offered(case: Case) -> Cause | None:
     if case.found:
         return None
     if not gpu_labels_there(case.row.node) and case.inputs.age(case.row.node) < limits.START:
-        why = "the operator has not looked at the node yet"
+        why = "the operator has not processed the node yet"
         return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"
     return Cause("plugin-silent", why, _restarted(case))

@@ -34,7 +34,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         layer="others",
         kind="repartition",
         object=f"pool {pool}",
-        reason=f"it has been in repartition for {duration(lasting)}; if no run is active any more, continue it",
+        reason=f"it has been in repartition for {duration(lasting)}; if no run is active, continue it",
         repair=repair.repartition(inputs.env, pool),
         level=Level.settling if lasting < limits.WINDOW else Level.drift,
     )

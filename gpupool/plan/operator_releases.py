@@ -69,7 +69,7 @@ class OperatorReleases:
 
     def spelled_otherwise(self, version: str) -> OperatorRelease | None:
         """The release that `version` names in other words than the chart, such as 26.7.0 or v26.7; None where
-        it is spelled as the chart has it, or is no release that is known."""
+        it is spelled as the chart has it, or is not a release that is known."""
         if version in self.releases or not _PLAIN.fullmatch(version):
             return None
         wanted = _significant(version)
@@ -157,8 +157,8 @@ def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) 
     merged = [name for name in sharing.layout if name.endswith(("-me", "+me.all", "+gfx"))]
     return [
         Problem(
-            f"device plugin {release.device_plugin} of GPU Operator {release.version} does not distinguish {name}"
-            " from the plain profile",
+            f"device plugin {release.device_plugin} of GPU Operator {release.version} "
+            f"treats {name} like the plain profile",
             "use a release with device plugin v0.20.0 or newer",
         )
         for name in merged

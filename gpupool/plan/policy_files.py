@@ -98,18 +98,18 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
 def _problem(body: Any) -> str:
     """Why `body` can't be applied with the policies; empty where it can."""
     if not isinstance(body, dict) or not isinstance(body.get("metadata"), dict):
-        return "it is no Kubernetes object; give it apiVersion, kind and metadata"
+        return "it is not a Kubernetes object; give it apiVersion, kind and metadata"
     if not isinstance(body.get("apiVersion"), str) or not isinstance(body["metadata"].get("name"), str):
         return "it has no apiVersion or no metadata.name; give it both"
     if body.get("kind") not in (POLICY, BINDING, "ConfigMap"):
         return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap; keep it elsewhere"
     for path in _MAPPINGS:
         if not isinstance(_at(body, path), dict | None):
-            return f"{'.'.join(path)} is no mapping; correct it"
+            return f"{'.'.join(path)} is not a mapping; correct it"
     if not isinstance(_at(body, _ACTIONS), list | None):
-        return f"{'.'.join(_ACTIONS)} is no list; write [Deny]"
+        return f"{'.'.join(_ACTIONS)} is not a list; write [Deny]"
     if not isinstance(_at(body, _EXPRESSIONS), list | None):
-        return f"{'.'.join(_EXPRESSIONS)} is no list; correct it"
+        return f"{'.'.join(_EXPRESSIONS)} is not a list; correct it"
     return ""
 
 

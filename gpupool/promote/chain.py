@@ -37,12 +37,12 @@ class Chain:
             first = f"gpupool promote {steps[0]} {steps[1]}"
             raise SkipError(
                 f"{source} to {target} would skip {' and '.join(between)}: {' -> '.join(steps)}; "
-                f"start with: {first}, or say --skip"
+                f"start with: {first}, or use --skip"
             )
         if target in self.before(source):
             raise SkipError(
                 f"{source} comes after {target}: {' -> '.join([*reversed(self.before(source)), source])}; "
-                "a change goes the other way, or say --skip"
+                "a change goes the other way, or use --skip"
             )
         said = f"comes from {path[0]}" if path else "does not say where its changes come from"
-        raise SkipError(f"{target} {said}; write promotion: {{from: {source}}} in its file, or say --skip")
+        raise SkipError(f"{target} {said}; write promotion: {{from: {source}}} in its file, or use --skip")

@@ -147,7 +147,7 @@ class Lock:
         if live is not None and not _stale(live["spec"]):
             holder = live["spec"].get("holderIdentity", "?")
             raise BusyError(
-                f"another run is at work ({holder.rsplit('/', 1)[0]}, last heard of at "
+                f"another run is in progress ({holder.rsplit('/', 1)[0]}, last heard of at "
                 f"{live['spec'].get('renewTime')}); wait for it, or for {LEASE_SECONDS} s if it has died"
             )
         try:

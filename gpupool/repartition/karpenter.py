@@ -91,7 +91,7 @@ def adopt(
     """Give the claims of `settled` nodes the hash of the template that they now fit, and wait until Karpenter
     calls none of them drifted. Raises GpupoolError where it goes on calling them so."""
     names = [body["metadata"]["name"] for body in _pools(bundle, pool, before, backwards)]
-    notify("waiting for Karpenter to look at the new template")
+    notify("waiting for Karpenter to process the new template")
     hashes = {name: _settled_hash(api, name, before) for name in names}
     labels = {key: pool.labels.get(key) for key in STEERING}
     for claim in _claims(api, names):
@@ -152,7 +152,7 @@ def _settled_hash(api: KubeApi, name: str, before: Mapping[str, Any]) -> str:
             return _hash(live)
         if time.monotonic() > until:
             raise GpupoolError(
-                f"Karpenter has not looked at NodePool {name} for {_PATIENCE_SECONDS:.0f} s; see that "
+                f"Karpenter has not processed NodePool {name} for {_PATIENCE_SECONDS:.0f} s; see that "
                 "it runs, then run this again"
             )
         time.sleep(0.2)

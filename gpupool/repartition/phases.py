@@ -32,12 +32,12 @@ def prepare(
             was = journal.old.get(node.name)
             if was is not None and node.plugin == pool.name and was.plugin != pool.name:
                 nodes.relabel(node.name, Shape(was.plugin, node.mig, {}))
-    notify("telling the operator the new shape beside the old one")
+    notify("giving the operator the new shape beside the old one")
     # By the journal and not by the file: the file may have changed since, and nodes have these labels.
     both = live.both(configs.of_new(journal.after, pool.name), pool.name, journal.hold)
     configs.point(api, bundle, both, temporary=True)
     if pool.capacities:
-        notify("holding Karpenter off")
+        notify("pausing Karpenter")
         karpenter.hold(api, bundle, pool, journal.before["karpenter"], journal.backwards)
 
 

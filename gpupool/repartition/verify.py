@@ -22,7 +22,7 @@ def missing(node: Node, shape: Shape, strict: bool = True) -> str | None:
     if not node.wears(shape):
         return f"its labels ask for {node.mig or node.plugin or 'nothing'}"
     if node.mig_state in UNDER_WAY:
-        return f"the MIG manager is at work ({node.mig_state})"
+        return f"the MIG manager is running ({node.mig_state})"
     if strict and shape.mig is not None and node.mig_state != "success":
         return f"the MIG manager says {node.mig_state or 'nothing yet'}"
     if shape.slices and dict(node.slices) != dict(shape.slices):

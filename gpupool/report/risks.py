@@ -158,7 +158,7 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
             yield Risk(
                 "caution",
                 "expire",
-                f"pool {pool.name}: pods on nodes that are to go are ended after {grace}, whatever grace or "
+                f"pool {pool.name}: pods on removed nodes are ended after {grace}, whatever grace or "
                 "protection they ask for",
             )
         if pool.spot_share > was.spot_share:

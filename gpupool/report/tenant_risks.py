@@ -30,7 +30,7 @@ def tenants(context: Context) -> Iterator[Risk]:
             yield Risk(
                 "caution",
                 "quota",
-                f"quota of {tenant.name} falls: {text}. What runs above it runs on, nothing new starts",
+                f"quota of {tenant.name} falls: {text}. What runs above it keeps running, nothing new starts",
             )
         for field in tenant.fields:
             if field.name == "namespace":

@@ -29,7 +29,7 @@ _DECLARE = f"or, where others make it, name it in the annotation {EXTERNAL} of a
 RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="unique-objects",
-        title="No object stands in a bundle twice",
+        title="No object appears twice in a bundle",
         why="Whichever is applied last wins, and every later run may change it back.",
         fix="Keep one of the two, or rename one.",
         level="deny",

@@ -25,7 +25,7 @@ def at(value: Any, *path: str) -> Any:
 
 
 def mapping(value: Any, *path: str) -> Mapping[str, Any]:
-    """The mapping at `path`, empty where there is none. Keys that are no text are left out."""
+    """The mapping at `path`, empty where there is none. Keys that are not text are left out."""
     found = at(value, *path)
     if not isinstance(found, Mapping):
         return _NOTHING
@@ -49,7 +49,7 @@ def text(value: Any, *path: str) -> str:
 
 
 def labels(value: Any, *path: str) -> Mapping[str, str]:
-    """The labels at `path`; values that are no text are left out."""
+    """The labels at `path`; values that are not text are left out."""
     return {key: inner for key, inner in mapping(value, *path).items() if isinstance(inner, str)}
 
 

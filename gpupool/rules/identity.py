@@ -24,10 +24,10 @@ def unique(bundle: Bundle) -> Iterator[Found]:
         other = first.setdefault(key_of(item), item)
         if other is not item:
             place = f" ({other.file}:{other.line})" if other.file else ""
-            message = f"{item} stands in the bundle twice{place}: whichever is applied last wins"
+            message = f"{item} appears twice in the bundle{place}: whichever is applied last wins"
             yield Found(message, item, "metadata.name")
     releases = set[tuple[str, str]]()
     for release in bundle.releases:
         if (release.namespace, release.name) in releases:
-            yield Found(f"{release} stands in the bundle twice", release, "release")
+            yield Found(f"{release} appears twice in the bundle", release, "release")
         releases.add((release.namespace, release.name))

@@ -128,12 +128,12 @@ def plugin_configs(bundle: Bundle) -> Iterator[Found]:
         known |= data.keys()
         default = text(operator.settings, "devicePlugin", "config", "default")
         if default and default not in data:
-            message = f"default {default!r} is no key of ConfigMap {name!r}"
+            message = f"default {default!r} is not a key of ConfigMap {name!r}"
             yield Found(message, operator.source, f"{path}.default", {"keys": sorted(data)})
         for key, document in data.items():
             if parsed(document) is None:
                 source = _config_map(bundle, operator, "devicePlugin") or operator.source
-                yield Found("the device plugin's configuration is no YAML mapping", source, f"data[{key}]")
+                yield Found("the device plugin's configuration is not a YAML mapping", source, f"data[{key}]")
     reads = ", ".join(_named(operator, "devicePlugin") for operator in seen)
     yield from _unknown(bundle, PLUGIN_LABEL, known, reads, "device plugin")
 
@@ -158,7 +158,7 @@ def mig_configs(bundle: Bundle) -> Iterator[Found]:
         known |= layouts.keys()
         default = text(operator.settings, "migManager", "config", "default")
         if default and default not in layouts:
-            message = f"default {default!r} is no layout of ConfigMap {name!r}"
+            message = f"default {default!r} is not a layout of ConfigMap {name!r}"
             yield Found(message, operator.source, f"{path}.default", {"layouts": sorted(layouts)})
     reads = ", ".join(_named(operator, "migManager") for operator in seen)
     # The operator's own list, which is not in the bundle, names its layouts so.

@@ -70,9 +70,7 @@ def _marks(pool: Pool, item: BundleObject, prefix: str, found: Any, taints: list
     planned = [taint.as_dict() for taint in pool.taints]
     for taint in planned:
         if taint not in taints:
-            message = (
-                f"taint {taint['key']}:{taint['effect']} is missing, so anybody's pods get onto the pool"
-            )
+            message = f"taint {taint['key']}:{taint['effect']} is missing, so any pod can run on the pool"
             yield Found(message, item, f"{prefix}spec.taints", {"planned": taint})
     for index, extra in enumerate(taints):
         if extra not in planned:

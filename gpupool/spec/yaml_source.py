@@ -111,7 +111,7 @@ def _lines(text: str) -> list[str]:
 
 
 def path_text(loc: Loc) -> str:
-    """`("pools", 1, "nodes")` as `pools[1].nodes`; keys that are no plain words in quotes."""
+    """`("pools", 1, "nodes")` as `pools[1].nodes`; keys that are not plain words in quotes."""
     text = ""
     for part in loc:
         if isinstance(part, int):
@@ -305,7 +305,7 @@ class _Builder:
                     self.report(
                         event,
                         (*loc, key),
-                        f"key {key!r} stands twice, first in line {line}",
+                        f"key {key!r} appears twice, first in line {line}",
                         "keep one of them",
                     )
                     self.unread.add((*loc, key))

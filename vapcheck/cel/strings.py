@@ -156,7 +156,7 @@ def unwrap(values: Sequence[Any]) -> list[Any]:
 
 
 def matches(text: Any, pattern: Any) -> bool:
-    """`matches`; a receiver or pattern that is no string has no overload."""
+    """`matches`; a receiver or pattern that is not a string has no overload."""
     if type(text) is not str:
         raise NoSuchOverload("no such overload: matches")
     if type(pattern) is not str:

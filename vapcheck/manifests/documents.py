@@ -69,7 +69,7 @@ def is_not_kubernetes(finding: Problem) -> bool:
 
 def is_taken(finding: Problem) -> bool:
     """Whether kubectl reads the text in spite of the finding, and sends the objects that were read: a key
-    stands twice in it."""
+    appears twice in it."""
     return finding.hint == KEEP_ONE
 
 
@@ -169,7 +169,7 @@ def _text_of(name: str, findings: list[Problem], *, files_only: bool) -> str | N
     try:
         if files_only and not os.path.isfile(name) and os.path.exists(name):
             # Opening a pipe that has no writer would wait for ever.
-            findings.append(Problem(name, 1, 1, "is no regular file", "name a file or folder"))
+            findings.append(Problem(name, 1, 1, "is not a regular file", "name a file or folder"))
             return None
         with open(name, "rb") as file:
             raw = file.read(MAX_BYTES + 1)

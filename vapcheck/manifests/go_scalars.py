@@ -160,7 +160,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _from_base64(text: str) -> str:
-    """The text in a !!binary scalar; bytes that are no UTF-8 become U+FFFD, as in Go's JSON."""
+    """The text in a !!binary scalar; bytes that are not UTF-8 become U+FFFD, as in Go's JSON."""
     compact = text.replace("\r", "").replace("\n", "")
     try:
         if len(compact) % 4:
@@ -171,7 +171,7 @@ def _from_base64(text: str) -> str:
 
 
 def go_text(raw: bytes) -> str:
-    """Bytes as text with one U+FFFD for each byte that is no UTF-8, as Go ranges over a string."""
+    """Bytes as text with one U+FFFD for each byte that is not UTF-8, as Go ranges over a string."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

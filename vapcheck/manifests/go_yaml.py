@@ -55,7 +55,7 @@ class Reading:
     value: Any
     root: Node | None
     duplicates: list[tuple[str, int, int]]
-    """Keys that stand twice in one mapping (the last one counts), with their place."""
+    """Keys that appear twice in one mapping (the last one counts), with their place."""
     rest: int
     """The line of what follows the document after `...` and is never read; 0 for nothing."""
 

@@ -95,7 +95,7 @@ class _Reader:
         if not kind or not isinstance(items, list):
             message, hint = "no kind: not an object of Kubernetes", _MOVE
             if kind:
-                message, hint = "items is no list", "write a list of objects, or leave items out"
+                message, hint = "items is not a list", "write a list of objects, or leave items out"
             yield NoObject(_problem(line, message, hint), not item and not _is_intended(body))
             return
         if len(item) >= 2 * MAX_LISTS:
@@ -107,7 +107,7 @@ class _Reader:
         for index, inner in enumerate(items):
             first = self._piece.first_line + rows[index] - 1 if known else 0
             if not isinstance(inner, dict):
-                yield NoObject(_problem(first, f"item {index} of the {kind} is no object", _WRITE))
+                yield NoObject(_problem(first, f"item {index} of the {kind} is not an object", _WRITE))
                 continue
             if not inner.get("kind") and not inner.get("apiVersion"):
                 own = {"kind": str(kind).removesuffix("List"), "apiVersion": body.get("apiVersion")}
@@ -120,10 +120,10 @@ class _Reader:
             if isinstance(value, str) and value:
                 continue
             shown = unshown(value) if is_secret(body) or self._hide() else repr(value)
-            said = f"{key} {shown} is no text" if value not in (None, "") else f"no {key}"
+            said = f"{key} {shown} is not text" if value not in (None, "") else f"no {key}"
             name = body.get("kind") if key == "apiVersion" else None
             of = f" of this {name}" if name else ""
             return _problem(line, f"{said}{of}: not an object of Kubernetes", _MOVE)
         if not isinstance(body.get("metadata", {}), dict | None):
-            return _problem(line, "metadata is no object", "write metadata: {name: ...}")
+            return _problem(line, "metadata is not an object", "write metadata: {name: ...}")
         return None

@@ -51,7 +51,7 @@ _known: set[str] = set()
 
 def read(text: str) -> Any:
     """The value of the one document in `text`, which ends with a line feed, or NotImplemented where its
-    meaning is not plain, broken YAML and keys that stand twice included."""
+    meaning is not plain, broken YAML and keys that appear twice included."""
     if not is_plain(text):
         return NotImplemented
     try:

@@ -23,7 +23,7 @@ _SEPARATOR = re.compile(r"^---(.*)\n?", re.MULTILINE)
 _CONTENT = re.compile(r"^(?!---)[ \t]*[^\s#]", re.MULTILINE)
 _JSON_SPACE = re.compile(r"[ \t\r\n]*")
 KEEP_ONE = "keep one; kubectl takes the last"
-"""What to do about a key that stands twice, which kubectl takes all the same."""
+"""What to do about a key that appears twice, which kubectl takes all the same."""
 MAX_CHARACTERS = 16 << 20
 """Of one document. The server refuses requests over 3 MiB, and a List may hold many objects."""
 
@@ -108,7 +108,7 @@ def _exactly(text: str, line: int, problems: list[Problem], whole: str) -> Any:
         problems.append(_syntax(text, error, line, whole))
         return NotImplemented
     for key, row, column in reading.duplicates:
-        message = f"the key {key!r} stands twice in one object"
+        message = f"the key {key!r} appears twice in one object"
         problems.append(Problem(line + row - 1, column, message, KEEP_ONE))
     if reading.rest:
         message = "what follows the end of the document (...) is never read"
@@ -123,7 +123,7 @@ def _syntax(text: str, error: YamlError, line: int, whole: str) -> Problem:
         return Problem(
             row,
             error.column,
-            f"this is a template ({{{{ ... }}}}), which is no YAML before it is rendered: {said}",
+            f"this is a template ({{{{ ... }}}}), which is not YAML before it is rendered: {said}",
             "render it first, with `helm template` for a chart, and check the result",
         )
     return Problem(row, error.column, f"kubectl can't read this YAML: {said}", "correct the YAML")
@@ -176,7 +176,7 @@ def _space(text: str, position: int) -> int:
 
 
 def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _integer(text: str) -> int | float:

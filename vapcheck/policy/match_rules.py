@@ -85,7 +85,7 @@ def _rule(reader: FieldReader, row: Any, place: str) -> Rule:
     names = reader.texts(fields, "resourceNames", f"{place}.resourceNames", unique=True)
     for index, name in enumerate(names):
         if not is_path_segment(name):
-            said = f"{name!r} is no object's name: neither '.' nor '..', without '/' and '%'"
+            said = f"{name!r} is not an object's name: neither '.' nor '..', without '/' and '%'"
             reader.say(f"{place}.resourceNames[{index}]", said)
     return Rule(
         operations=frozenset(operations),

@@ -34,7 +34,7 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     if not name:
         yield "metadata.name", "is required"
     elif not isinstance(name, str) or not name_forms.is_subdomain(name):
-        yield "metadata.name", f"{name!r} is no name: {name_forms.SUBDOMAIN}"
+        yield "metadata.name", f"{name!r} is not a name: {name_forms.SUBDOMAIN}"
     labels = metadata.get("labels")
     for key, value in (labels if isinstance(labels, dict) else {}).items():
         if not name_forms.is_label_key(key):
@@ -45,7 +45,10 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     annotations = metadata.get("annotations")
     for key, value in (annotations if isinstance(annotations, dict) else {}).items():
         if not name_forms.is_label_key(key.lower()):
-            yield f"metadata.annotations[{key}]", f"{key!r} is no annotation's key: {name_forms.LABEL_KEY}"
+            yield (
+                f"metadata.annotations[{key}]",
+                f"{key!r} is not an annotation's key: {name_forms.LABEL_KEY}",
+            )
         own = str(key).removeprefix(ANNOTATION)
         if not str(key).startswith(ANNOTATION) or own in _OTHERS:
             continue

@@ -99,7 +99,7 @@ def read_binding(document: Document) -> tuple[Binding, Problems]:
         reader.say(path, "Deny and Warn exclude each other; choose one")
     policy = reader.text(spec, "policyName", "spec.policyName", required=True)
     if policy.strip() and not name_forms.is_subdomain(policy):
-        reader.say("spec.policyName", f"{policy!r} is no policy's name: {name_forms.SUBDOMAIN}")
+        reader.say("spec.policyName", f"{policy!r} is not a policy's name: {name_forms.SUBDOMAIN}")
     binding = Binding(
         name=_name(document),
         document=document,
@@ -141,7 +141,7 @@ def _conditions(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, 
         reader.say("spec.matchConditions", said)
     for place, row in rows:
         if row.name.strip() and not name_forms.is_label_key(row.name):
-            reader.say(place, f"{row.name!r} is no name: {name_forms.LABEL_KEY}")
+            reader.say(place, f"{row.name!r} is not a name: {name_forms.LABEL_KEY}")
     return _distinct(reader, rows)
 
 
@@ -159,7 +159,7 @@ def _audit_annotations(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expre
         # The server writes them down as `<policy>/<key>`, so that the key itself has no prefix.
         if row.name.strip() and ("/" in row.name or not name_forms.is_label_key(row.name)):
             reader.say(
-                place, f"{row.name!r} is no key: letters, digits, '-', '_', '.', at most 63, no prefix"
+                place, f"{row.name!r} is not a key: letters, digits, '-', '_', '.', at most 63, no prefix"
             )
     return _distinct(reader, rows)
 
@@ -206,7 +206,7 @@ def _param_kind(reader: FieldReader, spec: dict[str, Any]) -> tuple[str, str] | 
     kind = reader.text(fields, "kind", f"{path}.kind", required=True)
     if kind.strip() and not name_forms.is_dns_label(kind.lower()):
         reader.say(
-            f"{path}.kind", f"{kind!r} is no kind: letters, digits and '-', at most 63, a letter first"
+            f"{path}.kind", f"{kind!r} is not a kind: letters, digits and '-', at most 63, a letter first"
         )
     return f"{group}/{version}" if group else version, kind
 
@@ -219,7 +219,7 @@ def _param_ref(reader: FieldReader, spec: dict[str, Any]) -> ParamRef | None:
     fields = reader.mapping(spec, "paramRef", path, known, required=True)
     name = reader.text(fields, "name", f"{path}.name")
     if not name_forms.is_path_segment(name):
-        said = f"{name!r} is no object's name: neither '.' nor '..', without '/' and '%'"
+        said = f"{name!r} is not an object's name: neither '.' nor '..', without '/' and '%'"
         reader.say(f"{path}.name", said)
     selected = fields.get("selector") is not None
     if bool(name) == selected:

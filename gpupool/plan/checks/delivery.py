@@ -37,7 +37,7 @@ def source(context: Context) -> Iterator[Problem]:
     else:
         parts = PurePosixPath(delivery.path)
         if parts.is_absolute() or ".." in parts.parts or "\\" in delivery.path:
-            message = f"{delivery.path!r} is no folder inside of the repository"
+            message = f"{delivery.path!r} is not a folder inside of the repository"
             hint = f"write it from the repository's root, e.g. rendered/{name}"
             yield Problem(("delivery", "path"), message, hint)
 
@@ -48,14 +48,14 @@ def _repository(engine: str, repo: str) -> Iterator[Problem]:
         where = (
             "a Secret named by delivery.flux.secret" if engine == "flux" else "Argo CD's repository Secret"
         )
-        message = "the address has a password in it, which everybody who reads the file would have"
+        message = "the address has a password in it, which everyone who reads the file could see"
         yield Problem(("delivery", "repo"), message, f"take it out; {engine} reads it from {where}")
     elif _SCP.fullmatch(repo) and engine == "flux":
         host, _, path = repo.partition(":")
         hint = f"write ssh://{host}/{path.lstrip('/')}"
         yield Problem(("delivery", "repo"), f"Flux does not take {repo!r} for an address", hint)
     elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
-        message = f"{repo!r} is no address of a repository"
+        message = f"{repo!r} is not an address of a repository"
         yield Problem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
 
 
@@ -75,7 +75,7 @@ def settings(context: Context) -> Iterator[Problem]:
     if delivery.engine == "flux" and delivery.on_removal == "confirm":
         message = "Flux has no way to ask before it deletes something"
         yield Problem(
-            ("delivery", "onRemoval"), message, "use keep, and delete by hand what is to go; or delete"
+            ("delivery", "onRemoval"), message, "use keep, and delete by hand what must go; or delete"
         )
 
 

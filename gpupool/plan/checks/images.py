@@ -20,7 +20,7 @@ _LAST_AL2 = (1, 32)
 """Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
 _BOTTLEROCKET = "bottlerocket@"
 _TWO_PLUGINS = (
-    "can't be used: Bottlerocket has a device plugin of its own, beside which the GPU Operator's can't work"
+    "can't be used: Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
 )
 """Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
 (bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""

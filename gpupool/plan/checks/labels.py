@@ -62,7 +62,7 @@ def taints(context: Context) -> Iterator[Problem]:
             if context.gaps.covers((*loc, "effect")):
                 continue
             if (taint.key, taint.effect) in seen:
-                message = f"taint {taint.key}:{taint.effect} stands twice; a node has one value for it"
+                message = f"taint {taint.key}:{taint.effect} appears twice; a node has one value for it"
                 yield Problem(loc, message, "keep one of them", ((*loc, "key"), (*loc, "effect")))
             seen.add((taint.key, taint.effect))
 

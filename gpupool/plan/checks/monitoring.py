@@ -26,5 +26,5 @@ def assertion(context: Context) -> Iterator[Problem]:
         message = f"image {wanted.image!r} is of no registry in policies.limits.registries"
         yield Problem((*_LOC, "image"), message, f"take it from one of: {', '.join(registries)}")
     if wanted.schedule not in _MACROS and len(wanted.schedule.split()) != _FIELDS:
-        message = f"{wanted.schedule!r} is no schedule of a CronJob"
+        message = f"{wanted.schedule!r} is not a schedule of a CronJob"
         yield Problem((*_LOC, "schedule"), message, 'write five fields, e.g. "*/10 * * * *"')

@@ -70,7 +70,7 @@ def releases(context: Context) -> Iterator[Problem]:
     if operator.version in known:
         release = known[operator.version]
     elif release := known.spelled_otherwise(operator.version):
-        message = f"GPU Operator {operator.version} is no version of the chart"
+        message = f"GPU Operator {operator.version} is not a version of the chart"
         yield Problem(("gpuOperator", "version"), message, f"write {release.version}")
     elif version_key(operator.version) < min(version_key(version) for version in known.releases):
         message = f"GPU Operator {operator.version} is older than any that gpupool knows"

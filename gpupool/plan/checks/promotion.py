@@ -60,7 +60,7 @@ def paths(context: Context) -> Iterator[Problem]:
         section, *rest = path.split(".")
         problem = _unknown(path)
         if problem:
-            yield Problem(loc, f"{path!r} is no field of an environment: {problem}", _hint(section))
+            yield Problem(loc, f"{path!r} is not a field of an environment: {problem}", _hint(section))
         elif section in known and rest and rest[0] != "*" and rest[0] not in known[section]:
             what = "pool" if section == "pools" else "priority"
             message = f"{what} {rest[0]!r} is neither here nor in {given.from_ or 'the environment before'}"

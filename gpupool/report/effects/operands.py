@@ -247,7 +247,7 @@ def _sharing(old: Plan, new: Plan, replaced: frozenset[str]) -> Iterator[NodeEff
         if was is None or was.sharing == pool.sharing or pool.name in replaced:
             continue
         if was.mig_config or pool.mig_config:
-            continue  # the label changes, so that this is no restart
+            continue  # the label changes, so that this is not a restart
         yield _reshared(was, pool)
 
 

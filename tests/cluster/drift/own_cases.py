@@ -13,7 +13,7 @@ PLUGIN, MIG = "nvidia.com/device-plugin.config", "nvidia.com/mig.config"
 FAIL = "simulated.gpupool.dev/fail"
 OURS = {"app.kubernetes.io/managed-by": "gpupool", "gpupool.dev/environment": "drifting"}
 LATE = 1800.0
-"""Seconds after which nobody can be at work any more."""
+"""Seconds after which no change can be in progress."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ CASES = (
         _mig_fails,
         "slices",
         "mig-failed",
-        r"mig.config.state=failed\).*told to fail",
+        r"mig.config.state=failed\).*made to fail",
         "kubectl wait",
         pool="models",
         cause=_works_again("models"),
@@ -277,7 +277,7 @@ CASES = (
         _plugin_fails,
         "slices",
         "plugin-crashed",
-        "offers nothing, planned are 4 gpu: the device plugin does not run: .*told to fail",
+        "offers nothing, planned are 4 gpu: the device plugin does not run: .*made to fail",
         "kubectl wait",
         cause=_works_again("notebooks"),
     ),

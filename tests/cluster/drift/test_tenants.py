@@ -73,7 +73,7 @@ def _namespace_deleted(world: World) -> None:
     }
     world.api.create(holder)
     world.api.delete("v1", "Namespace", "team-vision")
-    going = world.found("it is on its way out", lambda drift: drift.kind == "going")
+    going = world.found("it is being deleted", lambda drift: drift.kind == "going")
     assert (going.layer, going.object) == ("tenants", "Namespace team-vision")
     assert "somebody has deleted it" in going.reason
     world.api.patch("v1", "ConfigMap", "held", {"metadata": {"finalizers": None}}, "team-vision")

@@ -102,7 +102,7 @@ def _agreed(server: Server, case: Object, request: Object) -> bool:
     operation, body = request.get("operation", "CREATE"), labelled(case, request["object"])
     try:
         return engine_says(case, request, operation, body) == server_says(server, request, operation, body)
-    except AssertionError:  # the server says something that is no verdict of a policy
+    except AssertionError:  # the server says something that is not a verdict of a policy
         return False
 
 

@@ -22,7 +22,7 @@ def ops(result: Any) -> dict[str, str]:
 
 
 def gpupool(world: Any, variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`gpupool VERB FILE OPTIONS` where nobody can be asked."""
+    """`gpupool VERB FILE OPTIONS` without a terminal."""
     verb, *options = arguments
     return subprocess.run(
         [sys.executable, "-m", "gpupool.cli.main", verb, world.file, *options],

@@ -140,7 +140,7 @@ def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str])
     output = process.communicate(timeout=PATIENCE)[0].decode()
     assert process.returncode != 0, output
     assert "Traceback" not in output
-    assert "stopping after what is under way" in output
+    assert "stopping after the current operations" in output
     assert_whole(world)
 
 

@@ -46,7 +46,7 @@ def extra(world: Any) -> list[Any]:
 
 
 def gpupool(world: Any, variables: dict[str, str], command: str) -> subprocess.CompletedProcess[str]:
-    """A command as `assert` prints it, run where nobody can be asked."""
+    """A command as `assert` prints it, run without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "gpupool.cli.main", *command.split()[1:]],
         cwd=ROOT,
@@ -79,7 +79,7 @@ def test_a_pool_that_was_removed_after_the_state_was_lost_goes_with_consent(
     assert repairs == {f"gpupool up {world.file}"}
     refused = gpupool(world, environment_variables, repairs.pop())
     assert refused.returncode == 1
-    assert "and nobody can be asked here; nothing was changed" in refused.stderr
+    assert "and there is no terminal to ask; nothing was changed" in refused.stderr
     assert extra(world)
     done = gpupool(world, environment_variables, f"gpupool up {world.file} --yes")
     assert done.returncode == 0, done.stderr

@@ -279,11 +279,11 @@ def test_who_may_not_begin(lab: Lab) -> None:
     other = (datetime.now(UTC) + timedelta(days=3)).strftime("%a")
     lab.spec["pools"][0]["maintenance"] = {"window": f"{other} 02:00-04:00 UTC"}
     lab.share(0, mode="mig", layout=SMALL)
-    with pytest.raises(GpupoolError, match=rf"opens at {other} .* 02:00 UTC; say --wait"):
+    with pytest.raises(GpupoolError, match=rf"opens at {other} .* 02:00 UTC; use --wait"):
         lab.repartition()
     with pytest.raises(GpupoolError, match="no pool 'nobody'; there are: parted, desk"):
         lab.repartition(pool="nobody")
-    with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is at work"):
+    with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is in progress"):
         lab.repartition(now=True)
     assert lab.shapes() == dict.fromkeys(NODES, OLD)
     api = lab.mortal(dies_after=7)

@@ -98,7 +98,7 @@ def test_a_taint_that_nobody_tolerates_keeps_the_operands_away(operator: Any, ma
 def test_operands_fail_and_dawdle_when_told_to(operator: Any, make_node: MakeNode) -> None:
     broken = make_node("broken", {TYPE: T4, PLUGIN: "ts8"}, {FAIL: "plugin"})
     no_mig = make_node("no-mig", {TYPE: A100, PLUGIN: "mixed", MIG: "split"}, {FAIL: "mig"})
-    operator.wait("the plugin fails", lambda: "told to fail" in operator.error(broken))
+    operator.wait("the plugin fails", lambda: "made to fail" in operator.error(broken))
     operator.wait("the MIG manager fails", lambda: operator.labels(no_mig).get(STATE) == "failed")
     assert not any(operator.resources(broken).values())
     slow = make_node("slow", {TYPE: A100, PLUGIN: "mixed", MIG: "split"}, {DELAY: "5s"})

@@ -123,7 +123,7 @@ def test_a_file_takes_the_place_of_a_shipped_one(project: Path) -> None:
             CARD + "instanceTypes: [{name: g9 large, gpus: 1, vcpus: 4, memoryGib: 16}]\n",
             "6:18: instanceTypes[0].name: 'g9 large' can't be used here; write at most 63 letters",
         ),
-        (CARD + "memoryMib: 1\n", "6:1: memoryMib: key 'memoryMib' stands twice"),
+        (CARD + "memoryMib: 1\n", "6:1: memoryMib: key 'memoryMib' appears twice"),
         (
             CARD + HALVES.replace("[0, 1]", "[0, 2]"),
             "6:1: mig: 1g.4gb ends at memory slice 3, and the GPU has 2",

@@ -151,5 +151,5 @@ def test_an_empty_argument_is_wrong_use(tmp_path: Path, arguments: tuple[str, ..
 
 
 def test_an_empty_name_is_no_name() -> None:
-    with pytest.raises(UsageError, match="'' is no name for an environment"):
+    with pytest.raises(UsageError, match="'' is not a valid name of an environment"):
         environment_name("", Path("prod.yaml"))

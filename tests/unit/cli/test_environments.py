@@ -155,7 +155,7 @@ def test_render_tells_what_it_does_not_know(tmp_path: Path) -> None:
     checked, written = gpupool(*command, "--check"), gpupool(*command)
     assert (checked.returncode, written.returncode) == (1, 0)
     for done in (checked, written):
-        assert done.stderr.startswith(f"{extra}: unknown\nunknown: of no rendering that {folder} knows of")
+        assert done.stderr.startswith(f"{extra}: unknown\nunknown: not in the index of {folder}")
     assert "stale" not in checked.stderr
     assert checked.stdout == ""
     for number in range(20):

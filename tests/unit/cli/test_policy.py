@@ -285,7 +285,7 @@ def test_manifests_beside_an_environment_are_judged_by_its_parameters(tmp_path: 
     alone = gpupool("check", str(tmp_path), "-o", "json", folder=ROOT)
     beside = gpupool("check", "prod", str(tmp_path), "-o", "json", folder=ROOT)
     rules = [{row["policy"] for row in json.loads(done.stdout)["findings"]} for done in (alone, beside)]
-    assert "tenants-stay-on-their-pools" not in rules[0], "without an environment nobody knows the tenants"
+    assert "tenants-stay-on-their-pools" not in rules[0], "without an environment the tenants are unknown"
     assert "tenants-stay-on-their-pools" in rules[1]
 
 

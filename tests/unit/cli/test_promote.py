@@ -428,5 +428,5 @@ def test_without_git_only_the_files_count(project: Project) -> None:
     project.run("--check")
     project.write("staging", 4)
     assert "pools.notebooks is ahead of dev" in project.run("--check", code=1).stderr
-    assert "without Git nobody can tell which is ahead" in project.run("staging", "prod").stderr
+    assert "without Git it is unknown which is ahead" in project.run("staging", "prod").stderr
     project.run("--check", "--base", "main", code=2)

@@ -51,7 +51,7 @@ def test_the_last_mark_holds_and_a_reason_shrinks_to_what_is_left_of_it() -> Non
     part.left("the whole", "keep it")
     assert listed(made) == [("", "", "the whole")]
     part.uses("kind", "metadata")
-    part.text("spec", "kept", "b", 0)  # 2 is no text
+    part.text("spec", "kept", "b", 0)  # 2 is not text
     assert {why for _, _, why in listed(made)} == {"the whole", "not text"}
     assert ("spec.kept.b[1]", "3", "the whole") in listed(made)
 

@@ -92,8 +92,8 @@ def test_a_configuration_that_switches_mig_off_is_said_to(entries: tuple[str, ..
 @pytest.mark.parametrize(
     ("entries", "why"),
     [
-        ((f"devices: all, {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU stands in several of them"),
-        ((f"devices: [0, 1], {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU stands in several of them"),
+        ((f"devices: all, {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU is in several of them"),
+        ((f"devices: [0, 1], {SEVENTHS}", f"devices: [1], {HALVES}"), "a GPU is in several of them"),
         ((f"devices: some, {SEVENTHS}",), "devices is neither all nor a list of indices of GPUs"),
         ((SEVENTHS,), "devices is neither all nor a list of indices of GPUs"),
         (("devices: all, mig-enabled: true",), "no instance is made"),

@@ -158,7 +158,7 @@ CASES: dict[str, tuple[Callable[[Cluster], None], str, str, str]] = {
     "resources of another strategy": (_strategy, "wrong-strategy", "drift", "another way of sharing"),
     "claim not launched for a moment": (_stopped(60), "claim-starting", "settling", "no capacity"),
     "claim not launched for long": (_stopped(limits.LAUNCH + 1), "claim-stuck", "drift", "no capacity"),
-    "claim that can't leave": (_leaving, "claim-leaving", "warning", "on its way out for 2 h"),
+    "claim that can't leave": (_leaving, "claim-leaving", "warning", "terminating for 2 h"),
     "node of an earlier version": (_outdated(60), "outdated", "settling", "earlier version"),
     "node that is not replaced": (_outdated(limits.REPLACEMENT + 1), "outdated", "drift", "earlier version"),
     "full pool for a moment": (_waiting(10), "at-limit", "settling", "1 pods wait"),

@@ -57,7 +57,7 @@ def test_a_node_that_failed_for_want_of_its_layout_goes_back_before_anything_els
     cluster = _edited()
     cluster.get("Node", "node-1")["metadata"]["labels"] |= {MIG: "3x2g.20gb", STATE: "failed"}
     found = _of(cluster, "mig-failed")
-    assert 'the configuration in the cluster has no layout "3x2g.20gb", mend that first' in found.reason
+    assert 'the configuration in the cluster has no layout "3x2g.20gb", fix that first' in found.reason
     assert found.repair == (
         "kubectl label node node-1 nvidia.com/mig.config=2x3g.40gb --overwrite"
         " && gpupool repartition trial parted"

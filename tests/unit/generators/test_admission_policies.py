@@ -184,13 +184,13 @@ def test_policies_come_last_and_after_what_they_judge_by() -> None:
 A_BINDING = f"{{apiVersion: v1, kind: {BINDING}, metadata: {{name: a}}"
 WRONG = {
     "spec: [": "not YAML",
-    "just text": "document 1: it is no Kubernetes object",
+    "just text": "document 1: it is not a Kubernetes object",
     "{apiVersion: v1, kind: ConfigMap, metadata: {}}": "no apiVersion or no metadata.name",
     "{apiVersion: v1, kind: Secret, metadata: {name: a}}": "kind 'Secret' is none of",
-    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: [b]}}": "metadata.labels is no mapping",
-    f"{A_BINDING}, spec: 5}}": "spec is no mapping",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: [b]}}": "metadata.labels is not a mapping",
+    f"{A_BINDING}, spec: 5}}": "spec is not a mapping",
     f"{A_BINDING}, spec: {{validationActions: Deny}}}}": "write [Deny]",
-    f"{A_BINDING}, spec: {{matchResources: []}}}}": "is no mapping",
+    f"{A_BINDING}, spec: {{matchResources: []}}}}": "is not a mapping",
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: pin-images, namespace: a}}\n---\n"
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: pin-images, namespace: a}}": "is in another file too",
 }

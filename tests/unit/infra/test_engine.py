@@ -82,7 +82,7 @@ def test_ctrl_c_before_the_engine_runs_is_not_lost(tmp_path: Path) -> None:
     failure, interrupted = interruptible(work, command, reported.append)
     assert interrupted
     assert f"code: -{signal.SIGINT.value}" in str(failure)
-    assert reported == ["stopping after what is under way (Ctrl-C again to stop at once)"]
+    assert reported == ["stopping after the current operations (Ctrl-C again to stop at once)"]
 
 
 def test_each_ctrl_c_is_passed_on_once(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def classes(**changes: Any) -> Edit:
 
 
 PRIORITIES: dict[str, tuple[Edit, list[str]]] = {
-    "value": (classes(value=600), ["value goes from 500 to 600. The class is deleted and made anew"]),
+    "value": (classes(value=600), ["value goes from 500 to 600. The class is deleted and recreated"]),
     "preempts": (classes(preempts=True), ["preempts is switched on, so its pods push out"]),
     "order": (
         lambda data: data.update(priorities=[CLASSES[1], {**CLASSES[0], "value": 100}]),

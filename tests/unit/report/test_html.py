@@ -235,7 +235,7 @@ def test_a_long_list_of_dangers_is_cut_with_a_count() -> None:
     many = tuple(Risk("danger", "drain", f"pool number {number}") for number in range(9))
     text = page(dataclasses.replace(made, environments=(dataclasses.replace(first, risks=many),)))
     short = text[: text.index("<table")]
-    assert "And 3 dangers more, told below." in short
+    assert "And 3 dangers more, listed below." in short
     assert [number for number in range(9) if f"pool number {number}" in short] == list(range(6))
     assert all(f"Pool number {number}" in text for number in range(9))
 

@@ -24,7 +24,7 @@ from tests.unit.rules.drafts import job
 NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
     # rule: environment, change, part of the object and path, part of the message
     "unique-objects": [
-        ("prod", another_version, "NodePool notebooks metadata.name", "stands in the bundle twice"),
+        ("prod", another_version, "NodePool notebooks metadata.name", "appears twice in the bundle"),
         (
             "prod",
             lambda d: d.releases.append(d.releases[0]),

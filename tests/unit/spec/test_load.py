@@ -134,7 +134,7 @@ SLICED = (
     "    nodes: {instanceTypes: [g4dn.xlarge], max: 2}\n"
 )
 SEVERAL = {
-    "a key that stands twice": (
+    "a key that appears twice": (
         EKS + "pools:\n" + SLICED.replace("max: 2", "max: 2, max: 3")
         + "    taints: [{key: nvidia.com/x}]\n    maintenance: {window: never}\nbogus: 1\n",
         ["pools[0].nodes.max", "pools[0].taints[0].key", "pools[0].maintenance.window", "bogus"],

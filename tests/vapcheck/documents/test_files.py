@@ -75,4 +75,4 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "a.yaml").write_text(OBJECT)
     documents, findings = read_files([tmp_path])
-    assert (len(documents), [found.message for found in findings]) == (1, ["is no regular file"])
+    assert (len(documents), [found.message for found in findings]) == (1, ["is not a regular file"])

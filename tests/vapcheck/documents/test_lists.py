@@ -40,7 +40,7 @@ def test_every_object_is_found_with_its_place() -> None:
         assert documents[1].body["kind"] == "Pod"
         assert documents[1].position("metadata.name") == (14, 9)
         assert [(found.line, found.message) for found in findings] == [
-            (16, "item 1 of the List is no object")
+            (16, "item 1 of the List is not an object")
         ]
 
 

@@ -155,7 +155,7 @@ def form(path: str, value: Any) -> Object:
 def odd_forms() -> Iterator[tuple[str, Object]]:
     """Each place of both with each of the odd values, and what it is called.
 
-    Metadata that are no mapping make no object at all, which is for the reader of documents to say.
+    Metadata that are not mappings make no object at all, which is for the reader of documents to say.
     """
     for body in (POLICY, BINDING):
         for place in _places(body):

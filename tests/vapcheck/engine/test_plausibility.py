@@ -50,7 +50,7 @@ def test_a_good_one() -> None:
     ("body", "path", "said"),
     [
         (changed(anotations={}), "metadata.anotations", "unknown field"),
-        (changed(name="Upper_x"), "metadata.name", "is no name"),
+        (changed(name="Upper_x"), "metadata.name", "is not a name"),
         (changed(name=None), "metadata.name", "is required"),
         (changed(labels={"x": 5}), "metadata.labels.x", ""),
         (POLICY | {"extra": 1}, "extra", "unknown field"),

@@ -107,7 +107,7 @@ def test_everything_is_read() -> None:
             "quote it",
         ),
         ("matchConditions.0.name", None, "spec.matchConditions[0].name", "is required"),
-        ("matchConditions.0.name", "a b", "spec.matchConditions[0].name", "is no name"),
+        ("matchConditions.0.name", "a b", "spec.matchConditions[0].name", "is not a name"),
         ("auditAnnotations.0.key", "a/b", "spec.auditAnnotations[0].key", "no prefix"),
         ("paramKind.kind", None, "spec.paramKind.kind", "is required"),
         ("paramKind.apiVersion", "a/", "spec.paramKind.apiVersion", "the version '' is none"),

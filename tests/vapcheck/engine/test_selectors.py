@@ -1,4 +1,4 @@
-"""Label selectors: what they match, and what is no selector."""
+"""Label selectors: what they match, and what is not a selector."""
 
 from __future__ import annotations
 

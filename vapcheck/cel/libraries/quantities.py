@@ -31,7 +31,7 @@ def sign(quantity: Quantity) -> int:
 
 
 def to_integer(quantity: Quantity) -> int:
-    """Raises CelError where it is no 64 bit integer."""
+    """Raises CelError where it is not a 64 bit integer."""
     number = as_integer(quantity)
     if number is None:
         raise CelError("cannot convert value to integer")

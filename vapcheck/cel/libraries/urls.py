@@ -1,7 +1,7 @@
 """`url()`, `isURL()` and the parts of a URL, as Go's net/url reads and escapes them (go1.26).
 
 A URL is judged twice, as the API server does: once as a request URI (absolute, or a path), then for its
-parts. Works on bytes, because escapes may stand for bytes that are no UTF-8.
+parts. Works on bytes, because escapes may stand for bytes that are not UTF-8.
 """
 
 from __future__ import annotations
