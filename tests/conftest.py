@@ -72,7 +72,7 @@ def pytest_report_header() -> str:
 def pytest_configure() -> None:
     """A shell starts background jobs, as a CI run may be one, with Ctrl-C ignored; children inherit that.
 
-    They inherit as well that no progress is told on a slow day, where tests compare what is said.
+    They inherit as well that no progress is printed on a slow machine, where tests compare the output.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ[QUIET_VARIABLE] = "100000"

@@ -1,4 +1,4 @@
-"""The real kubectl without a cluster: a server of three fixed answers tells it of ConfigMaps.
+"""The real kubectl without a cluster: a server of three fixed answers that serves ConfigMaps.
 
 kubectl asks which kinds there are before it reads a file, and here it is the reading that is tested.
 """

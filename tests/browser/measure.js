@@ -75,7 +75,7 @@
     return [...new Set(found)];
   },
 
-  // What one can't tell how to use: places that take the keyboard without a name.
+  // Unusable places: those that take the keyboard without a name.
   nameless() {
     return [...document.querySelectorAll("a, summary, [tabindex]")]
       .filter((element) => !(element.getAttribute("aria-label") || element.textContent).trim())

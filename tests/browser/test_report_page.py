@@ -138,7 +138,7 @@ def test_everything_folded_opens_by_keyboard(opened: Opened) -> None:
 @pytest.mark.parametrize(
     "emulated", [{"forced_colors": "active"}, {"forced_colors": "active", "color_scheme": "dark"}]
 )
-def test_risk_is_told_by_words_and_lines_without_colour(opened: Opened, emulated: dict[str, str]) -> None:
+def test_risk_is_shown_by_words_and_lines_without_colour(opened: Opened, emulated: dict[str, str]) -> None:
     shown = opened(EVERYTHING, **emulated)
     keep(shown, "forced-colors")
     canvas = shown.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -177,7 +177,7 @@ def test_print_shows_what_is_folded_in_black_on_white(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_what_a_screen_reader_is_told(opened: Opened, size: tuple[int, int]) -> None:
+def test_what_a_screen_reader_gets(opened: Opened, size: tuple[int, int]) -> None:
     reported = opened("layout-changed", size).locator("body").aria_snapshot()
     for part in (
         'heading "In short" [level=2]',

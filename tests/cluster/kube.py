@@ -226,7 +226,7 @@ class Kube:
         namespace: str | None = None,
         selector: str | None = None,
     ) -> None:
-        """Delete every object of a kind; `unblock` takes finalizers away that nobody shall act on."""
+        """Delete every object of a kind; `unblock` removes finalizers that nothing acts on."""
         found = self._list(version, kind, namespace, selector)
         if found and kind == "Node":  # hundreds by one request
             self.api.request("DELETE", "/api/v1/nodes")

@@ -137,7 +137,7 @@ def test_a_pid_that_belongs_to_somebody_else_now_is_left_alone(plane: ControlPla
         plane.layout.state.write_text(json.dumps(state))
         assert not next(part for part in plane.status().components if part.name == "kwok").running
         assert plane.up().healthy
-        assert bystander.poll() is None, "a stranger was killed"
+        assert bystander.poll() is None, "an unrelated process was killed"
     finally:
         bystander.kill()
         bystander.wait()

@@ -1,4 +1,4 @@
-"""What the page on delivery tells people to write is valid, and what they then render can be committed."""
+"""The examples of the delivery page are valid, and their rendering can be committed."""
 
 from __future__ import annotations
 

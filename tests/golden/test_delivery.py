@@ -1,4 +1,4 @@
-"""What Argo CD and Flux are told, file by file, for three small environments.
+"""The files for Argo CD and Flux, one by one, for three small environments.
 
 The objects themselves are those of every engine (tests/unit/generators/test_delivery.py), so these files have
 the index, what lies in `delivery/`, and the objects that carry more than their order. `make golden` writes

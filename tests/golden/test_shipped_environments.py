@@ -57,7 +57,7 @@ def repeats_a_shipped_policy(text: str, labels: dict[str, str]) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rendering(name: str) -> None:
-    """Every file, except policies that are only repeated: nobody would review 300 of them."""
+    """Every file, except policies that are only repeated: 300 of them can't be reviewed."""
     plan = read_plan(name)
     rendered = files(generate(plan))
     labels = dict(object_labels(plan))

@@ -1,7 +1,8 @@
 """python -I -S launcher.py REPORT own|tree COMMAND...: runs a program and writes what it took into REPORT.
 
-A process of its own, and a small one, because Linux counts the memory of whoever starts a program towards
-the program's peak: started by the benchmark itself, it would show the benchmark's. Standard library only.
+A process of its own, and a small one, because Linux counts the memory of the process that starts a program
+towards the program's peak: started by the benchmark itself, it would show the benchmark's. Standard library
+only.
 
 `own`: the peak of the largest process, which the kernel knows exactly. `tree`: that of all processes
 together, sampled, which takes processor time from what is measured: its seconds are no figure.
@@ -42,7 +43,7 @@ def watched(pid: int) -> int:
 
 def together(rows: list[dict[str, int]]) -> int:
     """Memory that processes share counts once. Files (libraries) by the process that has most of them: their
-    proportional share is smaller the more strangers happen to run the same Python."""
+    proportional share is smaller the more unrelated processes run the same Python."""
     if not rows:
         return 0
     files = max(row["Rss"] - row["Anonymous"] for row in rows)

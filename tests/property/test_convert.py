@@ -116,7 +116,7 @@ def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> Non
     }
     assert again.gpu_operator == plan.gpu_operator
     assert again.karpenter == plan.karpenter or platform == "local" or not plan.pools
-    if plan.pools or platform == "local":  # nothing else tells where a cluster is
+    if plan.pools or platform == "local":  # nothing else shows where a cluster is
         assert {m.key: m.body for m in generate(again)} == {m.key: m.body for m in generate(plan)}
 
 
@@ -168,7 +168,7 @@ def said_of(result: Conversion, title: str, loc: tuple[Any, ...]) -> bool:
 
 
 @pytest.mark.parametrize("case", sorted(INPUTS))
-def test_a_field_that_nobody_knows_is_listed_or_written(case: str) -> None:
+def test_an_unknown_field_is_listed_or_written(case: str) -> None:
     """Every mapping of every input gets a field more, one at a time."""
     documents = read(case)
     for index, document in enumerate(documents):

@@ -88,7 +88,7 @@ def test_bytes_depend_on_the_file_alone_and_read_back(environment: Data) -> None
 
 @slow
 @given(delivered())
-def test_objects_are_the_same_whoever_delivers_them(environment: Data) -> None:
+def test_objects_are_the_same_for_every_engine(environment: Data) -> None:
     made = generate(plan_of(environment))
     by_pulumi = generate(plan_of({**environment, "delivery": {}}))
     assert (made.manifests, made.releases) == (by_pulumi.manifests, by_pulumi.releases)

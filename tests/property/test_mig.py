@@ -80,7 +80,7 @@ def test_maximal_means_that_nothing_can_be_added(model: GpuModel) -> None:
 
 
 def test_the_brute_force_itself_against_published_numbers() -> None:
-    """19 maximal arrangements of the five classic profiles of an A100, positions told apart."""
+    """19 maximal arrangements of the five classic profiles of an A100, counting positions separately."""
     mig = mig_of(load_catalog()["a100-80gb"])
     classic = [index for index, profile in enumerate(mig.profiles) if profile.nvml_id not in (15, 20)]
     found = {frozenset(row) for row in rows(mig) if all(index in classic for _, index in row)}

@@ -1,5 +1,5 @@
 """No object ends a policy check: whatever stands in a manifest, there is an answer, and what is wrong with a
-document is told with its place.
+document is reported with its place.
 
 GPUPOOL_FUZZ=50 runs fifty times as many examples as usual.
 """

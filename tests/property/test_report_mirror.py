@@ -99,7 +99,7 @@ def test_the_same_twice_is_no_change(environment: Data) -> None:
 
 @settings(max_examples=40)
 @given(pairs())
-def test_every_node_that_can_be_lost_is_told(pair: tuple[Data, Data]) -> None:
+def test_every_node_that_can_be_lost_is_reported(pair: tuple[Data, Data]) -> None:
     """Against what the two lists of NodePools say by themselves: one that goes takes its nodes with it, and
     one whose nodes are born with other labels or taints replaces them."""
     one, other = map(plan_of, pair)

@@ -56,5 +56,5 @@ def test_no_test_asserts_a_speed() -> None:
         ("assert time.process_time() - started < 60", []),
     ],
 )
-def test_it_tells_speeds_from_deadlines(source: str, lines: list[int]) -> None:
+def test_it_distinguishes_speeds_from_deadlines(source: str, lines: list[int]) -> None:
     assert list(asserted_speeds(source)) == lines

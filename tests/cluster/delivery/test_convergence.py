@@ -175,7 +175,7 @@ def leaves(fields: Object, above: str = "") -> Iterator[str]:
 
 
 def ignored(trial: Trial) -> set[tuple[str, str]]:
-    """(kind, JSON pointer) of what Argo CD is told to leave to controllers."""
+    """(kind, JSON pointer) of fields that Argo CD must leave to controllers."""
     folder = trial.folder / "checkout" / "rendered" / "trial" / "delivery" / "argocd"
     spec = yaml.safe_load((folder / "application-gpupool-trial.yaml").read_text(encoding="utf-8"))["spec"]
     return {(row["kind"], pointer) for row in spec["ignoreDifferences"] for pointer in row["jsonPointers"]}

@@ -1,4 +1,4 @@
-"""Edits by hand that `refresh` and `up` mend: what is done, and what must be told about it."""
+"""Edits by hand that `refresh` and `up` undo: what is done, and what must be reported."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ CASES = (
         "spec.podSelector.matchLabels",
     ),
     Case(
-        "network policy that let nobody in lets in everybody",
+        "network policy that denied all traffic allows all",
         _network({"spec": {"ingress": [{}]}}, "gpupool-system"),
         "objects",
         "changed",

@@ -1,4 +1,4 @@
-"""Drift that has a repair of its own: what is done, what must be told, what must be gone before it."""
+"""Drift with a specific repair: what is done, what must be reported, what must be gone before it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
     pool: str = "notebooks"
     later: float = 0.0
     cause: Callable[[World], object] = lambda _: None
-    """Takes away what no command mends: a broken machine, a finalizer."""
+    """Removes what no command fixes: a broken machine, a finalizer."""
 
 
 def _foreign_node(name: str, pool: str) -> Callable[[World], object]:
@@ -127,7 +127,7 @@ def _node_pool(world: World) -> None:
 
 
 def _claim(world: World) -> None:
-    """A claim whose node waits for somebody to take a startup taint off it, which nobody does."""
+    """A claim whose node waits for a startup taint that is never removed."""
     made = world.api.list("karpenter.sh/v1", "NodeClaim")
     pattern = next(row for row in made if row["metadata"]["labels"]["karpenter.sh/nodepool"] == "notebooks")
     spec = {
@@ -226,7 +226,7 @@ CASES = (
         _taints(_MISSING_TAINT),
         "nodes",
         "taint",
-        "pods of anybody",
+        "any pod can run",
         "kubectl taint node {node}",
     ),
     Case(
@@ -243,7 +243,7 @@ CASES = (
         "nodes",
         "foreign-node",
         "was not started for it",
-        "kubectl label node stranger gpupool.dev/pool-",
+        "kubectl label node foreign-node gpupool.dev/pool-",
     ),
     Case(
         "wrong device-plugin configuration",
@@ -383,7 +383,7 @@ CASES = (
         "follows the oldest",
         "kubectl delete clusterpolicy second",
     ),
-    # The next two follow on nodes from edits of the operator's settings, and are mended with those.
+    # The next two follow on nodes from edits of the operator's settings, and are fixed with those.
     Case(
         "replicas typed by hand",
         _typed,

@@ -1,4 +1,4 @@
-"""Nodes that exist already: a label and a taint taken off by hand are told; refresh and up put them back."""
+"""Nodes that exist already: a label and a taint removed by hand are reported; refresh and up restore them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.cluster.drift.world import POOL_LABEL, World
 
 @contextmanager
 def looking(world: World) -> Iterator[list[Drift]]:
-    """Everything that is told from the beginning to the end of the block."""
+    """Everything that is reported from the beginning to the end of the block."""
     reported: list[Drift] = []
     failed: list[Exception] = []
     stop, rounds = threading.Event(), threading.Semaphore(0)

@@ -1,4 +1,4 @@
-"""An applied environment that drift is injected into, looked at and mended."""
+"""An applied environment in which drift is injected, found and fixed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ENVIRONMENT: Object = {
 
 @dataclass
 class World:
-    """The environment, its cluster, and the command line of somebody who mends it."""
+    """The environment, its cluster, and the command line that fixes it."""
 
     commands: CommandLine
     kube: Any

@@ -1,4 +1,5 @@
-"""What our engine makes of the expressions of the differential suite, told as the server's outcomes are."""
+"""What our engine makes of the expressions of the differential suite, in the form of the server's
+outcomes."""
 
 from __future__ import annotations
 

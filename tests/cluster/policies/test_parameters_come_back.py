@@ -66,4 +66,4 @@ def test_parameters_are_read_again(kube: Any) -> None:
             for body in reversed(made):
                 kube.api.delete(body["apiVersion"], body["kind"], NAME, body["metadata"].get("namespace"))
         kube.wait("the policy is gone", lambda: not said())
-        time.sleep(3)  # past the moment at which the server stops watching what nobody needs
+        time.sleep(3)  # past the moment at which the server stops watching what is unused

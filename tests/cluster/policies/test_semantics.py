@@ -89,7 +89,7 @@ def server(compared: Path) -> Iterator[Server]:
 def _wait_until_in_force(server: Server) -> None:
     """The server compiles in the background, some ten seconds: ask until it says the words that we expect.
 
-    Where it never does, the test of that request tells.
+    Where it never does, the test of that request fails.
     """
     deadline = time.monotonic() + _IN_FORCE_SECONDS
     for case in CASES:

@@ -202,7 +202,7 @@ def test_bad_fixtures_are_refused(name: str, enforced: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> None:
-    """The server tells the first denial, of parameters in its own order; warnings it tells all."""
+    """The server returns the first denial, of parameters in its own order, and all warnings."""
     if name in REFUSED_ANYWAY:
         pytest.skip("the server's own validation comes first")
     suite = SUITES[name]

@@ -1,6 +1,6 @@
 """The reader of manifests against the kubectl program: the same objects, and failures where kubectl fails.
 
-kubectl asks a server which kinds there are before it reads a file; a server of three fixed answers tells it
+kubectl asks a server which kinds there are before it reads a file; a server of three fixed answers gives it
 of ConfigMaps. One run of kubectl reads many files and goes on after one that is broken. GPUPOOL_FUZZ
 multiplies the number of random files.
 """
@@ -41,7 +41,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 def read_by(kubectl: list[str], folder: Path, texts: list[str]) -> dict[int, list[Object] | None]:
-    """What kubectl makes of each text: its objects, or None where it fails. Names tell objects apart."""
+    """What kubectl makes of each text: its objects, or None where it fails. Names identify objects."""
     names = [folder / f"{number}.yaml" for number in range(len(texts))]
     for name, text in zip(names, texts, strict=True):
         name.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -82,7 +82,7 @@ NAME = re.compile(r'(name"?: "?)([abc])\b')
 
 
 def mark(number: int, text: str) -> str:
-    """Names that tell which file an object is from."""
+    """Names that show which file an object is from."""
     return NAME.sub(rf"\g<1>f{number}-\2", text).replace("NAME", f"f{number}-x")
 
 
@@ -149,7 +149,7 @@ def test_random_plain_files(kubectl: list[str], tmp_path: Path, number: int) -> 
 
 
 def test_rendered_environments(kubectl: list[str], tmp_path: Path) -> None:
-    """Our own manifests, as ConfigMaps, since kubectl is told of no other kind."""
+    """Our own manifests, as ConfigMaps, since kubectl gets no other kind."""
     texts = []
     for text in files(generate(read_plan("prod"))).values():
         if read_text(text, "f")[0]:

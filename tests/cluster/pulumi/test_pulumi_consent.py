@@ -57,7 +57,7 @@ def test_a_tenant_goes_only_with_consent(world: Any) -> None:
     assert ops(world.up())["Namespace/trial-vision"] == "create"
 
 
-def test_where_nobody_can_be_asked_only_additions_go_on(
+def test_without_a_terminal_only_additions_are_applied(
     world: Any, environment_variables: dict[str, str]
 ) -> None:
     done = gpupool(world, environment_variables, "up")

@@ -39,7 +39,7 @@ def many_tenants(world: Any, count: int = 15) -> None:
 
 
 def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) -> None:
-    """Wait until so many objects have been begun, as the run itself tells: the middle, on any machine."""
+    """Wait until so many objects have been begun, as the run itself reports: the middle, on any machine."""
     assert process.stdout is not None
     seen = list[bytes]()
     while sum(b"  create " in line for line in seen) < objects:

@@ -45,7 +45,7 @@ def test_a_deployment_is_waited_for(objects: Objects, make_node: Callable[..., s
     assert objects.read("apps/v1", "Deployment", "default", "web") is None
 
 
-def test_one_that_does_not_become_ready_is_told_with_its_state(objects: Objects, cluster: Any) -> None:
+def test_one_that_does_not_become_ready_is_reported_with_its_state(objects: Objects, cluster: Any) -> None:
     nowhere = deployment({"role": "none"})
     with pytest.raises(NotReadyError, match="Deployment default/web was applied but is not ready: "):
         objects.create(nowhere, "gpupool", patch=False, dry_run=False, timeout=0.1)

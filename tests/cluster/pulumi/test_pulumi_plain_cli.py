@@ -65,7 +65,7 @@ def test_plain_pulumi_and_gpupool_share_program_and_state(world: Any, pulumi: An
     assert world.everything() == before
 
 
-def test_a_wrong_file_is_told_without_a_traceback(world: Any, pulumi: Any) -> None:
+def test_a_wrong_file_is_reported_without_a_traceback(world: Any, pulumi: Any) -> None:
     pulumi("stack", "init")
     world.spec["pools"][0]["sharing"]["replicas"] = 1
     world.project()

@@ -65,7 +65,7 @@ def test_a_change_touches_what_it_is_about(world: Any) -> None:
     assert policy["spec"]["devicePlugin"]["config"]["name"] in now
 
 
-def test_refresh_shows_what_others_did_and_up_mends_it(world: Any) -> None:
+def test_refresh_shows_what_others_did_and_up_restores_it(world: Any) -> None:
     world.up()
     world.kube.api.patch(*POOL, {"spec": {"limits": {"nodes": "9"}}})
     world.kube.api.delete("v1", "LimitRange", "gpupool", "trial-vision")

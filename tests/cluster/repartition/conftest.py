@@ -216,7 +216,7 @@ class Lab:
         return [one["metadata"]["name"] for one in self.kube.running()]
 
     def clean(self) -> bool:
-        """Nothing of a repartition is left behind: no journal, no lock, no map that is nobody's."""
+        """Nothing of a repartition is left behind: no journal, no lock, no unowned map."""
         api = self.kube.api
         assert api.get("v1", "ConfigMap", "gpupool-repartition", "gpupool-system") is None
         assert api.get("coordination.k8s.io/v1", "Lease", "gpupool-repartition", "gpupool-system") is None

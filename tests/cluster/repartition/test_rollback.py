@@ -1,4 +1,4 @@
-"""The last good state: kept in the cluster, told apart from the file, and gone back to."""
+"""The last good state: kept in the cluster, compared with the file, and restored."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_a_node_that_comes_up_in_neither_shape_stays_out(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
     result = lab.repartition(timeout=8.0)
     assert result.status is Status.stopped
-    assert lab.shapes()["node-0"][2:4] == ({}, True), "nobody may be sent there"
+    assert lab.shapes()["node-0"][2:4] == ({}, True), "no job may go there"
     assert "came up in neither shape and stay cordoned: node-0" in result.notes[0]
     assert lab.shapes()["node-1"] == OLD
     fail(lab, "node-0", None)
@@ -218,7 +218,8 @@ def test_an_end_names_the_pools_that_remain(lab: Lab) -> None:
 
 
 def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None:
-    """What a repartition made and neither file nor state know is told, and goes once nothing follows it."""
+    """What a repartition made and neither file nor state have is reported, and removed once nothing follows
+    it."""
     api, before = lab.kube.api, generate(lab.plan)
     maps = {m.name for m in before if m.kind == "ConfigMap" and m.namespace == "gpu-operator"}
     state = {"resources": [{"inputs": {"metadata": {"name": name}}} for name in maps]}

@@ -104,7 +104,7 @@ def uids(kube: Any) -> dict[str, set[str]]:
     return found
 
 
-def test_what_is_told_is_what_happens(gpupool: CommandLine, cluster: Any) -> None:
+def test_what_is_reported_is_what_happens(gpupool: CommandLine, cluster: Any) -> None:
     before = uids(cluster)
     assert {pool: len(nodes) for pool, nodes in before.items()} == dict.fromkeys(before, 1)
 
@@ -149,9 +149,9 @@ def test_what_is_told_is_what_happens(gpupool: CommandLine, cluster: Any) -> Non
         assert not left, f"nodes of {', '.join(sorted(left))} are still there"
         return True
 
-    cluster.wait("what is told to go is gone", gone)
+    cluster.wait("what is reported as deleted is gone", gone)
     cluster.wait("the replaced node has a successor", lambda: len(uids(cluster).get("relabelled", ())) == 1)
-    cluster.stays("what is told to stay stays", lambda: kept(cluster, before, "resliced", "narrowed"))
+    cluster.stays("what is reported to stay stays", lambda: kept(cluster, before, "resliced", "narrowed"))
 
 
 def kept(kube: Any, before: dict[str, set[str]], *pools: str) -> bool:

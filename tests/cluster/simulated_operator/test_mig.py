@@ -85,7 +85,7 @@ def test_a_layout_is_not_changed_under_running_pods(
     operator.wait("the reason is shown", lambda: said in operator.error(node))
     operator.offers(node, **{"mig-3g.40gb": 8, "mig-2g.20gb": 16})
     operator.kube.api.delete("v1", "Pod", "job-0", "default", grace=0)
-    operator.stays("nobody tries again", lambda: operator.labels(node).get(STATE) == "failed", 1.0)
+    operator.stays("there is no retry", lambda: operator.labels(node).get(STATE) == "failed", 1.0)
     operator.set_label(node, MIG, "sevenths")
     operator.offers(node, **{"mig-1g.10gb": 56})
     assert operator.resources(node)["nvidia.com/mig-3g.40gb"] == 0, "the kubelet keeps what is gone at zero"

@@ -83,7 +83,7 @@ def test_without_policy_or_config_map_nothing_runs(unset_operator: Any, make_nod
     assert operator.labels(node)[PLUGIN] == "ts8", "the label was not the operator's"
 
 
-def test_a_taint_that_nobody_tolerates_keeps_the_operands_away(operator: Any, make_node: MakeNode) -> None:
+def test_an_untolerated_taint_keeps_the_operands_away(operator: Any, make_node: MakeNode) -> None:
     taint = {"key": "team", "value": "vision", "effect": "NoSchedule"}
     node = make_node("one", {TYPE: T4, PLUGIN: "ts8"}, taints=[taint])
     tolerated = make_node("two", {TYPE: T4, PLUGIN: "ts8"}, taints=[taint | {"key": "gpu"}])
@@ -95,7 +95,7 @@ def test_a_taint_that_nobody_tolerates_keeps_the_operands_away(operator: Any, ma
     operator.offers(node, gpu=32)
 
 
-def test_operands_fail_and_dawdle_when_told_to(operator: Any, make_node: MakeNode) -> None:
+def test_operands_fail_and_delay_when_asked_to(operator: Any, make_node: MakeNode) -> None:
     broken = make_node("broken", {TYPE: T4, PLUGIN: "ts8"}, {FAIL: "plugin"})
     no_mig = make_node("no-mig", {TYPE: A100, PLUGIN: "mixed", MIG: "split"}, {FAIL: "mig"})
     operator.wait("the plugin fails", lambda: "made to fail" in operator.error(broken))

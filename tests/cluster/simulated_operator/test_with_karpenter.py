@@ -100,7 +100,7 @@ def test_karpenter_fills_mig_nodes_and_stops_at_the_limit(operator: Any, make_po
         operator.wait(f"{nodes} nodes", lambda nodes=nodes: len(kube.nodes("pool=mig")) == nodes)
     make_pods("late", 1, asked, selector={"pool": "mig"}, tolerate=["gpu"])
     operator.wait(
-        "the 17th is told why it waits",
+        "the 17th has the reason why it waits",
         lambda: any("node limits have been exhausted" in event for event in kube.events("late-0")),
     )
     assert len(kube.nodes("pool=mig")) == 2

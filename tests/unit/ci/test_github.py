@@ -168,7 +168,7 @@ def test_a_report_that_is_too_long_is_cut(project: Project, forge: Forge) -> Non
     assert body.endswith("*Cut here; the run has all of it.*")
 
 
-def test_a_forge_that_refuses_fails_the_step_and_the_token_is_not_told(
+def test_a_forge_that_refuses_fails_the_step_and_the_token_is_not_shown(
     project: Project, forge: Forge
 ) -> None:
     forge.url += "/elsewhere"

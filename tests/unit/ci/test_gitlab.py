@@ -66,7 +66,7 @@ def test_a_change_that_is_fine_passes(project: Project) -> None:
     assert (project.folder / "gpupool-policies.xml").read_text().startswith("<?xml")
 
 
-def test_one_run_tells_everything_that_is_wrong(project: Project) -> None:
+def test_one_run_reports_everything_that_is_wrong(project: Project) -> None:
     project.write("dev", 4)
     project.write("prod", 4, "cost: {monthlyUsdMax: 1}\n")
     project.commit("wrong in three ways")

@@ -31,7 +31,7 @@ def test_validate_all() -> None:
     assert done.stdout == f"{', '.join(environment_names())}: fine\n"
 
 
-def test_validate_tells_findings_and_exits_1() -> None:
+def test_validate_prints_findings_and_exits_1() -> None:
     done = gpupool("validate", "prod", WRONG)
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
@@ -112,7 +112,7 @@ def test_plan_json_has_what_is_promised() -> None:
     assert answer["queue"]["slots"]
 
 
-def test_plan_of_a_wrong_file_tells_findings_and_exits_1() -> None:
+def test_plan_of_a_wrong_file_prints_findings_and_exits_1() -> None:
     done = gpupool("plan", WRONG, "--format", "json")
     assert done.returncode == 1
     said = json.loads(done.stdout)
@@ -147,7 +147,7 @@ def test_render_json(tmp_path: Path) -> None:
     assert (again["missing"], again["changed"], again["extra"]) == ([], [], [])
 
 
-def test_render_tells_what_it_does_not_know(tmp_path: Path) -> None:
+def test_render_lists_unknown_files(tmp_path: Path) -> None:
     folder, command = tmp_path / "dev", ("render", "dev", "-o", str(tmp_path / "dev"))
     gpupool(*command)
     extra = folder / "cluster" / "nodepool-extra.yaml"
@@ -191,7 +191,7 @@ def test_help_shows_an_example(verb: str) -> None:
     assert f"Example: gpupool {verb}" in done.stdout
 
 
-def test_a_closed_pipe_is_no_error_to_tell() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         f"{GPUPOOL} plan prod --format json | head -c 1",
         shell=True,

@@ -214,7 +214,7 @@ def test_sarif_places_are_relative_and_encoded(tmp_path: Path, monkeypatch: pyte
     assert found == {"a%20b/%C3%BC.yaml", "file:///other/x.yaml"}
 
 
-def test_a_fingerprint_outlives_moved_lines_and_tells_objects_apart() -> None:
+def test_a_fingerprint_outlives_moved_lines_and_distinguishes_objects() -> None:
     def fingerprint(**changes: Any) -> str:
         (run,) = json.loads(written(sample(replace(DENIED, **changes)), Output.sarif))["runs"]
         return str(run["results"][0]["partialFingerprints"]["gpupoolFinding/v1"])
@@ -237,7 +237,7 @@ def test_no_name_reaches_the_terminal_or_the_log_with_control_characters(output:
 
 
 @pytest.mark.parametrize("output", Output)
-def test_a_policy_without_its_parameter_is_told_of_like_one_that_matched_nothing(output: Output) -> None:
+def test_a_policy_without_its_parameter_is_reported_like_one_that_matched_nothing(output: Output) -> None:
     message = "was not applied: no ConfigMap pools is given as its parameter"
     missing = replace(UNMATCHED, rule="missing-parameter", message=message)
     text = written(sample(missing, WARNED), output)

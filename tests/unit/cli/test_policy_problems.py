@@ -174,7 +174,7 @@ def test_a_folder_of_policies_that_holds_none_is_wrong_use(project: Path) -> Non
 
 
 @pytest.mark.parametrize("beside", [[], ["k8s"]], ids=["alone", "beside manifests"])
-def test_what_is_wrong_with_a_projects_policy_is_told_once_and_in_its_file(
+def test_what_is_wrong_with_a_projects_policy_is_reported_once_and_in_its_file(
     project: Path, beside: list[str]
 ) -> None:
     text = "# mine\n" + POLICY.replace("variables.owner != ''", "variables.ovner != ''")
@@ -194,14 +194,14 @@ def test_what_is_wrong_with_a_projects_policy_is_told_once_and_in_its_file(
     assert "matchResourcs" in binding["path"] + binding["message"]
 
 
-def test_a_policy_that_matched_nothing_is_told_of_in_its_file(project: Path) -> None:
+def test_a_policy_that_matched_nothing_is_reported_in_its_file(project: Path) -> None:
     (project / "policies" / "owners.yaml").write_text(POLICY.replace("[pods, configmaps]", "[podtemplates]"))
     answer = json.loads(gpupool("check", "homelab", "-o", "json", folder=project).stdout)
     (idle,) = [one for one in answer["findings"] if (one["object"] or {}).get("name") == "owners"]
     assert (idle["policy"], idle["file"], idle["line"]) == ("unmatched-policy", "policies/owners.yaml", 1)
 
 
-def test_an_expired_waiver_is_told_of_on_its_line(project: Path) -> None:
+def test_an_expired_waiver_is_reported_on_its_line(project: Path) -> None:
     path = project / "environments" / "homelab.yaml"
     waivers = (
         "policies:\n  waivers:\n"

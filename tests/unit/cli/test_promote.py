@@ -137,7 +137,7 @@ def test_json(project: Project) -> None:
     assert json.loads(project.run("dev", "staging", "--write", "--format", "json").stdout)["written"] is True
 
 
-def test_no_environment_is_skipped_unless_told_to(project: Project) -> None:
+def test_no_environment_is_skipped_unless_asked_to(project: Project) -> None:
     project.write("dev", 4)
     refused = project.run("dev", "prod", "--write", code=1)
     assert (
@@ -149,7 +149,7 @@ def test_no_environment_is_skipped_unless_told_to(project: Project) -> None:
     assert "replicas: 4" in project.path("prod").read_text()
 
 
-def test_a_source_that_is_ahead_is_not_promoted_unless_told_to(project: Project) -> None:
+def test_a_source_that_is_ahead_is_not_promoted_unless_asked_to(project: Project) -> None:
     project.write("staging", 4)
     refused = project.run("staging", "prod", code=1)
     assert "staging is ahead of dev, which never had its pools.notebooks" in refused.stderr
@@ -262,7 +262,7 @@ def test_changes_that_fail(reviewed: Project, change: str) -> None:
     assert "prod: fine" not in failed.stdout
 
 
-def test_what_was_ahead_before_is_told_and_does_not_fail(reviewed: Project) -> None:
+def test_what_was_ahead_before_is_reported_and_does_not_fail(reviewed: Project) -> None:
     reviewed.git("checkout", "-q", "main")
     reviewed.write("prod", 2)
     reviewed.commit("by hand")
@@ -276,7 +276,7 @@ def test_what_was_ahead_before_is_told_and_does_not_fail(reviewed: Project) -> N
     assert "prod" not in reviewed.run("--check", "staging").stdout
     reviewed.git("checkout", "-q", "main")
     reviewed.write("prod", 8)
-    reviewed.commit("mended, after the branch was made")
+    reviewed.commit("fixed, after the branch was made")
     reviewed.git("checkout", "-q", "change")
     assert "(not by this change)" in reviewed.run("--check", "--base", "main").stdout
 
@@ -310,7 +310,7 @@ def test_what_only_a_side_branch_had_does_not_count(reviewed: Project) -> None:
     reviewed.run("--check", "--base", "main")
 
 
-def test_reviewers_are_told_of_exceptions_and_of_what_is_kept_from_now_on(reviewed: Project) -> None:
+def test_reviewers_see_exceptions_and_of_what_is_kept_from_now_on(reviewed: Project) -> None:
     PASSING["kept"](reviewed)
     said = reviewed.run("--check", "--base", "main").stdout
     assert "prod: note: this change adds pools.notebooks.sharing to promotion.keep" in said
@@ -322,7 +322,7 @@ def test_reviewers_are_told_of_exceptions_and_of_what_is_kept_from_now_on(review
     assert "prod: note: the exception for pools.notebooks ended on 2020-01-01; remove it" in said
 
 
-def test_reviewers_are_told_of_a_pool_that_goes_where_its_source_has_it(reviewed: Project) -> None:
+def test_reviewers_see_a_pool_that_goes_where_its_source_has_it(reviewed: Project) -> None:
     text = reviewed.path("prod").read_text()
     pool = text[text.index("pools:") : text.index("promotion:")]
     reviewed.path("prod").write_text(text.replace(pool, ""))

@@ -1,4 +1,4 @@
-"""Nothing is dropped: a value that nobody marks is listed, at the largest part that nobody has read."""
+"""Nothing is dropped: an unmarked value is listed, at the largest part that was not read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(made: Account) -> list[tuple[str, str, str]]:
     return [(entry.path, entry.value, entry.why) for entry in made.leftovers()]
 
 
-def test_what_nobody_reads_is_listed_as_a_whole() -> None:
+def test_unread_parts_are_listed_as_a_whole() -> None:
     made, part = account()
     part.uses("kind", "metadata")
     assert [path for path, _, _ in listed(made)] == ["spec"]

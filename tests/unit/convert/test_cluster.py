@@ -94,7 +94,7 @@ def test_nodes_that_are_alike_are_one_pool() -> None:
     assert len({pool["name"] for pool in data["pools"]}) == 4
 
 
-def test_a_gpu_that_nobody_knows_is_to_do() -> None:
+def test_an_unknown_gpu_is_to_do() -> None:
     _, result = imported(node("a", "NVIDIA-L4"), node("b", "Quadro-K2000"))
     assert [(entry.kind, entry.object) for entry in result.leftovers if entry.kind == "todo"] == [
         ("todo", "Node b")
@@ -108,7 +108,7 @@ def test_a_quota_above_what_there_is_gives_what_there_is() -> None:
     assert any("5 more than the pools can have" in entry.why for entry in result.leftovers)
 
 
-def test_what_no_object_shows_of_tenants_is_told_at_a_tenant() -> None:
+def test_what_no_object_shows_of_tenants_is_reported_at_a_tenant() -> None:
     quota = thing("ResourceQuota", "gpus", namespace="team", spec={"hard": {"requests.nvidia.com/gpu": "1"}})
     _, result = imported(
         thing("Namespace", "default"), node("a", "NVIDIA-L4"), thing("Namespace", "team"), quota

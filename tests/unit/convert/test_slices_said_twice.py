@@ -114,7 +114,7 @@ def test_an_overlay_for_other_machines_says_nothing_of_the_pool(requirements: st
     assert "for no machine of a pool that was carried over" in said(result, "left")
 
 
-def test_what_can_not_be_told_is_said() -> None:
+def test_what_is_unknown_is_listed() -> None:
     unknown = "{key: karpenter.k8s.aws/instance-network-bandwidth, operator: Gt, values: ['1']}"
     result = converted(POOL, QUARTERS, overlay(unknown, 8))
     assert result.pools == ("gpus",)

@@ -1,4 +1,4 @@
-"""What takes a cloud, an hour or a broken machine to happen: told from plain objects."""
+"""Drift that takes a cloud, an hour or a broken machine to happen, found in plain objects."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_one_differing_item_of_a_list_is_reported_alone() -> None:
 
 
 def _network_policy(peer: Object, selector: Object, *managers: str) -> Object:
-    """As the server keeps it: both fields are one value, whoever has written them."""
+    """As the server keeps it: both fields are one value, regardless of the manager."""
     tree = {"f:spec": {"f:ingress": {}, "f:podSelector": {}, "f:policyTypes": {}}}
     spec = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]}
     live = thing("NetworkPolicy", "networking.k8s.io/v1", spec=spec)

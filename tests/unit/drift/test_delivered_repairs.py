@@ -73,7 +73,7 @@ CHARTS = ("karpenter", "gpu-operator")
 @pytest.mark.parametrize("engine", MANAGERS)
 @pytest.mark.parametrize("case", CASES)
 def test_who_delivers_is_asked_to_put_things_back(engine: str, case: str) -> None:
-    """`gpupool up` must not, where Argo CD or Flux does; and their field manager is no stranger's."""
+    """`gpupool up` must not, where Argo CD or Flux does; and their field manager is known."""
     kind, change, part = CASES[case]
     cluster = delivered(engine)
     assert cluster.examine() == ()

@@ -1,4 +1,4 @@
-"""What is told while a pool is being repartitioned, and which repairs work then."""
+"""What is reported while a pool is being repartitioned, and which repairs work then."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def made(path: Path) -> dict[str, Any]:
     return {manifest.kind: manifest.body for manifest in assertion.generate(plan)}
 
 
-def test_nothing_is_rendered_where_nobody_asks(tmp_path: Path) -> None:
+def test_nothing_is_rendered_without_being_asked_for(tmp_path: Path) -> None:
     assert made(project(tmp_path)) == {}
 
 

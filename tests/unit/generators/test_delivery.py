@@ -111,7 +111,7 @@ def test_pulumi_leaves_no_trace_of_others() -> None:
 
 
 @pytest.mark.parametrize("how", ENGINES)
-def test_a_folder_is_cleared_of_what_another_engine_was_told(how: Data, tmp_path: Path) -> None:
+def test_a_folder_is_cleared_of_another_engines_files(how: Data, tmp_path: Path) -> None:
     write(made(LOCAL, how), tmp_path)
     plain = made(LOCAL, {})
     write(plain, tmp_path)
@@ -318,7 +318,7 @@ def test_every_object_is_in_one_kustomization_and_each_waits_for_the_one_before(
         ("oci://x/y", "sha256:" + "a" * 64, "OCIRepository", {"digest": "sha256:" + "a" * 64}),
     ],
 )
-def test_flux_is_told_what_a_revision_is(repo: str, revision: str, kind: str, ref: Data) -> None:
+def test_flux_gets_the_kind_of_revision(repo: str, revision: str, kind: str, ref: Data) -> None:
     bundle = made(LOCAL, {**FLUX, "repo": repo, "revision": revision})
     assert wrappers(bundle, kind)["gpupool-random"]["spec"]["ref"] == ref
 

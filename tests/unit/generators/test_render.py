@@ -67,7 +67,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     "path",
     ["cluster/nodepool-extra.yaml", "extra.yml", "new/folder/below/x.json", ".hidden/x.yaml", "x.jsonnet"],
 )
-def test_check_tells_what_would_be_applied_with_the_rest(tmp_path: Path, path: str) -> None:
+def test_check_lists_what_would_be_applied_with_the_rest(tmp_path: Path, path: str) -> None:
     """Argo CD reads every such file below the folder."""
     write(LOCAL, tmp_path)
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def test_check_tells_what_would_be_applied_with_the_rest(tmp_path: Path, path: s
     assert not differences.stale
 
 
-def test_what_nobody_applies_may_lie_beside(tmp_path: Path) -> None:
+def test_files_that_are_not_applied_are_allowed(tmp_path: Path) -> None:
     write(LOCAL, tmp_path)
     for path in ("README.md", "cluster/notes.txt", "cluster/.x.yaml.part", ".git/refs/heads/fix.yaml"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def test_files_of_a_rendering_whose_index_is_gone_are_not_forgotten(tmp_path: Pa
     assert "team-vision/resourcequota-gpupool.yaml" in check(SMALLER, tmp_path).unknown
 
 
-def test_check_tells_what_differs_and_writes_nothing(tmp_path: Path) -> None:
+def test_check_lists_what_differs_and_writes_nothing(tmp_path: Path) -> None:
     write(LOCAL, tmp_path)
     assert not check(LOCAL, tmp_path)
     (tmp_path / "cluster/namespace-team-vision.yaml").unlink()

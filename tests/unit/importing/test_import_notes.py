@@ -33,7 +33,7 @@ def test_owners_are_those_whose_labels_are_there() -> None:
     assert import_notes.owners([_object("local"), _object(None), _object("local")]) == ["local"]
 
 
-def test_another_environments_cluster_is_told_with_everything_that_is_lost() -> None:
+def test_another_environments_cluster_is_reported_with_everything_that_is_lost() -> None:
     first, *lost = import_notes.notes("context x", "mine", ["local"], KEPT, WRITTEN)
     assert "belong to environment local" in first.why
     assert first.advice == "`gpupool import local` reads the file that the cluster keeps"
@@ -53,5 +53,5 @@ def test_without_a_kept_file_it_is_one_entry() -> None:
     assert only.object == "environment local"
 
 
-def test_nothing_is_told_of_a_cluster_made_by_hand() -> None:
+def test_nothing_is_reported_for_a_cluster_made_by_hand() -> None:
     assert list(import_notes.notes("context x", "mine", [], None, WRITTEN)) == []

@@ -71,7 +71,7 @@ def test_everything_in_a_namespace_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("environment", ["local", "homelab", "prod"])
-def test_the_index_leaves_nobody_out(environment: str) -> None:
+def test_the_index_lists_everything(environment: str) -> None:
     everything = list(generate(read_plan(environment)))
     candidates = Candidates(everything)
     waiting = 0

@@ -45,7 +45,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_output_and_errors_are_told_apart(tmp_path: Path) -> None:
+def test_output_and_errors_are_distinguished(tmp_path: Path) -> None:
     lines: list[str] = []
     done = program(tmp_path, "echo out; echo err >&2").run([], str(tmp_path), {}, lines.append, lines.append)
     assert (done.stdout, done.stderr) == ("out", "err")

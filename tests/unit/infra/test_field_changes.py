@@ -69,7 +69,7 @@ items: Any = st.lists(
 
 
 @given(items, items)
-def test_what_differs_is_told_and_nothing_else(old: Any, new: Any) -> None:
+def test_what_differs_is_reported_and_nothing_else(old: Any, new: Any) -> None:
     """Also where only the order differs: the engine calls that an update, and it must not look empty."""
     assert bool(reported(old, new)) == (repr(_canonical(old)) != repr(_canonical(new)))
 

@@ -110,7 +110,7 @@ def test_a_fresh_one_is_waited_for(folder: Path, name: str, monkeypatch: pytest.
     assert looked == [True, True, True]
 
 
-def test_a_server_whose_clock_runs_ahead_makes_nobody_wait_for_ever(
+def test_a_server_whose_clock_runs_ahead_does_not_block_runs_for_ever(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "SETTLED_SECONDS", 0.3)
@@ -125,7 +125,7 @@ def test_the_lock_of_a_dead_process_is_removed_at_once(folder: Path, name: str) 
     assert not path.exists()
 
 
-def test_a_dead_process_that_nobody_has_waited_for_is_dead(folder: Path) -> None:
+def test_a_zombie_process_is_dead(folder: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     try:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

@@ -123,7 +123,7 @@ def test_other_policies_hold_but_not_for_patches(resource: str, denied: set[str]
     assert rules(judge(read_plan("homelab"), TODAY, extra), "deny") == denied
 
 
-def test_what_a_secret_holds_is_not_told() -> None:
+def test_what_a_secret_holds_is_not_shown() -> None:
     policy, binding = never_any("namespaces", messageExpression="'psst: ' + params.data.token")
     policy["spec"]["paramKind"] = {"apiVersion": "v1", "kind": "Secret"}
     where = {"name": "tokens", "namespace": "default"}

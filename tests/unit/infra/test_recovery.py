@@ -16,7 +16,7 @@ STATE = {
 }
 
 
-def test_pending_operations_are_told_and_taken_out() -> None:
+def test_pending_operations_are_reported_and_taken_out() -> None:
     assert pending(STATE) == ["creating NodePool/a"]
     clean = without_pending(STATE)
     assert pending(clean) == []

@@ -95,7 +95,7 @@ def test_a_stopped_process_can_be_ended(tmp_path: Path) -> None:
     assert not processes.alive(running)
 
 
-def test_a_pid_that_is_nobody_is_no_trouble() -> None:
+def test_an_unused_pid_is_ignored() -> None:
     free = max(psutil.pids()) + 100_000
     processes.stop([free], 0.1)
     assert processes.start_mark(free) is None

@@ -77,7 +77,7 @@ def test_drivers_that_are_too_old() -> None:
     assert "570.133.20" in problem.hint
 
 
-def test_variants_need_a_device_plugin_that_tells_them_apart() -> None:
+def test_variants_need_a_device_plugin_that_distinguishes_them() -> None:
     releases, gpu = load_operator_releases(), load_catalog()["rtx-pro-6000"]
     wanted = MigSharing({"1g.24gb-me": 3, "1g.24gb": 1})
     (problem,) = release_problems(releases["v26.3.3"], gpu, wanted)

@@ -93,7 +93,7 @@ def test_a_policy_that_does_not_compile_is_never_a_silent_pass(folder: Path) -> 
     assert (found.level, found.urn) == ("deny", "urn:ValidatingAdmissionPolicy")
 
 
-def test_a_file_that_is_no_yaml_is_told(folder: Path) -> None:
+def test_a_file_that_is_not_yaml_is_reported(folder: Path) -> None:
     (folder / "two.yaml").write_text("a: [")
     found = violations([], [], shipped_policies(folder))
     assert [one.level for one in found] == ["deny"]

@@ -1,4 +1,4 @@
-"""Builds: atomic, locked, told about, and clear when they can't be."""
+"""Builds: atomic, locked, with progress, and with clear errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def job(source: Path, target: Path) -> Build:
 
 
 @needs_go
-def test_a_build_puts_the_program_in_place_and_tells(tmp_path: Path) -> None:
+def test_a_build_installs_the_program_and_reports_progress(tmp_path: Path) -> None:
     target = tmp_path / "cache" / "tiny-v1" / "tiny"
     said: list[str] = []
     gobuild.build(job(module(tmp_path / "src", "println(name)"), target), said.append)

@@ -1,4 +1,4 @@
-"""The order of environments: what a promotion may not leave out, and what it is told then."""
+"""The order of environments: what a promotion must not skip, and the error when it does."""
 
 from __future__ import annotations
 

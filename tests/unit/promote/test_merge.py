@@ -144,7 +144,7 @@ def test_a_pool_that_is_kept_neither_comes_nor_goes() -> None:
     assert body(into(POOL, NEW + kept, Wish(delete=True))) == NEW + kept
 
 
-def test_a_pool_goes_only_when_told_to() -> None:
+def test_a_pool_goes_only_when_asked_to() -> None:
     promoted = into(POOL, NEW)
     assert (body(promoted), promoted.left, promoted.changes) == (NEW, ("pools.b",), ())
     gone = into(POOL, NEW, Wish(delete=True))

@@ -129,7 +129,7 @@ def test_what_cannot_be_known_is_not_made_up(
     assert task_for(begun, pool, [node], []).old == {"late": Shape("pool", mig, {})}
 
 
-def test_where_no_node_was_there_the_template_tells_the_old_layout() -> None:
+def test_without_nodes_the_template_has_the_old_layout() -> None:
     """The file's own layout is the new one; and the pool's key has the new settings where nodes are held."""
     plan = plan_of(PARTED)
     pool = replace(plan.pool("pool"), mig_config="7x1g.10gb")
@@ -143,7 +143,7 @@ def test_where_no_node_was_there_the_template_tells_the_old_layout() -> None:
 
 
 def test_a_success_from_before_the_relabelling_is_not_believed() -> None:
-    """Where the slices are not known, nothing else tells which layout the MIG manager speaks of."""
+    """Where the slices are not known, nothing else shows which layout the MIG manager means."""
     task = Task({"late": Shape("pool", "7x1g", {"nvidia.com/mig-1g.10gb": 7})}, {"late": UNKNOWN}, ["late"])
     watch = Watch(timeout=600.0, settle=30.0)
 
@@ -174,7 +174,7 @@ def test_a_failure_is_not_passed_over_where_no_slices_can_decide() -> None:
         )
 
 
-def test_an_old_shape_that_nobody_knows_is_not_called_nothing() -> None:
+def test_an_unknown_old_shape_is_not_called_nothing() -> None:
     assert closing.step(Action(Act.relabel, "late", UNKNOWN)) == "change to its old shape on late"
     known = replace(UNKNOWN, slices={"nvidia.com/mig-3g.40gb": 2})
     assert closing.step(Action(Act.relabel, "late", known)) == "change to 2 mig-3g.40gb on late"

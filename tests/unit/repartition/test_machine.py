@@ -54,7 +54,7 @@ class Cluster:
             node = replace(node, mark=Mark(was, back), cordoned=True)
         elif action.act is Act.end:
             assert node.mark is not None
-            assert node.slices, "a node that offers nothing is given to nobody"
+            assert node.slices, "a node that offers nothing gets no jobs"
             node = replace(node, cordoned=node.mark.cordoned_before, mark=None)
         elif action.act is Act.go_back:
             assert node.mark is not None
@@ -136,7 +136,7 @@ def test_whatever_happens(data: st.DataObject) -> None:
             assert node.mark is None
             assert node.cordoned == (node.name in found_cordoned), "a cordon of somebody else's stays"
         if node.name in hand.dead and node.mark is not None:
-            assert node.cordoned, "nobody is sent to a node that is lost"
+            assert node.cordoned, "a lost node gets no jobs"
         if node.name in hand.broken - hand.dead and node.mark is None and not left:
             assert node.slices == OLD.slices, "a node that failed works as before"
 

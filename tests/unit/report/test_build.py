@@ -23,7 +23,7 @@ def broken(data: Data) -> None:
     data["pools"][0]["gpu"] = "a100"
 
 
-def test_an_invalid_head_is_told_with_its_place(tmp_path: Path) -> None:
+def test_an_invalid_head_is_reported_with_its_place(tmp_path: Path) -> None:
     made = report(tmp_path, EKS, broken)
     (environment,) = made.environments
     assert not made.valid
@@ -35,7 +35,7 @@ def test_an_invalid_head_is_told_with_its_place(tmp_path: Path) -> None:
     assert [risk.kind for risk in environment.risks] == ["invalid"]
 
 
-def test_an_invalid_base_is_told_and_the_head_is_fine(tmp_path: Path) -> None:
+def test_an_invalid_base_is_reported_and_the_head_is_fine(tmp_path: Path) -> None:
     made = build(
         snapshot(tmp_path, "base", trial=edited(TRIAL, broken)),
         snapshot(tmp_path, "head", trial=TRIAL),
@@ -67,7 +67,7 @@ def test_unknown_environments_are_wrong_use(tmp_path: Path) -> None:
         build(state, state, ["other"], TODAY, 20)
 
 
-def test_only_the_named_ones_are_told(tmp_path: Path) -> None:
+def test_only_the_named_ones_are_reported(tmp_path: Path) -> None:
     one, other = ({**EKS, "metadata": {"name": name}} for name in ("one", "other"))
     made = build(
         snapshot(tmp_path, "base", one=one, other=other),
@@ -180,7 +180,7 @@ def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
     assert str(tmp_path) not in note.message
 
 
-def test_settings_that_generate_nothing_are_told(tmp_path: Path) -> None:
+def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:
     environment = change(tmp_path, EKS, lambda data: data.update(queue={"ordering": "fifo"}))
     (field,) = environment.settings
     assert (field.name, field.before, field.after) == ("queue.ordering", "fair-share", "fifo")
@@ -189,10 +189,10 @@ def test_settings_that_generate_nothing_are_told(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
-    def nobody(*_: Any) -> Any:
+    def unreachable(*_: Any) -> Any:
         raise UsageError("no context ml")
 
-    environment = change(tmp_path, EKS, lambda data: data["pools"].pop(), clusters=nobody)
+    environment = change(tmp_path, EKS, lambda data: data["pools"].pop(), clusters=unreachable)
     assert environment.live is None
     assert environment.notes[-1] == "The cluster could not be asked what runs there: no context ml"
 

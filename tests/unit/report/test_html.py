@@ -200,7 +200,7 @@ def test_what_is_risky_comes_first_and_in_words() -> None:
         ("comments-only", ["No environment changes."]),
     ],
 )
-def test_each_kind_of_change_is_told(name: str, words: list[str]) -> None:
+def test_each_kind_of_change_is_reported(name: str, words: list[str]) -> None:
     shown = " ".join(part for parts in Page(page(report_of(name))).texts.values() for part in parts)
     assert [word for word in words if word not in shown] == []
 
@@ -218,7 +218,7 @@ def test_every_risk_and_effect_is_on_the_page(name: str) -> None:
             assert " ".join(effect.reason.split()) in whole
 
 
-def test_a_danger_that_is_told_beside_its_nodes_is_not_told_apart() -> None:
+def test_a_danger_that_is_listed_with_its_nodes_is_not_listed_again() -> None:
     text = page(report_of("environment-removed"))
     section = text[text.index('id="environment-1"') :]
     apart = section[: section.index("What happens to nodes")]

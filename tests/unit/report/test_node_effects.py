@@ -234,7 +234,7 @@ def test_a_restart_of_the_daemonsets_may_cost_what_computes_through_mps(name: st
     assert not any(": MPS)" in effect.what for effect in effects(EKS, edit))
 
 
-def test_an_mps_pool_of_other_replicas_is_told_of_once() -> None:
+def test_an_mps_pool_of_other_replicas_is_reported_once() -> None:
     found = effects(MPS, pool(0, sharing={"mode": "mps", "replicas": 2}))
     assert len([effect for effect in found if effect.pool == "shared"]) == 1
 

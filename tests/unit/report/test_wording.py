@@ -57,7 +57,7 @@ def settings(root: Path, before: Any, after: Any) -> tuple[FieldChange, ...]:
     return change(root, base, lambda data: data["gpuOperator"].update(values={"given": after})).settings
 
 
-def test_a_list_is_told_by_what_came_and_what_went(tmp_path: Path) -> None:
+def test_a_list_is_described_by_added_and_removed_items(tmp_path: Path) -> None:
     name = "gpuOperator.values.given"
     assert settings(tmp_path, KEEP, [*KEEP[1:], "new"]) == (
         FieldChange(name, KEEP[0], None),

@@ -119,7 +119,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("text", "path"), BROKEN, ids=[path for _, path in BROKEN])
 def test_a_broken_part_hides_nothing_else(text: str, path: str) -> None:
-    """A shape error in one place, and an error of meaning in another: both are told, and nothing else."""
+    """A shape error in one place, and an error of meaning in another: both are reported, and nothing else."""
     other = "{name: other, gpu: no-such-gpu, nodes: {max: 1, instanceTypes: [g4dn.xlarge]}}]\n"
     given = text.partition(":")[0]
     head = "".join(line for line in HEAD.splitlines(keepends=True) if not line.startswith(f"{given}:"))
@@ -182,7 +182,7 @@ SEVERAL = {
 
 
 @pytest.mark.parametrize(("text", "expected"), SEVERAL.values(), ids=SEVERAL)
-def test_everything_is_told_at_once(text: str, expected: list[str]) -> None:
+def test_everything_is_reported_at_once(text: str, expected: list[str]) -> None:
     assert sorted(paths(text)) == sorted(expected)
 
 
@@ -254,7 +254,7 @@ def test_an_unknown_field_called_like_a_mode() -> None:
     assert "known here: mode, replicas" in finding.hint
 
 
-def test_twins_are_told_by_their_place_in_the_file() -> None:
+def test_twins_are_named_by_their_place_in_the_file() -> None:
     text = HEAD + "pools:\n  - {name: broken}\n" + POOL + POOL
     twin = next(finding for finding in found(text) if finding.path == "pools[2].name")
     assert "already that of pools[1]" in twin.message

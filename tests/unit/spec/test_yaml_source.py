@@ -64,7 +64,7 @@ def test_tabs_as_indentation_are_refused_in_their_place() -> None:
         ("a: 1\nb: 2\n>>>>>>> other\n", 3, ">>>>>>>"),
     ],
 )
-def test_a_conflict_that_nobody_resolved_is_called_so(text: str, line: int, marker: str) -> None:
+def test_an_unresolved_conflict_is_named(text: str, line: int, marker: str) -> None:
     finding = only(text)
     assert (finding.line, finding.column) == (line, 1)
     assert finding.message == f"{marker}: a merge conflict is not resolved"
@@ -115,7 +115,7 @@ def test_refused(text: str | bytes, said: str) -> None:
     assert only(text).message == said
 
 
-def test_every_duplicate_key_is_told_with_both_places() -> None:
+def test_every_duplicate_key_is_reported_with_both_places() -> None:
     findings = refused("a: 1\nb: {c: 1, c: 2}\na: 3\n")
     assert [(f.line, f.column, f.path) for f in findings] == [(2, 11, "b.c"), (3, 1, "a")]
     assert "first in line 1" in findings[1].message

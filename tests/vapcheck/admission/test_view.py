@@ -1,5 +1,5 @@
-"""Kinds, the pods inside workloads, and what is told of fields that no kind has; defaults have a test with a
-real server."""
+"""Kinds, the pods inside workloads, and what is reported for fields that no kind has; defaults have a test
+with a real server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_quantities_are_one_value_however_written() -> None:
     assert seen == ["1"] * 4
 
 
-def test_unknown_and_mistyped_fields_are_told() -> None:
+def test_unknown_and_mistyped_fields_are_reported() -> None:
     doubts: list[Doubt] = []
     spec = {"contaners": [], "containers": [{"name": "c", "image": 5, "env": [{"name": "A", "valu": ""}]}]}
     seen = as_admitted(workload("v1", "Pod", spec), KINDS, operation="CREATE", doubts=doubts)
@@ -85,7 +85,7 @@ def test_pods_inside_workloads(api_version: str, kind: str, path: str, named: di
     assert found == [(path, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": POD_SPEC})]
 
 
-def test_strangers_have_no_pods() -> None:
+def test_unknown_kinds_have_no_pods() -> None:
     assert pod_templates(workload("example.com/v1", "Deployment", {"template": {"spec": POD_SPEC}})) == []
     assert pod_templates(workload("v1", "Pod", POD_SPEC)) == []
 

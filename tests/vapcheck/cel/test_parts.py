@@ -80,7 +80,7 @@ def test_a_deep_expression_in_a_variable_is_explained() -> None:
     assert reading[1] == "in" + " a" * 100
 
 
-def test_an_error_deep_inside_is_told() -> None:
+def test_an_error_deep_inside_is_reported() -> None:
     program = ADMISSION.compile("object.deep" + ".a" * 100 + " == 'x'")
     with pytest.raises(CelError, match="no such key: a"):
         program.evaluate(NAMES)

@@ -1,4 +1,4 @@
-"""Files, folders and pipes: what is read, what is left out, and what is told apart."""
+"""Files, folders and pipes: what is read, what is left out, and what is distinguished."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", [*FOREIGN, *BROKEN])
-def test_what_was_never_meant_for_kubernetes_is_told_apart(tmp_path: Path, name: str) -> None:
+def test_what_was_never_meant_for_kubernetes_is_distinguished(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text((FOREIGN | BROKEN)[name])
     documents, findings = read_files([tmp_path])
     assert (documents, [is_not_kubernetes(found) for found in findings]) == ([], [name in FOREIGN])

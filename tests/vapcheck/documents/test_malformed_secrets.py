@@ -1,4 +1,4 @@
-"""What is wrong with a Secret is told without what is in it."""
+"""Errors of a Secret are reported without its contents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reported(text: str) -> list[str]:
 def test_no_value_is_shown(rest: str) -> None:
     for text in (HEAD + rest, in_list(HEAD + rest), in_list(in_list(HEAD + rest))):
         said = reported(text)
-        assert said, "the fault must still be told"
+        assert said, "the fault must still be reported"
         assert WORD not in "\n".join(said)
 
 

@@ -61,7 +61,7 @@ def test_file(text: str, expected: Any) -> None:
         assert findings
     else:
         assert [document.body["metadata"]["name"] for document in documents] == expected
-        hints = {"begin it with --- alone on its line"}  # what kubectl ignores in silence is told
+        hints = {"begin it with --- alone on its line"}  # what kubectl silently ignores is reported
         assert {finding.hint for finding in findings} <= hints
 
 
@@ -116,7 +116,7 @@ def test_templates_are_named_as_such() -> None:
     assert findings[0].line == 4
 
 
-def test_keys_that_stand_twice_are_told_and_the_last_counts() -> None:
+def test_duplicate_keys_are_reported_and_the_last_counts() -> None:
     documents, findings = read_text(f"{HEAD}data:\n  a: x\n  b: v\n  a: z\n", "f.yaml")
     assert documents[0].body["data"] == {"a": "z", "b": "v"}
     assert (findings[0].line, findings[0].column) == (7, 3)

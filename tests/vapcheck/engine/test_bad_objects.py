@@ -98,7 +98,7 @@ def test_each_is_a_finding_with_its_place(bad: str) -> None:
 
 
 @pytest.mark.parametrize("bad", LOOKED_INTO.values(), ids=LOOKED_INTO)
-def test_it_is_told_of_context_that_is_not_judged(bad: str) -> None:
+def test_it_is_reported_for_context_that_is_not_judged(bad: str) -> None:
     reported = [found for found in denials(POLICY, context=bad) if found.rule == "unreadable-field"]
     assert [(found.file, found.line) for found in reported] == [("context.yaml", 1)]
 

@@ -1,4 +1,4 @@
-"""What a Secret holds does not reach a report, whoever the finding is about."""
+"""What a Secret holds does not reach a report, regardless of the finding's object."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_values_worked_out_from_the_contents_are_hidden() -> None:
     assert set(shown(policy("secrets", {"expression": loop})).values.values()) <= {"***"}
 
 
-def test_an_error_does_not_tell_the_value() -> None:
+def test_an_error_does_not_show_the_value() -> None:
     expression = "'a'.matches(object.data.key + '(')"
     found = shown(policy("secrets", {"expression": expression}, failurePolicy="Ignore"))
     assert ENCODED not in str(found)
@@ -121,7 +121,7 @@ def test_an_error_does_not_tell_the_value() -> None:
     assert ENCODED not in str(shown(policy("secrets", {"expression": "true"}, matchConditions=condition)))
 
 
-def test_a_secret_as_parameter_is_not_told_either() -> None:
+def test_a_secret_as_parameter_is_not_shown_either() -> None:
     rows = [{"name": "key", "expression": "params.data.key.upperAscii()"}]
     validation = {"expression": "variables.key == object.metadata.name", "messageExpression": "variables.key"}
     found = shown(policy("pods", validation, variables=rows, params=True), POD)
@@ -154,7 +154,7 @@ def test_without_its_policy_no_message_about_a_secret_is_shown() -> None:
     assert (found.message, found.values) == (UNKNOWN, {"size": "***"})
 
 
-def test_another_object_may_not_tell_it_either() -> None:
+def test_another_object_does_not_show_it_either() -> None:
     found = redacted("Pod", f"1 of {PASSWORD}", params={"data": [ENCODED, "1"]}, name="db")
     assert found.message == "1 of ***", "a short value is an ordinary word elsewhere"
     assert found.values == {"params": {"data": ["***", "1"]}, "name": "db"}

@@ -71,7 +71,7 @@ def test_the_chain_ends(folder: Path) -> None:
     ]
 
 
-def test_a_loop_further_up_is_told_where_it_is(folder: Path) -> None:
+def test_a_loop_further_up_is_reported_where_it_is(folder: Path) -> None:
     put(folder, "dev", "promotion: {from: staging}\n")
     put(folder, "staging", "promotion: {from: dev}\n")
     assert said(put(folder, "prod", "promotion: {from: staging}\n")) == []
