@@ -79,9 +79,9 @@ def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str
     return bare if how is Prepared.ready else repair.all_of(_restore(inputs, view), bare)
 
 
-def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: str) -> tuple[str, str]:
+def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, retry: str) -> tuple[str, str]:
     """Why a node can't have its planned layout (empty: the cluster has it), and the command that fixes it.
-    `anew` makes the MIG manager try again.
+    `retry` makes the MIG manager try again.
 
     Where the layout was never applied the node first gets the label back that its pool has in the cluster:
     that is what its GPUs are parted by, so no job loses its slice.
@@ -89,15 +89,15 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, anew: s
     layout = row.pool.labels[MIG_CONFIG]
     how = prepared(inputs, view, row, MIG_CONFIG)
     if how is Prepared.ready:
-        return "", anew
+        return "", retry
     there = configured(inputs, view, MIG_CONFIG, layout, live=True) is not None
     which = "another" if there else "no"
     why = f'the configuration in the cluster has {which} layout "{layout}", fix that first'
     if how is Prepared.edited:
-        return why, repair.all_of(_restore(inputs, view), anew)
+        return why, repair.all_of(_restore(inputs, view), retry)
     before = _template(inputs, row).get(MIG_CONFIG)
     if before is None or configured(inputs, view, MIG_CONFIG, before, live=True) is None:
-        return why, repair.all_of(_restore(inputs, view), anew)
+        return why, repair.all_of(_restore(inputs, view), retry)
     back = repair.label(row.name, MIG_CONFIG, before)
     return why, repair.all_of(back, repair.repartition(inputs.env, row.pool.name))
 

@@ -1,4 +1,4 @@
-"""A kubeconfig whose token has no rights is found by asking the API server, named, and written anew."""
+"""A kubeconfig whose token has no rights is found by asking the API server, named, and written again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_kubeconfig_without_rights_is_named_and_written_anew(data_folder: Path
         assert plane.up(steps.append).healthy
         assert steps == [f"{plane.kubeconfig} was missing or not as the API server knows it; wrote it again"]
         assert plane.kubeconfig.read_text() == sound
-        assert pids(plane) == before, "nothing need be started anew"
+        assert pids(plane) == before, "nothing need be started again"
 
 
 def test_users_who_lost_their_group_get_it_back(data_folder: Path) -> None:

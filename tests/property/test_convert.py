@@ -124,7 +124,7 @@ CASES = Path(__file__).parents[1] / "golden" / "convert"
 INPUTS = {case.name: sorted((case / "input").iterdir()) for case in sorted(CASES.iterdir())}
 NAMES_OF_NOTHING = (("apiVersion",), ("kind",), ("app.kubernetes.io/managed-by",), ("namespace",))
 """Whatever stands there, the pools are the same: another kind is another input, and who packed an object or
-where a ConfigMap lies is for gpupool to choose anew."""
+where a ConfigMap lies is for gpupool to choose again."""
 CHART_NAMES = {("time-slicing-values", ("devicePlugin", "config", "name"))}
 """The name that the chart is to give to a ConfigMap of its own making."""
 MARKER = "zz-changed-zz"

@@ -22,7 +22,7 @@ TOP = {
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
-"""Whoever adds a name here makes the repository harder to take in at a glance: is there no folder for it?"""
+"""Each name here makes the repository harder to understand: try to find a folder for it first."""
 
 
 def tracked() -> list[str]:

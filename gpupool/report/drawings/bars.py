@@ -67,7 +67,7 @@ def _lines(lines: Sequence[Bar]) -> Iterator[str]:
                 f'<rect class="most" stroke-dasharray="3 3" x="{LABEL}" y="{y:g}" '
                 f'width="{most:.2f}" height="{THICK}"/>'
             )
-        # A bar of no length is still a line: there is something, and it is nought.
+        # A bar of no length is still a line: the value exists, and it is zero.
         yield (
             f'<rect class="least" fill="currentColor" x="{LABEL}" y="{y:g}" '
             f'width="{least:.2f}" height="{THICK}"/>'

@@ -169,7 +169,7 @@ class World:
         self.kube.wait(f"{count} {resource}", there, timeout=60)
 
     def restart_plugin(self, node: str, pool: str) -> None:
-        """Have the device plugin of the node started anew."""
+        """Have the device plugin of the node started again."""
         self.label(node, "nvidia.com/device-plugin.config", "gpupool.default")
         self.kube.wait(
             "the plugin has the default configuration",

@@ -60,7 +60,7 @@ class Asker(Server):
         user = group = None
         if case.user.name != "gpupool-check":
             user = case.user.name
-            # Whoever it is, RBAC must let the request through to admission.
+            # RBAC must allow the request, so that admission sees it.
             group = next((name for name in case.user.groups if not name.endswith(":authenticated")), "staff")
         answer = self.send(method, path, body, content, user=user, group=group)
         if answer.status >= 400:

@@ -58,7 +58,7 @@ class World:
 
     @property
     def file(self) -> str:
-        """The environment file, written anew from `spec`."""
+        """The environment file, written again from `spec`."""
         path = self.folder / f"{self.spec['metadata']['name']}.yaml"
         path.write_text(yaml.safe_dump(self.spec, sort_keys=False))
         return str(path)

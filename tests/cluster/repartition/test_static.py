@@ -282,8 +282,8 @@ def test_who_may_not_begin(lab: Lab) -> None:
     lab.share(0, mode="mig", layout=SMALL)
     with pytest.raises(GpupoolError, match=rf"opens at {other} .* 02:00 UTC; use --wait"):
         lab.repartition()
-    with pytest.raises(GpupoolError, match="no pool 'nobody'; there are: parted, desk"):
-        lab.repartition(pool="nobody")
+    with pytest.raises(GpupoolError, match="no pool 'missing'; there are: parted, desk"):
+        lab.repartition(pool="missing")
     with journal.locked(lab.kube.api), pytest.raises(journal.BusyError, match="another run is in progress"):
         lab.repartition(now=True)
     assert lab.shapes() == dict.fromkeys(NODES, OLD)

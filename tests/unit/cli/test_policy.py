@@ -269,7 +269,7 @@ def test_environments_and_manifests_in_one_run(place: Path) -> None:
     assert idle == {name for name, count in matched.items() if not count}
 
 
-STRANGER = """\
+OTHER = """\
 apiVersion: v1
 kind: Pod
 metadata: {name: notebook, namespace: team-search}
@@ -281,7 +281,7 @@ spec:
 
 
 def test_manifests_beside_an_environment_are_judged_by_its_parameters(tmp_path: Path) -> None:
-    (tmp_path / "pod.yaml").write_text(STRANGER)
+    (tmp_path / "pod.yaml").write_text(OTHER)
     alone = gpupool("check", str(tmp_path), "-o", "json", folder=ROOT)
     beside = gpupool("check", "prod", str(tmp_path), "-o", "json", folder=ROOT)
     rules = [{row["policy"] for row in json.loads(done.stdout)["findings"]} for done in (alone, beside)]

@@ -29,9 +29,9 @@ def test_a_time_that_is_none(time: str) -> None:
 
 
 def test_a_pool_that_is_none() -> None:
-    done = run.invoke(app, ["repartition", "prod", "nobody"])
+    done = run.invoke(app, ["repartition", "prod", "missing"])
     assert isinstance(done.exception, UsageError)
-    assert "prod has no pool 'nobody'; there are: " in str(done.exception)
+    assert "prod has no pool 'missing'; there are: " in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_nothing_is_touched(project: Path) -> None:
     write(project, environments__dev="dev 3")
     before = git(project, "status", "--porcelain")
     index = (project / ".git" / "index").read_bytes()
-    # Same content, another time: what makes `git status` write the index anew.
+    # Same content, another time: what makes `git status` write the index again.
     os.utime(project / "environments" / "prod.yaml", (1_000_000_000, 1_000_000_000))
     both(project, "main")
     both(project, "main", "main")

@@ -1,4 +1,4 @@
-"""What is recorded as good comes back as it was, and a damaged record is not taken for one."""
+"""A recorded state is returned unchanged, and a damaged record is not taken for one."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_others_operator_is_only_pointed_at_configurations() -> None:
 
 
 def test_what_a_folder_lacks_is_no_denial() -> None:
-    """Nobody knows that a folder is everything; what it contradicts itself in is denied all the same."""
+    """A folder may be incomplete; its contradictions are denied anyway."""
     draft = shipped("prod")
     draft.plan = None
     draft.drop("Namespace", TENANT)

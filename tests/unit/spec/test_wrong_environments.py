@@ -1,6 +1,6 @@
 """Every wrong environment file says what golden files hold: place, value, what would be right.
 
-`make golden` writes the expected texts anew after a wording has changed; read the difference before
+`make golden` writes the expected texts again after a wording has changed; read the difference before
 committing it.
 """
 

@@ -1,6 +1,6 @@
 """The forms that the API server refuses are refused and the others taken, and nothing odd is a crash.
 
-That the server thinks so too is tests/cluster/policies/test_policy_forms.py's to say.
+tests/cluster/policies/test_policy_forms.py compares with the server.
 """
 
 from __future__ import annotations

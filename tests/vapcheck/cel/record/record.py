@@ -1,4 +1,4 @@
-"""Write ../expectations.json anew with a built record program: record.py PROGRAM [FILE-OF-EXPRESSIONS].
+"""Write ../expectations.json again with a built record program: record.py PROGRAM [FILE-OF-EXPRESSIONS].
 
 Cases whose outcome depends on the order of a Go map are left out: each is recorded three times.
 """
