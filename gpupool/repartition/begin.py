@@ -42,7 +42,9 @@ def journal_for(
             )
         before["karpenter"] = karpenter.state(api, pool)
     hold = live.plugin[pool.name] != new.plugin[pool.name]
-    if not hold and all(node.wears(wanted(pool, node.machine)) and node.mark is None for node in nodes):
+    if not hold and all(
+        node.has_labels_of(wanted(pool, node.machine)) and node.mark is None for node in nodes
+    ):
         return None
     old = {node.name: _held(node.shape(), pool, hold) for node in nodes}
     return Journal(

@@ -95,5 +95,5 @@ def _state(node: Node, task: Task) -> str:
     if missing(node, old, strict=False) is None:
         said = "; the MIG manager says failed" if node.mig_state == "failed" else ""
         return f"old{cordoned}{said}"
-    wrong = missing(node, new if node.wears(new) else old, strict=False)
-    return f"{'new' if node.wears(new) else 'old'}{cordoned}; {wrong}"
+    wrong = missing(node, new if node.has_labels_of(new) else old, strict=False)
+    return f"{'new' if node.has_labels_of(new) else 'old'}{cordoned}; {wrong}"

@@ -112,7 +112,7 @@ class Node:
         """Takes no new jobs, for whatever reason."""
         return self.cordoned or not self.ready
 
-    def wears(self, shape: Shape) -> bool:
+    def has_labels_of(self, shape: Shape) -> bool:
         """Whether the steering labels are those of `shape`."""
         return (self.plugin, self.mig) == (shape.plugin, shape.mig)
 

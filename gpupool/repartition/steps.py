@@ -130,7 +130,7 @@ def _advance(
     if not node.cordoned and room > 0:
         # Somebody has uncordoned it during the change: nothing may change under jobs that start now.
         return [Action(Act.begin, node.name)]
-    if node.wears(goal):
+    if node.has_labels_of(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)
         if wrong is None and node.name in seen.early:
             wrong = "what it offers there is not known, so it is watched for a while"

@@ -45,7 +45,7 @@ class Watch:
             key = (node.name, goal.plugin, goal.mig)
             if not goal.slices and self._is_early(key, reached(node, goal), now):
                 early.add(node.name)
-            if node.wears(goal) and not reached(node, goal):
+            if node.has_labels_of(goal) and not reached(node, goal):
                 self._judge(node, key, back, now)
                 # Unknown slices can't decide, unless there are none for jobs.
                 decides = bool(goal.slices) or not node.slices

@@ -28,10 +28,10 @@ def ceiling(bundle: Bundle) -> Iterator[Found]:
     costs = {pool.name: cost[1] for pool in plan.pools if (cost := pool.monthly_usd())}
     total = sum(costs.values())
     if total > most:
-        dearest = max(costs, key=lambda name: costs[name])
+        costliest = max(costs, key=lambda name: costs[name])
         message = (
             f"all pools at their maximum cost {usd_exact(total)} a month, the ceiling is {usd_exact(most)}; "
-            f"the dearest is {dearest} with {usd_exact(costs[dearest])}"
+            f"the most expensive is {costliest} with {usd_exact(costs[costliest])}"
         )
         yield Found(message, path="cost.monthlyUsdMax", values={"ceiling": most, "pools": costs})
 
