@@ -25,6 +25,7 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,6 +155,7 @@ def fetch(release: Release, target: Path, seconds: float, report: Report) -> Non
 def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path:
     """Download into the folder `fresh`; the path of the program there, verified and executable."""
     _pass_over_given_up(release.url)
+    report(f"downloading {release.title} from {urlsplit(release.url).netloc}")
     expected = release.sha256 or _published_sha256(release)
     download, program = fresh / "download", fresh / "program"
     actual = _download(release, download, seconds, report)
@@ -170,12 +172,11 @@ def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path
 
 def _published_sha256(release: Release) -> str:
     name = release.url.rpartition("/")[2]
-    with _open(release.checksums) as answer:
-        try:
-            text = answer.read(_LARGEST_TEXT).decode()
-            found = sha256_in(text, name)
-        except (OSError, http.client.HTTPException, ValueError, TypeError, AttributeError) as error:
-            raise Unavailable(f"{release.checksums} can't be read ({_reason(error)})") from error
+    text = _get(release.checksums, lambda answer: answer.read(_LARGEST_TEXT))
+    try:
+        found = sha256_in(text.decode(), name)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Unavailable(f"{release.checksums} can't be read ({_reason(error)})") from error
     if found is None:
         raise Unavailable(f"{release.checksums} has no sha256 of {name}")
     return found
@@ -199,10 +200,9 @@ def _download(release: Release, file: Path, seconds: float, report: Report) -> s
     """Write what `url` serves into `file` and return its sha256."""
     host = urlsplit(release.url).netloc
     digest, size = hashlib.sha256(), 0
-    with _open(release.url) as answer, file.open("wb") as stream:
-        total = int(answer.headers.get("Content-Length") or 0)
+    with _get(release.url, lambda answer: answer) as answer, file.open("wb") as stream:
+        total = answer.length or 0
         started = told = time.monotonic()
-        report(f"downloading {release.title} from {host}")
         while True:
             try:
                 chunk = answer.read1(1 << 18)
@@ -253,11 +253,11 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _open(url: str) -> Any:
-    """The answer to a GET, by the proxies that the environment names.
+def _get(url: str, use: Callable[[http.client.HTTPResponse], Any]) -> Any:
+    """What `use` makes of the answer to a GET, by the proxies that the environment names.
 
-    Asked in a thread of its own: looking a name up has no time limit, and nobody waits for it longer than for
-    the rest. Raises Unavailable; a host that can't be reached is remembered.
+    Both in a thread of its own: looking a name up has no time limit, and together they have ANSWER_SECONDS.
+    Raises Unavailable; a host that can't be reached is remembered.
     """
     _pass_over_given_up(url)
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -266,7 +266,7 @@ def _open(url: str) -> Any:
         try:
             opener = urllib.request.build_opener(_SafeRedirects)
             request = urllib.request.Request(url, headers={"User-Agent": "gpupool"})  # noqa: S310 - http(s) alone
-            answers.put(opener.open(request, timeout=STALL_SECONDS))
+            answers.put(use(opener.open(request, timeout=STALL_SECONDS)))
         except Exception as error:  # told to the one who waits
             answers.put(error)
 

@@ -226,6 +226,23 @@ def test_a_server_that_trickles_is_left(server: Server, tmp_path: Path) -> None:
     refused(release(server, "/tiny"), tmp_path, r"127\.0\.0\.1:\d+ is slow", seconds=0.3)
 
 
+def test_checksums_that_trickle_are_not_waited_for(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trickle(request: http.server.BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        for _ in range(60):
+            request.wfile.write(b"#")
+            time.sleep(0.05)
+
+    server.files["/tiny.sha256"] = trickle
+    monkeypatch.setattr(releases, "ANSWER_SECONDS", 0.5)
+    started = time.monotonic()
+    refused(release(server, "/tiny"), tmp_path, r"127\.0\.0\.1:\d+ did not answer within")
+    assert time.monotonic() - started < 2
+
+
 def test_a_server_that_never_answers_is_waited_for_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
