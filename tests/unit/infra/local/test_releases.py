@@ -255,14 +255,16 @@ def test_a_server_that_never_answers_is_waited_for_once(
         assert time.monotonic() - started < 0.3, "the fifth time nobody asks"
 
 
-def test_a_host_that_can_not_be_reached_is_named(server: Server, tmp_path: Path) -> None:
+def test_a_host_that_can_not_be_reached_is_named_and_nothing_more_is_asked_for_its_sake(
+    server: Server, tmp_path: Path
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    refused(
-        release(Server(f"http://127.0.0.1:{port}"), "/tiny"),
-        tmp_path,
-        rf"127\.0\.0\.1:{port} can't be reached",
-    )
+        host = f"127.0.0.1:{closed.getsockname()[1]}"
+    server.files["/tiny.sha256"] = sha256(PROGRAM).encode()
+    one = releases.Release("tiny v1", f"http://{host}/tiny", f"{server.address}/tiny.sha256", "", "")
+    for _ in range(2):
+        refused(one, tmp_path, rf"{host} can't be reached \(Connection refused\)")
+    assert server.asked == ["/tiny.sha256"]
 
 
 def test_a_server_that_speaks_no_tls_is_not_asked_without_it(server: Server, tmp_path: Path) -> None:
