@@ -196,19 +196,23 @@ def test_a_release_that_can_not_be_had_is_built_and_said(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    monkeypatch.setenv("GPUPOOL_RELEASES", f"http://127.0.0.1:{port}")
+    monkeypatch.setattr(releases, "_given_up", {})
+    monkeypatch.setattr(releases, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr(releases, "this_machine", lambda: "linux-amd64")
     said: list[str] = []
-    found = binaries.locate_all(["kwok", "karpenter"], said.append)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and does not listen: nobody else gets the port
+        port = deaf.getsockname()[1]
+        monkeypatch.setenv("GPUPOOL_RELEASES", f"http://127.0.0.1:{port}")
+        found = binaries.locate_all(["kwok", "karpenter"], said.append)
     assert found["kwok"] == binaries.programs()["kwok"].cached
     assert [job.title.split()[0] for job in builds] == ["kwok", "karpenter"]
     assert capsys.readouterr().err == (
         f"kwok {binaries.programs()['kwok'].version} is built here instead of downloaded:"
         f" 127.0.0.1:{port} can't be reached (Connection refused)\n"
     )
-    assert "2 of 2 programs must be built once: kwok, karpenter" in said[0]
+    assert said[0].startswith("downloading kwok ")
+    assert said[1].startswith("2 of 2 programs must be built once: kwok, karpenter")
 
 
 def test_programs_of_one_module_are_one_build(places: Path, builds: list[gobuild.Build]) -> None:

@@ -258,12 +258,13 @@ def test_a_server_that_never_answers_is_waited_for_once(
 def test_a_host_that_can_not_be_reached_is_named_and_nothing_more_is_asked_for_its_sake(
     server: Server, tmp_path: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        host = f"127.0.0.1:{closed.getsockname()[1]}"
     server.files["/tiny.sha256"] = sha256(PROGRAM).encode()
-    one = releases.Release("tiny v1", f"http://{host}/tiny", f"{server.address}/tiny.sha256", "", "")
-    for _ in range(2):
-        refused(one, tmp_path, rf"{host} can't be reached \(Connection refused\)")
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))  # and does not listen
+        host = f"127.0.0.1:{deaf.getsockname()[1]}"
+        one = releases.Release("tiny v1", f"http://{host}/tiny", f"{server.address}/tiny.sha256", "", "")
+        for _ in range(2):
+            refused(one, tmp_path, rf"{host} can't be reached \(Connection refused\)")
     assert server.asked == ["/tiny.sha256"]
 
 
