@@ -147,6 +147,7 @@ def test_a_link_in_place_of_the_program_is_refused(server: Server, tmp_path: Pat
         (b"no archive", "can't be unpacked"),
         (archive(tiny=PROGRAM)[:90], "can't be unpacked"),
     ],
+    ids=["another member", "no archive", "cut off"],
 )
 def test_an_archive_that_is_none_or_has_no_such_member(
     server: Server, tmp_path: Path, content: bytes, match: str
