@@ -27,7 +27,7 @@ class Finding:
     hint: str
     """What would be right."""
     ready: str = ""
-    """A file, of several lines, that would make it right once it is filled in; empty as a rule."""
+    """A file, of several lines, that fixes it once it is filled in; usually empty."""
 
     def __str__(self) -> str:
         where = f" {self.path}:" if self.path else ""

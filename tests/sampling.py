@@ -1,9 +1,8 @@
 """Which cases of an exhaustive test a run takes: a few drawn by a seed, or all of an area.
 
-GPUPOOL_TESTS names the areas that are run whole, `all` for every one (`make test-all`). The command
-`python -m tests.sampling BASE` prints those that the files changed since the commit BASE belong to, which CI runs
-whole. The seed is printed at the head of a run and is the day, so that runs come around to every case;
-GPUPOOL_SEED repeats one.
+GPUPOOL_TESTS names the areas that are run whole, `all` for every one (`make test-all`). CI runs those whole
+that the files changed since a commit belong to (`python -m tests.sampling COMMIT`). The seed is printed at
+the head of a run and is the day, so that runs come around to every case; GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations

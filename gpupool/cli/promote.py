@@ -131,7 +131,7 @@ def _read(path: Path) -> EnvironmentFile:
 
 
 def _validate(path: Path, text: str) -> None:
-    """Raises SpecError where `text`, as the file at `path`, is no sound environment."""
+    """Raises SpecError where `text`, as the file at `path`, is not a valid environment."""
     from gpupool.plan.resolve import resolve
     from gpupool.spec.load import check_shape
     from gpupool.spec.yaml_source import display_path, parse_source

@@ -209,7 +209,7 @@ def _strategy(part: Part, draft: Draft) -> None:
 
 
 def _driver(part: Part, draft: Draft, chart: bool) -> None:
-    """`chart`: the chart has written its own defaults beside what was asked for."""
+    """`chart`: the chart has written its own defaults in addition to the given values."""
     driver: dict[str, Any] = {}
     enabled = part.truth("driver", "enabled")
     if enabled is not None and enabled is not True:

@@ -23,7 +23,7 @@ HOURS_PER_MONTH = 730
 
 FOR_PODS = Fraction(9, 10)
 """Share of a machine that pods on slices divide among them. The rest is for the hypervisor (0.075 of the
-memory, as Karpenter 1.14 reckons), kubelet, system and daemon sets."""
+memory, as Karpenter 1.14 assumes), kubelet, system and daemon sets."""
 
 POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"

@@ -42,7 +42,7 @@ def page(report: Report) -> str:
 
 
 def _hash(style: str) -> str:
-    """The source expression that lets exactly this style sheet through (CSP level 2)."""
+    """The source expression that allows exactly this style sheet (CSP level 2)."""
     return "sha256-" + base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 

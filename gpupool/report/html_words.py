@@ -1,4 +1,4 @@
-"""The words that the HTML page puts around what the model says: counts, gists, rows of small tables.
+"""The words that the HTML page puts around what the model says: counts, summaries, rows of small tables.
 
 Sentences about effects and risks are the model's; none are made here.
 """

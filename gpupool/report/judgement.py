@@ -57,7 +57,7 @@ class Judge:
 
 @functools.cache
 def _compiler() -> Compiler:
-    """One for all reports of a process: they are about the same policies, as a rule."""
+    """One for all reports of a process: they usually have the same policies."""
     from vapcheck.policy.compiled_policy import Compiler
 
     return Compiler()

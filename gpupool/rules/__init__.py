@@ -183,7 +183,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="quotas-as-granted",
         title="Quotas are what the environment grants",
-        why="The queue, reports and budgets reckon with the grant; the cluster enforces the quota.",
+        why="The queue, reports and budgets use the grant; the cluster enforces the quota.",
         fix="Change the tenant's `pools` in the environment file and render again.",
         level="deny",
         check=quotas.as_granted,
@@ -215,7 +215,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     Rule(
         name="pools-as-planned",
         title="Every pool has its nodes, with the plan's numbers, labels and taints",
-        why="Quotas, queue and cost reckon with the plan.",
+        why="Quotas, queue and cost use the plan.",
         fix="Change the pool in the environment file and render again.",
         level="deny",
         check=planned_pools.present,

@@ -40,7 +40,7 @@ class Cost:
     floor: float
     """With the warm nodes alone."""
     ceiling: float
-    """With every pool at its maximum, on the dearest of its machines."""
+    """With every pool at its maximum, on the most expensive of its machines."""
 
 
 @dataclass(frozen=True, slots=True)
