@@ -109,7 +109,7 @@ def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("--name", "Not A Name"), "no name for an environment"),
+        (("--name", "Not A Name"), "not a valid name of an environment"),
         (("--platform", "gke"), "no platform"),
         (("-o", "a.yaml", "--name", "b"), "the same name"),
     ],

@@ -38,7 +38,7 @@ def test_a_pool_that_is_none() -> None:
     ("words", "said"),
     [
         (("--now", "--wait"), "--now begins outside the maintenance window and --wait waits for it"),
-        (("--rollback", "--dry-run"), "say --rollback or --dry-run"),
+        (("--rollback", "--dry-run"), "give --rollback or --dry-run"),
     ],
 )
 def test_words_that_contradict_each_other(words: tuple[str, ...], said: str) -> None:

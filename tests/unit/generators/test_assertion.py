@@ -102,7 +102,7 @@ def test_policies_let_its_pod_in(tmp_path: Path) -> None:
         ("image: registry.example/gpupool", "is not pinned"),
         ("image: 'registry.example/gpupool:latest'", "is not pinned"),
         ("image: 'registry.example:5000/gpupool'", "is not pinned"),
-        ("image: 'registry.example/gpupool:1', schedule: hourly", "no schedule of a CronJob"),
+        ("image: 'registry.example/gpupool:1', schedule: hourly", "not a schedule of a CronJob"),
     ],
 )
 def test_what_a_cluster_would_refuse_is_refused_here(tmp_path: Path, given: str, message: str) -> None:
