@@ -1,8 +1,8 @@
 """Which cases of an exhaustive test a run takes: a few drawn by a seed, or all of an area.
 
 GPUPOOL_TESTS names the areas that are run whole, `all` for every one (`make test-all`). CI runs those whole
-that the files changed since a commit belong to (`python -m tests.sampling COMMIT`). The seed is printed at the
-head of a run and is the day, so that runs come around to every case; GPUPOOL_SEED repeats one.
+that the files changed since a commit belong to (`python -m tests.sampling COMMIT`). The seed is printed at
+the head of a run and is the day, so that runs come around to every case; GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations
