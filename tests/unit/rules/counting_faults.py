@@ -160,7 +160,7 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: put(d.one("NodePool", "notebooks"), *TEMPLATE, "spec", "taints", []),
             "spec.template.spec.taints",
-            "anybody's pods",
+            "any pod can run",
         ),
         (
             "prod",

@@ -195,7 +195,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: edit(d, "gpupool-mig", "config.yaml", "all-dis", "dis"),
             "config.default",
-            "no layout",
+            "not a layout",
         ),
         (
             "prod",
