@@ -1,7 +1,7 @@
 """gpupool as somebody has it who installed the wheel: built once, from the source distribution.
 
-The environment has gpupool's dependencies from the one that runs the tests, so that nothing is downloaded; the
-four packages of gpupool's own are those of the wheel.
+The environment has gpupool's dependencies from the one that runs the tests, so that nothing is downloaded; of
+gpupool's own, the four packages are those of the wheel.
 """
 
 from __future__ import annotations
