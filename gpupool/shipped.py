@@ -1,5 +1,7 @@
 """What came with this gpupool: its own folder of Python, and those that lie beside it in its repository.
 
+    python -m gpupool.shipped policies      # the folder's path, for commands of other programs
+
 In a checkout policies and tools are at the top level, where people look for them; `setup.py` copies them into
 the wheel. The user's project is another thing (`gpupool.project`), and may have folders of the same names.
 """
@@ -29,3 +31,7 @@ def command(module: str, *arguments: str) -> list[str]:
 def variables() -> dict[str, str]:
     """What `command` needs in its environment."""
     return {"PYTHONPATH": str(library())}
+
+
+if __name__ == "__main__":
+    print(*map(folder, sys.argv[1:]), sep="\n")

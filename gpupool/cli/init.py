@@ -9,11 +9,14 @@ import sys
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpupool.cli.output import Format, FormatOption, print_json
+
+if TYPE_CHECKING:
+    from gpupool.start import files
 
 
 class Platform(StrEnum):
@@ -49,7 +52,7 @@ def init(
     asks = format is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
     answers = files.Answers(
         name=_answer(name, "Name of the first environment", "dev", asks),
-        platform=Platform(_answer(platform, "Platform (local, eks, static)", Platform.local, asks)).value,
+        platform=_platform(_answer(platform, "Platform (local, eks, static)", Platform.local, asks)),
         gpu=_answer(gpu, "GPU of the first pool", "t4", asks),
     )
     folder = Path.cwd()
@@ -63,6 +66,15 @@ def init(
         print(f"kept     {path}")
     start = "gpupool local up && " if answers.platform == "local" else ""
     print(f"\ngo on with: gpupool plan {answers.name}; {start}gpupool up {answers.name}")
+
+
+def _platform(answer: str) -> files.Platform:
+    from gpupool.findings import UsageError
+
+    try:
+        return Platform(answer).value
+    except ValueError:
+        raise UsageError(f"platform {answer}: there is none of that name; local, eks or static") from None
 
 
 def _answer(given: str | None, question: str, default: str, asks: bool) -> str:

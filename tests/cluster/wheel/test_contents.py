@@ -6,7 +6,7 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-from tests.wheel.conftest import ROOT, Project
+from tests.cluster.wheel.conftest import ROOT, Project
 
 PACKAGES = ("generators", "gpupool", "infra", "vapcheck")
 SHIPPED = ("policies", "tools", "ci", ".github/workflows")

@@ -1,24 +1,23 @@
-"""A project of somebody who installed the wheel, as docs/start.md tells it: begun in an empty folder, applied by
-gpupool and by plain Pulumi, with folders of its own by the names of gpupool's.
+"""A project of somebody who installed the wheel, as docs/start.md tells it: begun in an empty folder, applied
+by gpupool and by plain Pulumi, with folders of its own by the names of gpupool's.
 """
 
 from __future__ import annotations
 
+from tests.cluster.wheel.conftest import ROOT, Project
 from tests.docs.test_readme import commands, matches
 from tests.programs import require
-from tests.wheel.conftest import ROOT, Project
 
 PAGE = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
 
 
 def test_the_page_is_what_one_sees_with_colliding_folders(project: Project) -> None:
-    require()
     require("pulumi")
     project.collide()
     for command, expected in commands(PAGE):
         printed = project.shell(command)
         assert matches(expected, printed), f"$ {command}\n{printed}\n--- the page shows:\n{expected}"
-    assert not (project.folder.parent / "local").exists()
+    assert not (project.folder / ".gpupool").exists()
 
 
 def test_pulumis_own_language_host_finds_the_program(project: Project) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from gpupool.local.control_plane import ControlPlane
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _NOT_SOURCES = (
     ".git",
     ".venv",
@@ -65,11 +65,12 @@ class Project:
     def shell(self, command: str, expect: int | None = 0) -> str:
         """What a shell in the project prints; stderr too where it should have succeeded and did not."""
         variables = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PULUMI", "PYTHON"))
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("GPUPOOL_LOCAL", "PULUMI", "PYTHON"))
         }
         variables |= {
             "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}",
-            "GPUPOOL_LOCAL_DIR": str(self.folder.parent / "local"),
         }
         done = subprocess.run(
             ["bash", "-c", command],
@@ -125,4 +126,4 @@ def project(programs: Path, tmp_path: Path) -> Iterator[Project]:
     made = Project(tmp_path / "project", programs)
     made.folder.mkdir()
     yield made
-    ControlPlane(tmp_path / "local").down()
+    ControlPlane(made.folder / ".gpupool" / "local").down()
