@@ -45,6 +45,9 @@ NOT_AWAITED = frozenset({"Deployment"})
 """Kinds that `up` does not wait for: our Deployments keep nodes warm, and whether a cloud has such a machine
 today must not decide whether the environment is applied."""
 
+STOPPED_FIRST = frozenset({"Deployment", "CronJob"})
+"""Kinds that run pods, and so are gone before what their pods run on."""
+
 DELETE_TIMEOUT: Mapping[str, str] = {"NodePool": "30m", "Namespace": "15m"}
 """How long to wait for kinds whose deletion takes other things with it; 10 minutes for the rest."""
 
@@ -102,6 +105,14 @@ def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
         if (other.kind == "Namespace" and other.name == manifest.namespace)
         or (other.kind in wanted and _concerns(manifest, other))
     ]
+
+
+def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
+    """The namespace among `others` that takes `manifest` with it. Where it is deleted as well nothing is sent
+    for `manifest`, which was most of the work; the end of a namespace is waited for."""
+    if manifest.patch or manifest.kind in STOPPED_FIRST:
+        return None
+    return next((other for other in others if other.kind == "Namespace" and not other.patch), None)
 
 
 class Candidates:
@@ -182,14 +193,17 @@ def _resource(
     provider: pulumi.ProviderResource,
     hooks: Mapping[str, pulumi.ResourceHookBinding],
 ) -> pulumi.Resource:
-    waits = [made[logical_name(other)] for other in needs(manifest, candidates.of(manifest))]
+    needed = needs(manifest, candidates.of(manifest))
+    waits = [made[logical_name(other)] for other in needed]
     if "Release" in NEEDS.get(manifest.kind, ()):
         waits += charts
     timeout = DELETE_TIMEOUT.get(manifest.kind)
+    holder = goes_with(manifest, needed)
     options = pulumi.ResourceOptions(
         provider=provider,
         depends_on=waits,
         protect=manifest.protect or None,
+        deleted_with=made[logical_name(holder)] if holder else None,
         # pulumi-kubernetes may not know all of them as immutable.
         replace_on_changes=list(REPLACED_BY.get(manifest.kind, ())) or None,
         delete_before_replace=True if manifest.kind in REPLACED_BY else None,

@@ -20,6 +20,7 @@ TOP = {
     *("environments", "policies", "infra", "generators", "gpupool", "vapcheck"),
     *("tests", "docs", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
+    *("setup.py", "MANIFEST.in"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
 """Whoever adds a name here makes the repository harder to take in at a glance: is there no folder for it?"""
