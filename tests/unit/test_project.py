@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,12 @@ def test_what_is_no_project_of_ours_is_told(
         (own / "Pulumi.yaml").write_text(content)
     with pytest.raises(engine.EngineError, match=text), engine.opened("dev", "local", lambda: None):
         pass
+
+
+def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
+    package = Path.cwd() / "gpupool"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('of the project')\n")
+    command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
