@@ -19,10 +19,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
+import yaml
 from pulumi import automation
 from pulumi.automation import _cmd as automation_cmd
 from semver import VersionInfo
 
+from gpupool import project
 from gpupool.findings import GpupoolError
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
@@ -229,14 +231,34 @@ class EngineStack(automation.Stack):
         return SimpleNamespace(result="")
 
 
+def _work_dir() -> Path:
+    """The folder of the Pulumi project, which must be one of ours. Raises EngineError."""
+    folder = project.root()
+    file = folder / project.FILE
+    make = "`gpupool init` makes a project in a folder of its own"
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EngineError(f"{folder}: no {project.FILE} here or above; {make}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise EngineError(f"{file}: can't be read: {error}; correct it") from error
+    name = content.get("name") if isinstance(content, dict) else None
+    if name != PROJECT:
+        raise EngineError(
+            f"{file}: name is {name!r} and must be {PROJECT}, by which states are found; {make}"
+        )
+    return folder
+
+
 @contextmanager
 def opened(
     name: str, platform: str, program: Callable[[], Any], report: Report = lambda _: None
 ) -> Iterator[tuple[EngineStack, Command]]:
     """The stack `name`, made if need be, with the stand-in provider running where one is needed.
 
-    Raises EngineError, or LocalError when no engine can be had.
+    Raises EngineError where there is no project of ours, or no engine can be had.
     """
+    work_dir = _work_dir()
     try:
         path = binaries.locate("pulumi", report)
     except LocalError as error:
@@ -253,7 +275,7 @@ def opened(
     if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
         variables["GOGC"] = "300"
     workspace = automation.LocalWorkspace(
-        work_dir=str(binaries.PROJECT_ROOT),
+        work_dir=str(work_dir),
         program=program,
         env_vars=variables,
         pulumi_command=command,

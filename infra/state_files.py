@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gpupool.findings import GpupoolError
-from gpupool.programs.binaries import PROJECT_ROOT
+from gpupool.project import root as project_root
 
 _SCHEME = "file://"
 _COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
@@ -41,7 +41,7 @@ def folder(backend_url: str) -> Path | None:
     if not backend_url.startswith(_SCHEME):
         return None
     path = Path(unquote(backend_url.removeprefix(_SCHEME).partition("?")[0]))
-    root = Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else PROJECT_ROOT / path
+    root = Path.home() / Path(*path.parts[1:]) if path.parts[:1] == ("~",) else project_root() / path
     return root / ".pulumi"
 
 

@@ -25,13 +25,17 @@ New ones are drawn wherever CI is not set; GPUPOOL_FUZZ multiplies some.
 settings.load_profile("reproducible" if os.environ.get("CI") else "here")
 
 
-TOGETHER = {"tests/cluster/drift": "drift"}
-"""Folder -> group of tests that run on one worker, one after the other: they share one applied environment.
+TOGETHER = {"tests/cluster/drift": "drift", "tests/cluster/wheel": "wheel"}
+"""Folder -> group of tests that run on one worker, one after the other: they share one applied environment,
+or one wheel.
 
 Every other file is a group of its own; each worker has its own control plane. Stacks of one name share only
 the file with the encryption salt that Pulumi keeps in the checkout, and none of them has a secret.
 """
-FIRST = ("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster", "tests")
+FIRST = (
+    *("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster/wheel"),
+    *("tests/cluster", "tests"),
+)
 """Folders in the order in which workers take them up: what takes longest first, and nothing long last."""
 
 

@@ -13,6 +13,7 @@ import typer
 from gpupool.cli.verbs import lazy_group
 
 VERBS = {
+    "init": "gpupool.cli.init",
     "validate": "gpupool.cli.environments",
     "plan": "gpupool.cli.environments",
     "render": "gpupool.cli.environments",

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpupool.programs.binaries import PROJECT_ROOT
+from gpupool import project
 
 CONTEXT = "gpupool-local"
 """The name of context, cluster and user in the kubeconfig."""
@@ -19,7 +19,7 @@ CONTEXT = "gpupool-local"
 def default_folder() -> Path:
     """The data folder when none is named: GPUPOOL_LOCAL_DIR, or .gpupool/local in the project."""
     given = os.environ.get("GPUPOOL_LOCAL_DIR")
-    return Path(given).expanduser().absolute() if given else PROJECT_ROOT / ".gpupool" / "local"
+    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "local"
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpupool import shipped
 from gpupool.cluster.local_layout import Layout
 from gpupool.local.credentials import write_private
 from gpupool.local.instance_types import karpenter_instance_types
-from gpupool.programs.binaries import PROJECT_ROOT
 
 CORE = ("etcd", "kube-apiserver")
 """When one of these is down, the others can't work reliably, so a repair restarts everything."""
@@ -222,9 +221,9 @@ def _operator(setting: Setting) -> Component:
         "kubeconfig": str(layout.kubeconfig_of("gpu-operator")),
         "ready-file": str(operator_ready_file(layout)),
     }
-    argv = (sys.executable, "-m", "gpupool.local.operator", *_flags(arguments))
+    argv = tuple(shipped.command("gpupool.local.operator", *_flags(arguments)))
     sources = sorted((Path(__file__).parent / "operator").glob("*.py"))
-    settings = {"PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}
+    settings = {**shipped.variables(), "PYTHONUNBUFFERED": "1"}
     return Component("gpu-operator", argv, settings, (*sources, layout.kubeconfig_of("gpu-operator")))
 
 

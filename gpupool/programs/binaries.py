@@ -28,7 +28,6 @@ from gpupool import shipped
 from gpupool.programs import gobuild, releases
 from gpupool.programs.failures import LocalError
 
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
 TOOLS = shipped.folder("tools")
 Report = Callable[[str], None]
 
@@ -96,7 +95,7 @@ def pinned_version(tool: str, module: str) -> str:
     try:
         text = go_mod.read_text()
     except OSError as error:
-        message = f"{go_mod}: {error.strerror}; the local control plane runs from a checkout of the project"
+        message = f"{go_mod}: {error.strerror}; it comes with gpupool: install gpupool anew"
         raise LocalError(message) from error
     found = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
     if found is None:

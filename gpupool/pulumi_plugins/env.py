@@ -13,7 +13,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,8 @@ from urllib.parse import unquote, urlsplit
 
 import psutil
 
+from gpupool import project, shipped
 from gpupool.cluster.local_layout import Layout, default_folder
-from gpupool.programs.binaries import PROJECT_ROOT
 from gpupool.programs.failures import LocalError
 
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
@@ -105,7 +104,7 @@ def backend(platform: str = "local") -> dict[str, str]:
             ) from error
         values["PULUMI_BACKEND_URL"] = file_backend(folder)
     elif not _lasting(os.environ.get("PULUMI_BACKEND_URL", "")):
-        values["PULUMI_BACKEND_URL"] = file_backend(PROJECT_ROOT)
+        values["PULUMI_BACKEND_URL"] = file_backend(project.root())
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & os.environ.keys():
         values["PULUMI_CONFIG_PASSPHRASE"] = ""
     return values
@@ -166,8 +165,9 @@ def start() -> StandIns:
     log = folder / "stand-ins.log"
     with log.open("ab") as stream:
         subprocess.Popen(
-            [sys.executable, "-m", "gpupool.pulumi_plugins.serve", str(_file()), *ports],
-            cwd=PROJECT_ROOT,
+            shipped.command("gpupool.pulumi_plugins.serve", str(_file()), *ports),
+            cwd=folder,
+            env={**os.environ, **shipped.variables()},
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
@@ -199,7 +199,7 @@ def stop() -> bool:
 
 def forget_settings() -> None:
     """Remove the settings (encryption salts) of the stacks whose state goes with the local control plane."""
-    settings = PROJECT_ROOT / ".gpupool" / "stacks"
+    settings = project.root() / ".gpupool" / "stacks"
     for state in (_folder() / ".pulumi" / "stacks").rglob("*.json"):
         (settings / f"Pulumi.{state.stem}.yaml").unlink(missing_ok=True)
     for folder in (settings, settings.parent):

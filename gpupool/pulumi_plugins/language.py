@@ -20,7 +20,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from gpupool.programs.binaries import PROJECT_ROOT
+from gpupool import shipped
 
 _FAILED, _BAILED = 1, 32
 """Exit codes of a run: it wrote a message to stdout, or the engine knows already."""
@@ -69,10 +69,10 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
             "entry": request.info.entry_point or ".",
         }
         done = subprocess.run(
-            [sys.executable, "-m", "gpupool.pulumi_plugins.language"],
+            shipped.command("gpupool.pulumi_plugins.language"),
             input=json.dumps(settings),
             cwd=settings["folder"],
-            env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
+            env={**os.environ, **shipped.variables()},
             text=True,
             stdout=subprocess.PIPE,
             check=False,

@@ -20,11 +20,11 @@ import psutil
 import pytest
 import yaml
 
+from gpupool import shipped
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.local import components, processes
 from gpupool.local.components import NAMES
 from gpupool.local.control_plane import ControlPlane
-from gpupool.programs.binaries import PROJECT_ROOT
 from gpupool.programs.failures import LocalError
 from tests.cluster.kube import PATIENCE_SECONDS
 
@@ -216,7 +216,7 @@ def test_it_survives_the_command_that_started_it(data_folder: Path) -> None:
     def gpupool(*arguments: str) -> Any:
         command = [sys.executable, "-m", "gpupool.cli.main", "local", *arguments, "--dir", str(data_folder)]
         done = subprocess.run(
-            [*command, "--format", "json"], cwd=PROJECT_ROOT, capture_output=True, text=True, check=False
+            [*command, "--format", "json"], cwd=shipped.library(), capture_output=True, text=True, check=False
         )
         return done.returncode, json.loads(done.stdout)
 
@@ -264,7 +264,9 @@ def test_an_interrupted_start_leaves_no_process(data_folder: Path) -> None:
 
 def test_two_commands_at_once_make_one_control_plane(data_folder: Path) -> None:
     command = [sys.executable, "-m", "gpupool.cli.main", "local", "up", "--dir", str(data_folder)]
-    both = [subprocess.Popen(command, cwd=PROJECT_ROOT, stdout=DEVNULL, stderr=DEVNULL) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, cwd=shipped.library(), stdout=DEVNULL, stderr=DEVNULL) for _ in range(2)
+    ]
     assert [one.wait(PATIENCE_SECONDS) for one in both] == [0, 0]
     assert len(processes.marked(data_folder)) == len(NAMES)
 

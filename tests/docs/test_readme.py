@@ -26,10 +26,10 @@ SELF = "make test"
 """Runs this very test, so it is looked at and not run."""
 
 
-def commands() -> list[tuple[str, str]]:
-    """Every (command, expected output) of the README, in order."""
+def commands(page: str = README) -> list[tuple[str, str]]:
+    """Every (command, expected output) of a page, in order."""
     found = []
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, expected = part.partition("\n")
             found.append((command.strip(), expected))

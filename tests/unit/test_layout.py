@@ -20,6 +20,7 @@ TOP = {
     *("environments", "policies", "infra", "generators", "gpupool", "vapcheck"),
     *("tests", "docs", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
+    *("setup.py", "MANIFEST.in"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
 """Each name here makes the repository harder to understand: try to find a folder for it first."""

@@ -16,7 +16,7 @@ from tests.unit.ci.project import Project, needs
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / ".github" / "workflows" / "gpupool.yaml"
-CALLER = ROOT / "ci" / "github" / "pull-request.yaml"
+CALLERS = sorted((ROOT / "ci" / "github").glob("*.yaml"))
 WORKFLOW = yaml.safe_load(FILE.read_text(encoding="utf-8"))
 INPUTS = WORKFLOW[True]["workflow_call"]["inputs"]  # YAML 1.1 reads `on` as true
 BOT = "github-actions[bot]"
@@ -195,7 +195,7 @@ def test_rights_are_the_least() -> None:
         assert "token" not in str(step).lower()
 
 
-@pytest.mark.parametrize("path", [FILE, CALLER], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [FILE, *CALLERS], ids=lambda path: path.name)
 def test_actions_are_pinned_by_digest_with_their_version(path: Path) -> None:
     used = [line for line in path.read_text(encoding="utf-8").splitlines() if " uses: " in line]
     own = "example-org/gpupool/.github/workflows/gpupool.yaml@v"
@@ -204,8 +204,9 @@ def test_actions_are_pinned_by_digest_with_their_version(path: Path) -> None:
         assert re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line) or own in line, line
 
 
-def test_the_example_gives_what_the_workflow_asks_for() -> None:
-    job = yaml.safe_load(CALLER.read_text(encoding="utf-8"))["jobs"]["gpupool"]
+@pytest.mark.parametrize("path", CALLERS, ids=lambda path: path.name)
+def test_the_examples_give_what_the_workflow_asks_for(path: Path) -> None:
+    job = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]["gpupool"]
     assert set(job["with"]) <= set(INPUTS)
     asked = {name: right for one in WORKFLOW["jobs"].values() for name, right in one["permissions"].items()}
     assert job["permissions"] == asked

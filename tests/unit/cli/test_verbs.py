@@ -16,7 +16,7 @@ GPUPOOL = Path(sys.executable).with_name("gpupool")
 
 LISTING = """
 import sys
-from cli.main import run
+from gpupool.cli.main import run
 try:
     run()
 finally:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.programs.binaries import PROJECT_ROOT
+from gpupool import project
 from gpupool.pulumi_plugins.env import file_backend
 from infra.state_files import clear_left, damaged, disk_problem, folder
 
@@ -22,7 +22,7 @@ from infra.state_files import clear_left, damaged, disk_problem, folder
         ("file:///var/my%20state?metadata=skip", Path("/var/my state/.pulumi")),
         ("file://~", Path.home() / ".pulumi"),
         ("file://~/state", Path.home() / "state" / ".pulumi"),
-        ("file://state", PROJECT_ROOT / "state" / ".pulumi"),
+        ("file://state", project.root() / "state" / ".pulumi"),
         ("s3://bucket/state", None),
         ("", None),
     ],

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpupool import project
 from gpupool.cluster.local_layout import Layout
-from gpupool.programs.binaries import PROJECT_ROOT
 from gpupool.pulumi_plugins import env as pulumi_env
 
 VARIABLE = "PULUMI_BACKEND_URL"
@@ -31,7 +31,7 @@ def test_a_local_stack_goes_with_its_control_plane(local: Layout) -> None:
 def test_no_other_does_in_a_shell_for_the_local_one(local: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """`gpupool local env` exports the backend for the plain pulumi command."""
     monkeypatch.setenv(VARIABLE, pulumi_env.backend("local")[VARIABLE])
-    assert pulumi_env.backend("eks")[VARIABLE] == pulumi_env.file_backend(PROJECT_ROOT)
+    assert pulumi_env.backend("eks")[VARIABLE] == pulumi_env.file_backend(project.root())
 
 
 @pytest.mark.parametrize("url", ["s3://states", "file:///srv/states?metadata=skip", "https://pulumi.example"])

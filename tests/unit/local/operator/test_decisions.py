@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpupool import shipped
 from gpupool.catalog.models import load_catalog
 from gpupool.local.operator import plugin_config, policy, state
 from gpupool.local.operator.advertise import PluginFailure, advertise
@@ -17,7 +18,6 @@ from gpupool.local.operator.mig_config import Layout
 from gpupool.local.operator.plugin_config import PluginConfig
 from gpupool.local.operator.state import NodeState
 from gpupool.local.operator.strict import ConfigError
-from gpupool.programs.binaries import PROJECT_ROOT
 
 A100 = Hardware(load_catalog()["a100-80gb"], 8, 81920, "p4de.24xlarge")
 DRIVER = "595.91.07"
@@ -30,7 +30,7 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
         "print(*[name for name in sys.modules if name.split('.')[0] in ('gpupool', 'generators', 'pulumi')])"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=shipped.library(), capture_output=True, text=True, check=True)
     others = {name for name in done.stdout.split() if not name.startswith("gpupool.local.operator")}
     assert others <= {"gpupool", "gpupool.catalog", "gpupool.catalog.models", "gpupool.local"}
 

@@ -1,0 +1,83 @@
+"""`gpupool init`: the files of a new project, in the working directory.
+
+Asks only where somebody sits at a terminal; what is written is decided in `gpupool.start.files`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_json
+
+if TYPE_CHECKING:
+    from gpupool.start import files
+
+
+class Platform(StrEnum):
+    """What `--platform` takes."""
+
+    local = "local"
+    eks = "eks"
+    static = "static"
+
+
+def init(
+    name: Annotated[str | None, typer.Option(help="Name of the first environment.  [default: dev]")] = None,
+    platform: Annotated[
+        Platform | None,
+        typer.Option(
+            help="local: simulated GPUs on this machine. eks: Karpenter starts AWS nodes. static: nodes "
+            "exist already.  [default: local]"
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="GPU of the first pool, as `gpupool catalog` has it.  [default: t4]")
+    ] = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Start a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
+
+    What no option gives is asked for at a terminal; elsewhere the default is taken.
+
+    Example: gpupool init --name dev --platform eks --gpu a10g
+    """
+    from gpupool.start import files
+
+    asks = format is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
+    answers = files.Answers(
+        name=_answer(name, "Name of the first environment", "dev", asks),
+        platform=_platform(_answer(platform, "Platform (local, eks, static)", Platform.local, asks)),
+        gpu=_answer(gpu, "GPU of the first pool", "t4", asks),
+    )
+    folder = Path.cwd()
+    done = files.write(folder, files.files(answers))
+    if format is Format.json:
+        print_json({"folder": str(folder), **asdict(done)})
+        return
+    for path in done.written:
+        print(f"written  {path}")
+    for path in done.kept:
+        print(f"kept     {path}")
+    start = "gpupool local up && " if answers.platform == "local" else ""
+    print(f"\ngo on with: gpupool plan {answers.name}; {start}gpupool up {answers.name}")
+
+
+def _platform(answer: str) -> files.Platform:
+    from gpupool.findings import UsageError
+
+    try:
+        return Platform(answer).value
+    except ValueError:
+        raise UsageError(f"platform {answer}: there is none of that name; local, eks or static") from None
+
+
+def _answer(given: str | None, question: str, default: str, asks: bool) -> str:
+    if given is not None:
+        return given
+    return str(typer.prompt(question, default=str(default))) if asks else default

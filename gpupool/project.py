@@ -1,0 +1,26 @@
+"""The user's project: where Pulumi.yaml is, the state and the folder .gpupool.
+
+Environments are found by `gpupool.spec.load`, which needs no Pulumi. This module must not know what came with
+gpupool (`gpupool.shipped`) but for one case: a checkout of gpupool is a project of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpupool import shipped
+
+FILE = "Pulumi.yaml"
+"""What makes a folder a project; `gpupool init` writes it."""
+
+
+def root() -> Path:
+    """The project: the nearest folder with a Pulumi.yaml, from the working directory upwards.
+
+    Where there is none it is the checkout that gpupool runs from; without one, the working directory.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents, shipped.library()):
+        if (folder / FILE).is_file():
+            return folder
+    return here

@@ -1,0 +1,133 @@
+"""The files of a new project, from a few answers, and how they are written beside what is there.
+
+The texts are templates/; the CI workflow is the one that came with gpupool. A file that exists is never
+touched, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import TypeAdapter, ValidationError
+
+from gpupool import __version__, shipped
+from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
+from gpupool.findings import GpupoolError, UsageError
+from gpupool.spec.field_types import Name
+
+Platform = Literal["local", "eks", "static"]
+_CALLED = re.compile(r" *# Your fork .*\n( +uses: )example-org/gpupool/(\S+)@\S+")
+"""Where the caller that ships has a reader's own copy of the workflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a new project is to have."""
+
+    name: str
+    """Name of its first environment."""
+    platform: Platform
+    gpu: str
+    """Key of a GPU in the catalog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Paths below the project's folder."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+    """Those that were there already."""
+
+
+def files(answers: Answers) -> Mapping[str, str]:
+    """Path and content of every file. Raises UsageError for an answer that can't be used."""
+    name, model = _name(answers.name), _model(answers.gpu)
+    machine = "" if answers.platform == "static" else _machine(model)
+    given = {"name": name, "platform": answers.platform, "gpu": model, "machine": machine}
+    workflows = shipped.folder(".github/workflows")
+    return {
+        "Pulumi.yaml": _text("Pulumi.yaml", given),
+        "pulumi_program.py": _text("pulumi_program.py", given),
+        f"environments/{name}.yaml": _text("environment.yaml", given),
+        "policies/README.md": _text("policies.md", given),
+        ".github/workflows/gpupool.yaml": (workflows / "gpupool.yaml").read_text(encoding="utf-8"),
+        ".github/workflows/gpu-pools.yaml": _caller(),
+        ".gitignore": _text("gitignore", given),
+    }
+
+
+def write(folder: Path, content: Mapping[str, str]) -> Written:
+    """Write what is missing below `folder`. Raises GpupoolError where something can't be written."""
+    written, kept = [], []
+    for name, text in content.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+            written.append(name)
+        except FileExistsError:
+            if not path.parent.is_dir():
+                raise GpupoolError(
+                    f"{path.parent}: is a file and must be a folder, for {path.name}; move it away"
+                ) from None
+            kept.append(name)
+        except OSError as error:
+            raise GpupoolError(
+                f"{path}: can't be written ({error.strerror}); run this where files can be made"
+            ) from error
+    return Written(tuple(written), tuple(kept))
+
+
+def _name(name: str) -> str:
+    try:
+        return TypeAdapter[str](Name).validate_python(name)
+    except ValidationError as error:
+        raise UsageError(
+            f"--name {name}: {error.errors()[0]['msg']}; use small letters, digits and hyphens, as in dev"
+        ) from error
+
+
+def _model(key: str) -> GpuModel:
+    try:
+        return load_catalog()[key]
+    except CatalogError as error:
+        raise UsageError(f"--gpu {key}: {error}; `gpupool catalog` lists them") from error
+
+
+def _machine(model: GpuModel) -> str:
+    """The cheapest machine of AWS that carries the model."""
+    usable = [kind for kind in model.instance_types if kind.karpenter]
+    if not usable:
+        raise UsageError(
+            f"--gpu {model.key}: AWS has no machine with the {model.title} that Karpenter can start; "
+            "use --platform static for machines that exist, or another GPU (`gpupool catalog`)"
+        )
+    return min(usable, key=lambda kind: (kind.usd_per_hour or float("inf"), kind.name)).name
+
+
+def _caller() -> str:
+    """The caller of the CI workflow that came with gpupool, calling the project's own copy of it."""
+    text = (shipped.folder("ci") / "github" / "pull-request.yaml").read_text(encoding="utf-8")
+    text, count = _CALLED.subn(r"\1./\2", text)
+    assert count == 1, "the caller calls one workflow"
+    return text.replace("    with:\n", f"    with:\n      package: gpupool=={__version__}\n")
+
+
+def _text(name: str, given: Mapping[str, object]) -> str:
+    # What is made is YAML and text, where HTML's escapes would be wrong.
+    loader = PackageLoader("gpupool.start")
+    surroundings = Environment(  # noqa: S701
+        loader=loader,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return surroundings.get_template(f"{name}.j2").render(given)

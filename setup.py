@@ -1,0 +1,34 @@
+"""What pyproject.toml can't say: folders at the top of the repository go into the wheel as gpupool/shipped/.
+
+`gpupool.shipped` finds them there. Nothing else is decided here.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+SHIPPED = ("policies", "tools", "ci", ".github/workflows")
+
+
+class BuildWithShipped(build_py):
+    """The Python files and package data, then the shipped folders; an editable install needs neither."""
+
+    def run(self) -> None:
+        if not self.editable_mode:
+            # What an earlier build left would be packed as well, under names that are gone.
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+        if self.editable_mode:
+            return
+        for name in SHIPPED:
+            target = Path(self.build_lib, "gpupool", "shipped", name)
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
+
+
+setup(cmdclass={"build_py": BuildWithShipped})

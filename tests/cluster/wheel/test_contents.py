@@ -1,0 +1,44 @@
+"""What is in the wheel, and that what it installs is what runs."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+from tests.cluster.wheel.conftest import ROOT, Project
+
+PACKAGES = ("generators", "gpupool", "infra", "vapcheck")
+SHIPPED = ("policies", "tools", "ci", ".github/workflows")
+READ_IN_THE_REPOSITORY = ("README.md",)
+
+
+def sources(*folders: str) -> set[str]:
+    """The files that Git has in `folders`, or would take."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *folders]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.splitlines() if (ROOT / name).is_file()}
+
+
+def test_every_file_of_the_packages_is_in_it_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        found = {name for name in archive.namelist() if ".dist-info/" not in name}
+        modes = {info.filename: info.external_attr >> 16 for info in archive.infolist()}
+    assert {name.partition("/")[0] for name in found} == set(PACKAGES)
+    beside = {f"gpupool/shipped/{name}" for name in sources(*SHIPPED)}
+    wanted = {name for name in sources(*PACKAGES) if Path(name).name not in READ_IN_THE_REPOSITORY}
+    assert found == wanted | beside
+    assert modes["gpupool/shipped/policies/pack/run"] & 0o111
+
+
+def test_what_is_imported_is_the_wheel(project: Project) -> None:
+    code = f"import {', '.join(PACKAGES)}; print(*(one.__file__ for one in ({', '.join(PACKAGES)})))"
+    for file in project.shell(f'python -c "{code}"').split():
+        assert Path(file).is_relative_to(project.programs.parent), file
+
+
+def test_what_came_with_it_is_found_in_it(project: Project) -> None:
+    code = "from gpupool.shipped import folder; print(folder('policies'), folder('tools'))"
+    for folder in project.shell(f'python -c "{code}"').split():
+        assert Path(folder).is_relative_to(project.programs.parent), folder
+        assert Path(folder).is_dir()

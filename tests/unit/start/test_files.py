@@ -1,0 +1,96 @@
+"""What `gpupool init` writes: right by gpupool's own checks, for every platform and GPU, and never twice."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.catalog.models import load_catalog
+from gpupool.findings import GpupoolError, UsageError
+from gpupool.plan.resolve import findings_of
+from gpupool.start.files import Answers, files, write
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+LOCAL = Answers("dev", "local", "t4")
+
+
+@pytest.mark.parametrize("platform", ["local", "eks", "static"])
+def test_environments_of_every_gpu_are_fine(platform: Any, tmp_path: Path) -> None:
+    for key, model in load_catalog().models.items():
+        if platform != "static" and not any(kind.karpenter for kind in model.instance_types):
+            continue
+        folder = tmp_path / key
+        write(folder, files(Answers(f"env-{key.replace('.', '-')}", platform, key)))
+        [path] = folder.glob("environments/*.yaml")
+        assert [str(finding) for finding in findings_of(path)] == []
+
+
+def test_a_second_run_keeps_every_byte(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("mine\n")
+    first = write(tmp_path, files(LOCAL))
+    assert first.kept == (".gitignore",)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    second = write(tmp_path, files(Answers("dev", "eks", "a10g")))
+    assert second.written == ()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
+
+
+def test_a_link_that_leads_nowhere_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").symlink_to("elsewhere.yaml")
+    assert "Pulumi.yaml" in write(tmp_path, files(LOCAL)).kept
+    assert not (tmp_path / "elsewhere.yaml").exists()
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "policies").write_text("")
+    with pytest.raises(GpupoolError, match=r"policies: is a file and must be a folder, for README\.md"):
+        write(tmp_path, files(LOCAL))
+
+
+def test_ci_calls_the_workflow_beside_it() -> None:
+    made = files(LOCAL)
+    job = yaml.safe_load(made[".github/workflows/gpu-pools.yaml"])["jobs"]["gpupool"]
+    workflow = yaml.safe_load(made[job["uses"].removeprefix("./")])
+    assert set(job["with"]) <= set(workflow[True]["workflow_call"]["inputs"])
+    assert "example-org" not in made[".github/workflows/gpu-pools.yaml"]
+
+
+def test_the_policy_that_the_readme_shows_is_proved_by_its_fixtures(tmp_path: Path) -> None:
+    write(tmp_path, files(LOCAL))
+    folder = tmp_path / "policies"
+    policy, good = re.findall(r"```yaml\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    fixtures = folder / "fixtures" / "jobs-have-an-owner"
+    fixtures.mkdir(parents=True)
+    (folder / "jobs-have-an-owner.yaml").write_text(policy)
+    (fixtures / "good.yaml").write_text(good)
+    assert good.count(", labels: {owner: research}") == 1
+    (fixtures / "bad.yaml").write_text(good.replace(", labels: {owner: research}", ""))
+    command = [str(GPUPOOL), "policy", "test", "-k", "owner"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, "2 fixtures" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        (Answers("Dev Env", "local", "t4"), "--name Dev Env: "),
+        (Answers("../dev", "local", "t4"), "--name ../dev: "),
+        (Answers("dev", "local", "t5"), "--gpu t5: "),
+        (
+            Answers("dev", "eks", "rtx-4090"),
+            "--gpu rtx-4090: AWS has no machine with the NVIDIA GeForce RTX 4090",
+        ),
+    ],
+)
+def test_wrong_answers_are_told(answers: Answers, text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        files(answers)
+    assert str(error.value).startswith(text)
+    assert "; " in str(error.value)

@@ -1,0 +1,66 @@
+"""Where the user's project is, and what is refused as one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpupool import project, shipped
+from gpupool.cluster.local_layout import default_folder
+from infra import engine
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the working directory somewhere in it."""
+    monkeypatch.delenv("GPUPOOL_LOCAL_DIR", raising=False)
+    (tmp_path / "Pulumi.yaml").write_text("name: gpupool\nruntime: python\n")
+    (tmp_path / "environments" / "more").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "environments" / "more")
+    return tmp_path
+
+
+def test_the_nearest_folder_with_a_pulumi_yaml(own: Path) -> None:
+    assert project.root() == own
+    assert default_folder() == own / ".gpupool" / "local"
+
+
+def test_without_one_it_is_the_checkout_and_without_that_the_working_directory(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (own / "Pulumi.yaml").unlink()
+    assert project.root() == shipped.library()
+    monkeypatch.setattr(shipped, "library", lambda: own / "site-packages")
+    assert project.root() == Path.cwd()
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, r"no Pulumi\.yaml here or above; `gpupool init` makes a project"),
+        ("name: other\n", r"Pulumi\.yaml: name is 'other' and must be gpupool"),
+        ("- name\n", r"Pulumi\.yaml: name is None and must be gpupool"),
+        ("name: [\n", r"Pulumi\.yaml: can't be read: "),
+    ],
+)
+def test_what_is_no_project_of_ours_is_told(
+    own: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, text: str
+) -> None:
+    monkeypatch.setattr(shipped, "library", lambda: own / "site-packages")
+    (own / "Pulumi.yaml").unlink()
+    if content is not None:
+        (own / "Pulumi.yaml").write_text(content)
+    with pytest.raises(engine.EngineError, match=text), engine.opened("dev", "local", lambda: None):
+        pass
+
+
+def test_what_gpupool_starts_imports_nothing_of_the_project(own: Path) -> None:
+    package = Path.cwd() / "gpupool"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('of the project')\n")
+    command, variables = shipped.command("gpupool.shipped", "policies"), {**os.environ, **shipped.variables()}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.strip() == str(shipped.folder("policies")), done.stderr
