@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -112,7 +112,6 @@ class Snapshot:
     """Kinds that the server does not have: their CRD is missing."""
     requests: int = 0
     """List requests that it took."""
-    answered: tuple[Query, ...] = field(default=())
 
     def of(self, api_version: str, kind: str) -> Iterator[Object]:
         """All objects of a kind, by namespace and name."""
@@ -176,7 +175,7 @@ def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> 
         for item in found:
             held[item["metadata"].get("namespace"), item["metadata"]["name"]] = item
     ordered = {kind: dict(sorted(held.items(), key=_place)) for kind, held in objects.items()}
-    return Snapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers), rows)
+    return Snapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers))
 
 
 def _list(api: KubeApi, query: Query) -> tuple[list[Object] | None, int]:

@@ -11,7 +11,8 @@ from typing import Any
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.sight import Sight, condition, duration, going
+from gpupool.drift.moments import condition, duration, going
+from gpupool.drift.sight import Sight
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
 

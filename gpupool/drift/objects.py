@@ -17,7 +17,8 @@ from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.meaning import consequence, layer_of
-from gpupool.drift.sight import Sight, going
+from gpupool.drift.moments import going
+from gpupool.drift.sight import Sight
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.pulumi_plugins.diff import MISSING, format_path
 from infra.apply import FIELD_MANAGER

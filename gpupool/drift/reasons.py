@@ -13,6 +13,7 @@ from generators.device_plugin import DEFAULT_KEY
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Level
+from gpupool.drift.moments import duration
 from gpupool.drift.operator_view import (
     DEPLOY,
     MIG_CONFIG,
@@ -26,7 +27,7 @@ from gpupool.drift.operator_view import (
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair
-from gpupool.drift.sight import Sight, duration
+from gpupool.drift.sight import Sight
 from gpupool.plan.model import Machine
 from gpupool.sharing import GPU_RESOURCE
 

@@ -38,14 +38,10 @@ class OperatorRelease:
 
     version: str
     """With the leading v, which is also the version of the Helm chart."""
-    released: str | None
-    """Date of the release, ISO 8601."""
     driver: str | None
     """NVIDIA driver that it installs by default."""
     device_plugin: str
     mig_manager: str
-    kubernetes_minimum: str | None
-    kubernetes_maximum: str | None
     features: frozenset[str]
     """Names of the features that its parts have."""
     origin: str
@@ -102,12 +98,9 @@ def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRel
     )
     return OperatorRelease(
         version=row["version"],
-        released=str(row["released"]) if row["released"] else None,
         driver=row["driver"],
         device_plugin=row["devicePlugin"],
         mig_manager=row["migManager"],
-        kubernetes_minimum=row["kubernetes"]["minimum"],
-        kubernetes_maximum=row["kubernetes"]["maximum"],
         features=present,
         origin=row["origin"],
         inferred=row.get("inferred", False),

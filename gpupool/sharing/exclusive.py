@@ -16,10 +16,6 @@ class Exclusive:
 
     mode: ClassVar[str] = "exclusive"
 
-    @property
-    def product_suffix(self) -> str:
-        return ""
-
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: 1}
 

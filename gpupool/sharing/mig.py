@@ -26,10 +26,6 @@ class MigSharing:
     """Profile name to instances per GPU, e.g. `{"3g.40gb": 1, "2g.20gb": 2}`."""
     mode: ClassVar[str] = "mig"
 
-    @property
-    def product_suffix(self) -> str:
-        return ""
-
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {mig_resource(name): count for name, count in self.layout.items()}
 

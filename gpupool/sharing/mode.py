@@ -30,10 +30,6 @@ class Sharing(Protocol):
     mode: ClassVar[str]
     """The value of `sharing.mode` in the environment file."""
 
-    @property
-    def product_suffix(self) -> str:
-        """What GPU Feature Discovery appends to `nvidia.com/gpu.product` (`-SHARED` or nothing)."""
-
     def slices_per_gpu(self, gpu: GpuModel, /) -> dict[str, int]:
         """Extended resource to the number of it that one physical GPU contributes."""
 

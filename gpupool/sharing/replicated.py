@@ -21,10 +21,6 @@ class Replicated:
 
     replicas: int
 
-    @property
-    def product_suffix(self) -> str:
-        return "-SHARED"
-
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: self.replicas}
 
