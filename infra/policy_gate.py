@@ -19,10 +19,8 @@ from gpupool.plan.model import Plan
 
 if TYPE_CHECKING:
     from gpupool import rules
-    from vapcheck.manifests.documents import Document
-    from vapcheck.outcome import PolicyFinding, Report
+    from vapcheck import Document, Kinds, PolicyFinding, Report
     from vapcheck.policy.compiled_policy import Compiler
-    from vapcheck.server.kinds import Kinds
 
 
 class PolicyRefusalError(GpupoolError):
@@ -56,7 +54,7 @@ def judge(
     Patches of objects that others own are not judged: nobody knows here what those are (the cluster's own
     admission sees them, in a preview too). Helm releases are not judged object by object.
     """
-    from vapcheck.judging.check import check
+    from vapcheck import check
     from vapcheck.judging.redaction import without_secrets
 
     bundle = bundle or generate(plan)
@@ -68,8 +66,8 @@ def judge(
 
 def _kinds_of(documents: Sequence[Document]) -> Kinds:
     """The kinds of Kubernetes, and the custom ones of a bundle: those without a namespace can be in none."""
+    from vapcheck import Kinds
     from vapcheck.server.addressing import namespace_of, resource_of
-    from vapcheck.server.kinds import Kinds
 
     known = Kinds.builtin()
     bodies = [document.body for document in documents]
@@ -80,7 +78,7 @@ def _kinds_of(documents: Sequence[Document]) -> Kinds:
 
 def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:
     """What `plan` amounts to, as the engine takes it: policies, parameters and namespaces included."""
-    from vapcheck.manifests.documents import from_bodies
+    from vapcheck import from_bodies
 
     bodies = [dict(manifest.body) for manifest in bundle or generate(plan) if not manifest.patch]
     return from_bodies(bodies, plan.environment)
@@ -112,7 +110,7 @@ def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
 
 def _expired_waivers(plan: Plan, today: date) -> Iterator[PolicyFinding]:
     """A waiver holds in the cluster until somebody takes it out, so its end must be noticed here."""
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
     for number, waiver in enumerate(plan.policies.waivers):
         if waiver.expired(today):

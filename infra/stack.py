@@ -25,7 +25,7 @@ from infra.stack_result import Result, StackError
 from infra.stack_run import Run, Verdict
 
 if TYPE_CHECKING:
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 _WITHOUT_FILE = (
     "destroy reads the file to know the cluster, and which nodes to give back: mend it, or fetch it back "

@@ -10,7 +10,7 @@ from gpupool.findings import GpupoolError
 from infra.stack_events import ObjectChange, Outcome
 
 if TYPE_CHECKING:
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 
 class StackError(GpupoolError):

@@ -39,7 +39,7 @@ from infra.stack_result import Result, StackError
 from infra.unrecorded import cluster_id
 
 if TYPE_CHECKING:
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""

@@ -28,12 +28,11 @@ from gpupool.cli.policy_targets import (
     sort_targets,
 )
 from gpupool.findings import UsageError
-from vapcheck.manifests.documents import Document, read_files
-from vapcheck.outcome import PolicyFinding, Report
+from vapcheck import Document, PolicyFinding, Report, read_files
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_environments import ReadEnvironment
-    from vapcheck.manifests.problem import Problem
+    from vapcheck import Problem
     from vapcheck.policy.model import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
@@ -235,7 +234,7 @@ def _is_policy(document: Document) -> bool:
 def _judge_manifests(
     objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
 ) -> None:
-    from vapcheck.judging.check import check
+    from vapcheck import check
     from vapcheck.judging.identity import identity, read_extra
     from vapcheck.judging.redaction import without_secrets
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli.policy_problems import refused, unreadable
 from gpupool.findings import GpupoolError, SpecError, UsageError
-from vapcheck.manifests.documents import Document, read_files
-from vapcheck.outcome import PolicyFinding, Report
+from vapcheck import Document, PolicyFinding, Report, read_files
 
 if TYPE_CHECKING:
     from generators.manifest import Bundle

@@ -13,9 +13,9 @@ from gpupool.cli.policy_targets import policies_folder
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
+    from vapcheck import Kinds
     from vapcheck.fixtures.mutation import Outcome
     from vapcheck.fixtures.suites import Failure, Suite
-    from vapcheck.server.kinds import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
 
     Raises UsageError where there is nothing to test.
     """
+    from vapcheck import Kinds
     from vapcheck.fixtures.suites import read_suites
-    from vapcheck.server.kinds import Kinds
 
     folder = folder or policies_folder()
     if not folder.is_dir():

@@ -13,7 +13,7 @@ from gpupool.cli.policy_text import summary
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_outputs import Check
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 _COMMANDS = {"deny": "error", "warn": "warning", "audit": "notice"}
 

@@ -11,7 +11,7 @@ from gpupool.cli.policy_values import json_values
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_outputs import Check
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 
 def write(check: Check, stream: TextIO) -> None:

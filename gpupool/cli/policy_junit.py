@@ -18,7 +18,7 @@ from gpupool.cli.policy_values import spell
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_outputs import Check
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 
 def write(check: Check, stream: TextIO) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    from vapcheck.outcome import PolicyFinding, Report
+    from vapcheck import PolicyFinding, Report
 
 
 UNMATCHED = "unmatched-policy"

@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpupool.findings import Finding, GpupoolError
+from vapcheck import PolicyFinding, Problem
 from vapcheck.manifests.documents import is_not_kubernetes, is_taken
-from vapcheck.manifests.problem import Problem
-from vapcheck.outcome import PolicyFinding
 
 UNREADABLE = "unreadable"
 """The rule under which files that can't be read are reported."""

@@ -17,7 +17,7 @@ from gpupool.cli.policy_values import json_values
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_outputs import Check
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"deny": "error", "warn": "warning", "audit": "note"}

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from gpupool import shipped
 from gpupool.findings import UsageError
-from vapcheck.manifests.documents import Document, from_bodies, is_not_kubernetes, read_files, read_text
-from vapcheck.outcome import ObjectRef
+from vapcheck import Document, ObjectRef, from_bodies, read_files, read_text
+from vapcheck.manifests.documents import is_not_kubernetes
 
 if TYPE_CHECKING:
-    from vapcheck.manifests.problem import Problem
+    from vapcheck import Problem
 
 STDIN, STDIN_NAME = "-", "stdin"
 """As a target, and as the file of a finding."""

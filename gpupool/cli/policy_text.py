@@ -10,7 +10,7 @@ from gpupool.cli.policy_values import spell
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_outputs import Check
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
 
 _COLOURS = {"deny": "\x1b[31m", "warn": "\x1b[33m", "audit": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from gpupool.cluster.managed_fields import Fields, is_key_of, name_of, rows_of
 from gpupool.pulumi_plugins.diff import MISSING, Step
+from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
 from vapcheck.server.canonical_text import quantity
-from vapcheck.server.kinds import Kinds
 
 Path = tuple[Step, ...]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from gpupool.policy_pack.resources import StackObject, Unjudged
-from vapcheck.judging.check import check
+from vapcheck import PolicyFinding, check, from_bodies, read_files
 from vapcheck.judging.redaction import without_secrets
-from vapcheck.manifests.documents import from_bodies, is_taken, read_files
-from vapcheck.outcome import Level, PolicyFinding
+from vapcheck.manifests.documents import is_taken
+from vapcheck.outcome import Level
 
 _STACK = "the stack"
 _LEFT_OUT = frozenset({"unmatched-policy"})

@@ -34,7 +34,7 @@ def page(report: Report) -> str:
     """The whole page as text; ends with a line break."""
     environment = _templates()
     style = environment.get_template("report.css.j2").render().strip()
-    return environment.get_template("gpupool.report.html.j2").render(
+    return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # noqa: S704 - our own file
         style_hash=_hash(style),

@@ -17,7 +17,7 @@ from gpupool.report.model import FindingChanges, PolicyNote
 from gpupool.report.side import Side
 
 if TYPE_CHECKING:
-    from vapcheck.outcome import PolicyFinding
+    from vapcheck import PolicyFinding
     from vapcheck.policy.compiled_policy import Compiler
 
 _ORDER = {"deny": 0, "warn": 1, "audit": 2}

@@ -22,7 +22,7 @@ from gpupool.rules import (
 )
 from gpupool.rules.bundle import EXTERNAL, Bundle, BundleObject, Release, release_of
 from gpupool.rules.rule import Found, Rule
-from vapcheck.outcome import PolicyFinding
+from vapcheck import PolicyFinding
 
 _DECLARE = f"or, where others make it, name it in the annotation {EXTERNAL} of an object of the bundle"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.rules.fields import at, labels, mapping, text
-from vapcheck.outcome import ObjectRef
+from vapcheck import ObjectRef
 
 EXTERNAL = "policies.gpupool.dev/external"
 """Annotation on any object of a bundle: what it needs that others make, as `Secret team-vision/token,

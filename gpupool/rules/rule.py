@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from gpupool.rules.bundle import Bundle, BundleObject, Release
-from vapcheck.outcome import Level, PolicyFinding
+from vapcheck import PolicyFinding
+from vapcheck.outcome import Level
 
 Judged = TypeVar("Judged", Bundle, Sequence[Bundle])
 

@@ -16,8 +16,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import Document, read_files, read_text
+from vapcheck import Document, check, read_files, read_text
 from vapcheck.policy.compiled_policy import Compiler
 
 ROOT = Path(__file__).parents[2]

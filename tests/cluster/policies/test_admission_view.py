@@ -17,10 +17,9 @@ from gpupool.local import crds
 from gpupool.local.control_plane import ControlPlane
 from tests.cluster.kube import Kube
 from tests.cluster.policies.admission_recorder import Recorder, recording
-from vapcheck.manifests.documents import Document, read_files
+from vapcheck import Document, Kinds, read_files
 from vapcheck.server import admission_view
 from vapcheck.server.admission_view import Surroundings, as_admitted
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 HERE = Path(__file__).parent

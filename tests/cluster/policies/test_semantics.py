@@ -16,12 +16,11 @@ import yaml
 
 from gpupool.local import crds
 from tests.cluster.policies.server import Answer, Server
+from vapcheck import Document, Kinds, from_bodies
 from vapcheck.judging.judge import Judge
 from vapcheck.judging.request import User
-from vapcheck.manifests.documents import Document, from_bodies
 from vapcheck.policy.model import BINDING
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 CASES: list[Object] = yaml.safe_load((Path(__file__).parent / "semantics.yaml").read_text(encoding="utf-8"))

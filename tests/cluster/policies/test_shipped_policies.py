@@ -16,9 +16,9 @@ import pytest
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
 from gpupool.plan.policy_files import BINDING, SHIPPED, read_objects
 from tests.cluster.policies.server import Server
+from vapcheck import Kinds
 from vapcheck.fixtures.suites import Case, kinds_of, policy_set, read_suites
 from vapcheck.judging.judge import Judge
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 SUITES = {suite.name: suite for suite in read_suites(SHIPPED)[0]}

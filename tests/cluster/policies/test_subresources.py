@@ -14,11 +14,10 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.cluster.policies.server import Server
+from vapcheck import Kinds, from_bodies
 from vapcheck.judging.judge import Judge
 from vapcheck.judging.request import User
-from vapcheck.manifests.documents import from_bodies
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 PLACE = "subresources-test"

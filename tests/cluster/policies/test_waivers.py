@@ -15,8 +15,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from infra.policy_gate import documents_of, judge
 from tests.cluster.policies.server import Server
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies
+from vapcheck import check, from_bodies
 
 SHIPPED = Path(__file__).parents[3] / "environments" / "dev.yaml"
 UNTIL = date(2027, 3, 31)

@@ -22,8 +22,8 @@ from tests.kubectl import command_line
 from tests.programs import require
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
+from vapcheck import read_files, read_text
 from vapcheck.manifests import plain_yaml
-from vapcheck.manifests.documents import read_files, read_text
 
 Object = dict[str, Any]
 FILES_AT_ONCE = 400

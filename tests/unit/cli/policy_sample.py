@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpupool.cli.policy_outputs import Check
-from vapcheck.outcome import ObjectRef, PolicyFinding, Report
+from vapcheck import ObjectRef, PolicyFinding, Report
 
 POD = ObjectRef("v1", "Pod", "team-vision", "train")
 JOB = ObjectRef("batch/v1", "Job", "team-vision", "nightly")

@@ -19,7 +19,7 @@ import pytest
 
 from gpupool.cli.policy_outputs import Check, Output, write
 from tests.unit.cli.policy_sample import DENIED, UNMATCHED, WARNED, clean, sample
-from vapcheck.outcome import ObjectRef
+from vapcheck import ObjectRef
 
 HERE = Path(__file__).parent
 GOLDEN = Path(__file__).parents[2] / "golden" / "policy_outputs"

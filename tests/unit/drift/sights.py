@@ -14,8 +14,8 @@ from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
+from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
-from vapcheck.server.kinds import Kinds
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 Object = dict[str, Any]

@@ -14,8 +14,8 @@ from gpupool.drift.comparison import Ownership, differences
 from gpupool.plan.resolve import read_plan
 from gpupool.pulumi_plugins.diff import format_path
 from gpupool.spec.load import environment_names
+from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
-from vapcheck.server.kinds import Kinds
 
 Object = dict[str, Any]
 

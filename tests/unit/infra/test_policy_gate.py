@@ -13,8 +13,8 @@ import yaml
 
 from gpupool.plan.resolve import read_plan
 from infra.policy_gate import PolicyRefusalError, judge, require, shown
+from vapcheck import from_bodies
 from vapcheck.judging.redaction import WITHHELD
-from vapcheck.manifests.documents import from_bodies
 
 TODAY = date(2026, 6, 1)
 POOL: dict[str, Any] = {

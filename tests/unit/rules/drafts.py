@@ -15,7 +15,7 @@ from generators.manifest import Bundle as Made
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.rules import Bundle, Release, check_bundle
-from vapcheck.outcome import PolicyFinding
+from vapcheck import PolicyFinding
 
 SHIPPED = ("dev", "homelab", "local", "prod", "staging")
 Body = dict[str, Any]

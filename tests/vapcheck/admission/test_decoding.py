@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from tests.vapcheck.admission.decoding_cases import READ, UNREAD, config_map, pod
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies
-from vapcheck.outcome import PolicyFinding
+from vapcheck import PolicyFinding, check, from_bodies
 
 KUBECTL = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from vapcheck.manifests.documents import from_bodies
+from vapcheck import Kinds, from_bodies
 from vapcheck.server.admission_view import Doubt, as_admitted, pod_templates
-from vapcheck.server.kinds import Kinds
 
 KINDS = Kinds.builtin()
 POD_SPEC = {"containers": [{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}

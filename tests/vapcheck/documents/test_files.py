@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vapcheck.manifests.documents import is_not_kubernetes, read_files, read_text
+from vapcheck import read_files, read_text
+from vapcheck.manifests.documents import is_not_kubernetes
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 FOREIGN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vapcheck.manifests.documents import from_bodies, read_text
+from vapcheck import from_bodies, read_text
 
 NESTED = """apiVersion: v1
 kind: List

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from vapcheck.judging.check import check
+from vapcheck import Document, check, read_text
 from vapcheck.judging.redaction import without_secrets
-from vapcheck.manifests.documents import Document, read_text
 
 HEAD = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
 WORD = "hunter2hunter2"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
+from vapcheck import from_bodies, read_files, read_text
 from vapcheck.manifests import go_yaml, plain_yaml
 from vapcheck.manifests import place as manifest_place
-from vapcheck.manifests.documents import from_bodies, read_files, read_text
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 

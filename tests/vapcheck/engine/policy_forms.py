@@ -10,8 +10,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any, Final
 
-from vapcheck.manifests.documents import Document, from_bodies
-from vapcheck.outcome import PolicyFinding
+from vapcheck import Document, PolicyFinding, from_bodies
 from vapcheck.policy.policy_set import read_policies
 
 Object = dict[str, Any]

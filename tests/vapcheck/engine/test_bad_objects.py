@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from vapcheck import Kinds, PolicyFinding, check, read_text
 from vapcheck.judging import judge
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import read_text
-from vapcheck.outcome import PolicyFinding
-from vapcheck.server.kinds import Kinds
 
 PODS = "{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [pods]}"
 POLICY = f"""

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
+from vapcheck import Kinds, from_bodies
 from vapcheck.judging import many
 from vapcheck.judging.judge import Judge
 from vapcheck.judging.many import judge_many, processes_for
 from vapcheck.judging.request import User
-from vapcheck.manifests.documents import from_bodies
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.kinds import Kinds
 
 POLICIES: list[dict[str, Any]] = [
     {

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from vapcheck import Kinds
 from vapcheck.judging.matching import Matcher, is_exempt
 from vapcheck.judging.request import Request
 from vapcheck.policy.model import MatchResources, Rule
 from vapcheck.policy.selectors import read_selector
-from vapcheck.server.kinds import Kinds, Resource
+from vapcheck.server.kinds import Resource
 
 KINDS = Kinds.builtin()
 

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies, read_text
-from vapcheck.outcome import PolicyFinding
+from vapcheck import PolicyFinding, check, from_bodies, read_text
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: payments}\n"
 WIDGET = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n"

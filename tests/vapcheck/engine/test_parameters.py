@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies, read_text
-from vapcheck.outcome import PolicyFinding
+from vapcheck import Kinds, PolicyFinding, check, from_bodies, read_text
 from vapcheck.policy.model import Binding, MatchResources, ParamRef, Policy
 from vapcheck.policy.parameters import NOT_FOUND, ParameterError, Parameters
 from vapcheck.policy.selectors import read_selector
-from vapcheck.server.kinds import Kinds
 
 DOCUMENT = from_bodies([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any"}}], "f")[0]
 

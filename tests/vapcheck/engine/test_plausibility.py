@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies
-from vapcheck.outcome import PolicyFinding
+from vapcheck import Kinds, PolicyFinding, check, from_bodies
 from vapcheck.policy.plausibility import unknown_kind
-from vapcheck.server.kinds import Kinds
 
 POLICY: dict[str, Any] = {
     "apiVersion": "admissionregistration.k8s.io/v1",

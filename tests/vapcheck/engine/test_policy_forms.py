@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.vapcheck.engine.policy_forms import REFUSED, TAKEN, form, odd_forms, refusals
-from vapcheck.judging.check import check
-from vapcheck.manifests.documents import from_bodies, read_text
+from vapcheck import check, from_bodies, read_text
 from vapcheck.policy.compiled_policy import Compiler
 from vapcheck.policy.policy_set import read_policies
 

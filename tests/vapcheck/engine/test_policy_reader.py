@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vapcheck.manifests.documents import from_bodies
+from vapcheck import from_bodies
 from vapcheck.policy.reader import read_binding, read_policy
 
 POLICY: dict[str, Any] = {

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from vapcheck.judging.check import check
+from vapcheck import Document, ObjectRef, PolicyFinding, Report, check, from_bodies
 from vapcheck.judging.redaction import UNKNOWN, WITHHELD, without_secrets
-from vapcheck.manifests.documents import Document, from_bodies
-from vapcheck.outcome import ObjectRef, PolicyFinding, Report
 
 PASSWORD = "correct-horse"
 ENCODED = base64.b64encode(PASSWORD.encode()).decode()

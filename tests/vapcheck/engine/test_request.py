@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from vapcheck import Kinds
 from vapcheck.judging.request import Request
-from vapcheck.server.kinds import Kinds
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from vapcheck import from_bodies
 from vapcheck.cel import Budget, CelError, Scope
-from vapcheck.manifests.documents import from_bodies
 from vapcheck.policy.compiled_policy import CompiledPolicy, Compiler
 from vapcheck.policy.reader import read_policy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vapcheck.server.kinds import Kinds
+from vapcheck import Kinds
 from vapcheck.server.subresources import subresource_of
 
 KINDS = Kinds.builtin()

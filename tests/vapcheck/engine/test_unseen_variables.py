@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from vapcheck import Kinds, from_bodies
 from vapcheck.fixtures.suites import kinds_of, read_suites, run
-from vapcheck.manifests.documents import from_bodies
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.kinds import Kinds
 
 
 def policy(variables: dict[str, str], condition: str = "true", validation: str = "true") -> dict[str, Any]:

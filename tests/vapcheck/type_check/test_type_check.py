@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from tests.perf import policy_files
 from tests.vapcheck.type_check.kind_by_kind import type_check_each
-from vapcheck.manifests.documents import from_bodies, read_files
+from vapcheck import Kinds, from_bodies, read_files
 from vapcheck.policy.model import Policy
 from vapcheck.policy.policy_set import read_policies
 from vapcheck.policy.reader import read_policy
 from vapcheck.policy.type_check import TypeWarning, matched_kinds, type_check
-from vapcheck.server.kinds import Kinds
 from vapcheck.server.schema import Schema
 
 ROOT = Path(__file__).parents[3]

@@ -1,0 +1,54 @@
+"""What lies at the top level of the repository, and how large the engine's surface is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import vapcheck
+
+ROOT = Path(__file__).parents[2]
+TOP = {
+    *("environments", "policies", "infra", "generators", "gpupool", "vapcheck"),
+    *("tests", "docs", "tools", "ci", ".ci", ".github"),
+    *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
+    *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
+}
+"""Whoever adds a name here makes the repository harder to take in at a glance: is there no folder for it?"""
+
+
+def tracked() -> list[str]:
+    """Every file that Git knows, and those that it neither knows nor ignores."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    return subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+
+
+def test_nothing_unexpected_lies_at_the_top_level() -> None:
+    assert {path.split("/")[0] for path in tracked()} <= TOP
+
+
+def test_policies_are_data_and_the_pack_alone_is_code() -> None:
+    code = [path for path in tracked() if path.startswith("policies/") and path.endswith(".py")]
+    assert code == ["policies/pack/__main__.py"]
+
+
+def test_the_surface_of_the_policy_engine_is_small_and_there() -> None:
+    assert len(vapcheck.__all__) <= 10
+    for name in vapcheck.__all__:
+        assert getattr(vapcheck, name).__name__ == name
+
+
+def test_the_example_of_the_policy_engine_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    example = (
+        (ROOT / "vapcheck" / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    )
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: one, namespace: team}\nspec: {containers: [{name: a, image: x}]}\n"
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "pod.yaml").write_text(pod)
+    (tmp_path / "policies").symlink_to(ROOT / "policies")
+    monkeypatch.chdir(tmp_path)
+    try:
+        exec(compile(example, "README.md", "exec"), {})
+    except SystemExit as end:
+        assert end.code in (0, 1)
+    assert "Traceback" not in capsys.readouterr().out
