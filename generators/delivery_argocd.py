@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generators import lasting, replacing
+from generators import lasting
 from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
-from generators.waves import wave_of
 from gpupool.plan.delivery import ArgoCd, Delivery
 from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
 
@@ -81,13 +80,13 @@ _EVERY_CHART = (
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     """Annotations that tell Argo CD when to apply an object and what not to do to it."""
     options = ""
-    if lasting.is_foreign(manifest):
+    if manifest.patch:
         options = _KEEP
     elif lasting.holds_work(manifest):
         options = _ON_REMOVAL[delivery.on_removal]
-    elif replacing.may_need_a_new_object(manifest):
+    elif manifest.recreated:
         options = _RECREATE
-    return {_WAVE: str(wave_of(manifest).number)} | ({_OPTIONS: options} if options else {})
+    return {_WAVE: str(manifest.wave.number)} | ({_OPTIONS: options} if options else {})
 
 
 def application_name(environment: str, part: Part | None = None) -> str:
@@ -95,7 +94,7 @@ def application_name(environment: str, part: Part | None = None) -> str:
     own = f"gpupool-{environment}"
     if isinstance(part, HelmRelease):
         return f"{own}-{part.name}"
-    apart = part is not None and replacing.may_need_a_new_object(part)
+    apart = isinstance(part, Manifest) and part.recreated
     return f"{own}-priorities" if apart else own
 
 
@@ -183,7 +182,7 @@ def _recreated(replaced: list[Manifest]) -> list[str]:
 
 
 def _replaced(bundle: Bundle) -> list[Manifest]:
-    return [m for m in bundle.manifests if replacing.may_need_a_new_object(m)]
+    return [m for m in bundle.manifests if m.recreated]
 
 
 def _recreating_application(bundle: Bundle, argocd: ArgoCd, replaced: list[Manifest]) -> dict[str, Any]:

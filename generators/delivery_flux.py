@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from generators import lasting, replacing
+from generators import lasting
+from generators.kinds import OPERATORS, WORKLOADS, Wave
 from generators.layout import DELIVERY, manifest_path
 from generators.manifest import Bundle, HelmRelease, Manifest
 from generators.metadata import MANAGED_BY
-from generators.waves import OPERATORS, WORKLOADS, Wave, by_wave
 from gpupool.plan.delivery import Delivery, Flux
 from gpupool.plan.model import ENVIRONMENT_LABEL
 
@@ -56,10 +56,10 @@ _VERSION = re.compile(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?")
 
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     """Annotations that tell Flux what not to do to an object."""
-    if lasting.is_foreign(manifest):
+    if manifest.patch:
         # Merge: labels that somebody has set with kubectl stay.
         return {_PRUNE: "disabled", _APPLY: "Merge"}
-    if replacing.may_need_a_new_object(manifest):
+    if manifest.recreated:
         # Only where the server refuses the change as invalid (kustomize-controller, spec v1).
         return {_RECREATE: "enabled"}
     kept = lasting.holds_work(manifest) and delivery.on_removal != "delete"
@@ -73,7 +73,7 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     made: dict[str, Mapping[str, Any]] = {}
     waves = {
         wave: found
-        for wave, found in by_wave(bundle.manifests).items()
+        for wave, found in bundle.by_wave().items()
         if found or (wave is OPERATORS and bundle.releases)
     }
     charts = _file_names(part for release in bundle.releases for part in _chart(bundle, flux, release))

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from generators import generate
-from generators.manifest import KIND_ORDER, HelmRelease, Manifest
+from generators.kinds import KINDS, RELEASE, rank_of
+from generators.manifest import HelmRelease, Manifest
 from gpupool.plan.resolve import read_plan
-from infra.apply import NEEDS, Candidates, logical_name, needs, properties, release_properties, type_token
+from infra.apply import Candidates, logical_name, needs, properties, release_properties, type_token
 
 
 def manifest(
@@ -84,11 +85,10 @@ def test_the_index_leaves_nobody_out(environment: str) -> None:
 
 def test_nobody_waits_for_what_comes_later() -> None:
     """Otherwise registration would look for a resource that is not registered yet, or go in a circle."""
-    rank = {kind: place for place, kind in enumerate(KIND_ORDER)}
-    for kind, wanted in NEEDS.items():
-        for other in wanted:
-            if kind != "Release" and other != "Release":
-                assert rank[other] < rank[kind], f"{kind} waits for {other}"
+    for kind in KINDS:
+        for other in kind.needs:
+            if other != RELEASE:
+                assert rank_of(other) < rank_of(kind.name), f"{kind} waits for {other}"
 
 
 def test_names_are_unique_in_every_shipped_environment() -> None:
