@@ -23,7 +23,7 @@ from gpupool.plan.delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
 from gpupool.plan.policies import Policies, PolicyLimits, Waiver
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.tenants import NOTHING, Budget, Priority, Share, Tenant
-from gpupool.sharing import MigSharing, Sharing
+from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
@@ -187,7 +187,7 @@ def mig_config_name(sharing: Sharing) -> str | None:
     """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
     that another layout is another label value and Karpenter replaces the node. None without MIG.
     A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
-    if not isinstance(sharing, MigSharing):
+    if not sharing.layout:
         return None
     parts = [f"{count}x{profile}" for profile, count in sorted(sharing.layout.items(), reverse=True)]
     name = "_".join(parts).replace("+", ".")

@@ -12,6 +12,7 @@ from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
+from gpupool.sharing import GPU_RESOURCE
 
 _ENGINES = {"pulumi": "Pulumi", "argocd": "Argo CD", "flux": "Flux"}
 
@@ -55,7 +56,7 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
     gone = ["its configuration of the device plugin"]
     if pool.mig_config and all(pool.mig_config != other.mig_config for other in new.pools):
         gone.append(f"its MIG layout {pool.mig_config}")
-    if pool.sharing.mode != "exclusive":
+    if pool.slices_per_node != {GPU_RESOURCE: pool.gpus_per_node}:
         gone.append("its NodeOverlay")
     tolerated = operand_tolerations(new)
     if old.gpu_operator.install and any(taint.toleration() not in tolerated for taint in pool.taints):
