@@ -1,37 +1,41 @@
 """How a rendering is handed to whoever applies it: notes on the objects, and files beside them.
 
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
-added, and rendered files have no trace of delivery. No engine knows another; what they agree on is here
-(what must not be deleted in passing) and in `generators.waves` (in which order).
+added, and rendered files have no trace of delivery. No engine knows another; what they agree on is in
+`generators.lasting` (what must not be deleted in passing) and `generators.kinds` (in which order). What else
+holds of an engine is in its class in `gpupool.plan.delivery`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from generators import delivery_argocd, delivery_flux
-from generators.manifest import Bundle, Manifest
+from generators.manifest import Bundle, Manifest, Part
 from gpupool.plan.delivery import Delivery
+from gpupool.plan.model import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    notes: Callable[[Manifest, Delivery], Mapping[str, str]]
-    """Annotations that an object carries for the engine."""
-    wrappers: Callable[[Bundle], Mapping[str, Mapping[str, Any]]]
-    """Relative path -> object that tells the engine about the rendering."""
-    start: str
+class Engine(Protocol):
+    """What a module of an engine has."""
+
+    START: str
     """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""
-    folder: str
+    FOLDER: str
     """... and the folder, relative to the rendering."""
 
+    def notes(self, manifest: Manifest, delivery: Delivery, /) -> Mapping[str, str]:
+        """Annotations that an object carries for the engine."""
 
-ENGINES: Mapping[str, Engine] = {
-    "argocd": Engine(delivery_argocd.notes, delivery_argocd.wrappers, "-f", delivery_argocd.FOLDER),
-    "flux": Engine(delivery_flux.notes, delivery_flux.wrappers, "-k", delivery_flux.FOLDER),
-}
+    def wrappers(self, bundle: Bundle, /) -> Mapping[str, Mapping[str, Any]]:
+        """Relative path -> object that tells the engine about the rendering."""
+
+    def resync(self, plan: Plan, parts: Iterable[Part], /) -> str:
+        """The command that asks the engine to put back what the file says, edits by hand included."""
+
+
+ENGINES: Mapping[str, Engine] = {"argocd": delivery_argocd, "flux": delivery_flux}
 
 
 def body(manifest: Manifest, delivery: Delivery) -> Mapping[str, Any]:
@@ -54,4 +58,4 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
 def start(delivery: Delivery, rendering: str) -> str | None:
     """The command that tells the engine of a rendering in that folder; None where `gpupool up` applies."""
     engine = ENGINES.get(delivery.engine)
-    return f"kubectl apply {engine.start} {rendering}/{engine.folder}" if engine else None
+    return f"kubectl apply {engine.START} {rendering}/{engine.FOLDER}" if engine else None

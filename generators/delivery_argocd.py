@@ -17,8 +17,9 @@ from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
 from gpupool.plan.delivery import ArgoCd, Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE, Plan
 
+START = "-f"
 FOLDER = f"{DELIVERY}/argocd"
 _API = "argoproj.io/v1alpha1"
 _WAVE = "argocd.argoproj.io/sync-wave"
@@ -100,8 +101,7 @@ def application_name(environment: str, part: Part | None = None) -> str:
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> AppProject or Application."""
-    argocd = bundle.delivery.argocd
-    assert argocd is not None
+    argocd = _settings(bundle.delivery)
     objects = [_project(bundle, argocd), _application(bundle, argocd)]
     if replaced := _replaced(bundle):
         objects.append(_recreating_application(bundle, argocd, replaced))
@@ -109,6 +109,21 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
         objects.append(_chart_project(bundle, argocd))
         objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
     return {f"{FOLDER}/{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
+
+
+def resync(plan: Plan, parts: Iterable[Part]) -> str:
+    """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
+    Application's `operation`). Only the Applications that deliver these parts put them back."""
+    argocd = _settings(plan.delivery)
+    patch = '{"operation": {"sync": {"prune": true}}}'
+    chosen = {application_name(plan.environment, part) for part in parts}
+    names = " ".join(sorted(chosen or {application_name(plan.environment)}))
+    return f"kubectl -n {argocd.namespace} patch application {names} --type=merge -p '{patch}'"
+
+
+def _settings(delivery: Delivery) -> ArgoCd:
+    assert isinstance(delivery.by, ArgoCd)
+    return delivery.by
 
 
 def _named(bundle: Bundle, argocd: ArgoCd, kind: str, name: str, wave: int) -> dict[str, Any]:

@@ -9,17 +9,18 @@ v1.35.6, SecureBuild). Field names: kustomize-controller 1.9, helm-controller 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from generators import lasting
 from generators.kinds import OPERATORS, WORKLOADS, Wave
 from generators.layout import DELIVERY, manifest_path
-from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
 from gpupool.plan.delivery import Delivery, Flux
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.plan.model import ENVIRONMENT_LABEL, Plan
 
+START = "-k"
 FOLDER = f"{DELIVERY}/flux"
 _WAVES = f"{DELIVERY}/waves"
 _SOURCE_API = "source.toolkit.fluxcd.io/v1"
@@ -68,8 +69,7 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
-    flux = bundle.delivery.flux
-    assert flux is not None
+    flux = _settings(bundle.delivery)
     made: dict[str, Mapping[str, Any]] = {}
     waves = {
         wave: found
@@ -105,6 +105,27 @@ def object_name(environment: str, part: str = "") -> str:
     """What an object of Flux's is called: its source, or the part of the environment that it delivers, which
     is a wave's or a chart's name."""
     return "-".join(filter(None, ("gpupool", environment, part)))
+
+
+def resync(plan: Plan, parts: Iterable[Part]) -> str:
+    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
+    what is in one may be what another waits for. A chart's release is not looked at again while it is the
+    same, so it is installed anew (HelmRelease: forcing a release), after the wave that has it."""
+    namespace = _settings(plan.delivery).namespace
+    chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
+    waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+    charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
+    if not charts:
+        return waves
+    names = " ".join(object_name(plan.environment, name) for name in charts)
+    moments = " ".join(f'reconcile.fluxcd.io/{what}="$at"' for what in ("requestedAt", "forceAt"))
+    forced = f"kubectl -n {namespace} annotate helmrelease {names} {moments} --overwrite"
+    return f'{waves} && at="$(date +%s)" && {forced}'
+
+
+def _settings(delivery: Delivery) -> Flux:
+    assert isinstance(delivery.by, Flux)
+    return delivery.by
 
 
 def _named(bundle: Bundle, flux: Flux, api_version: str, kind: str, part: str = "") -> dict[str, Any]:

@@ -13,7 +13,6 @@ from gpupool.cluster.snapshot import Object, Snapshot
 from gpupool.drift import moments, repair
 from gpupool.drift.pool_nodes import PoolNode, pool_nodes
 from gpupool.plan.model import Plan
-from infra import delivered
 from infra.apply import FIELD_MANAGER
 
 
@@ -36,7 +35,7 @@ class Sight:
     @property
     def deliverers(self) -> frozenset[str]:
         """Field managers under which the environment's own objects are applied."""
-        return delivered.MANAGERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
+        return self.plan.delivery.by.managers or frozenset({FIELD_MANAGER})
 
     @cached_property
     def policy_parts(self) -> tuple[Part, ...]:

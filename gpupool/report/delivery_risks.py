@@ -14,8 +14,6 @@ from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
 from gpupool.sharing import GPU_RESOURCE
 
-_ENGINES = {"pulumi": "Pulumi", "argocd": "Argo CD", "flux": "Flux"}
-
 
 def left_behind(context: Context) -> Iterator[Risk]:
     """Pools that go from the file while their nodes stay: nothing that those nodes need stays with them."""
@@ -35,7 +33,7 @@ def left_behind(context: Context) -> Iterator[Risk]:
 
 
 def _kept(pool: Pool, old: Plan, new: Plan) -> str:
-    engine = _ENGINES[old.delivery.engine]
+    engine = old.delivery.by.title
     first = "drain its nodes before the merge and "
     if old.delivery.on_removal == "keep":
         until = "until somebody deletes it"
@@ -69,7 +67,7 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
 def _still_labelled(pool: Pool, nodes: list[str], old: Plan) -> str:
     several = len(nodes) > 1
     return (
-        f"{_ENGINES[old.delivery.engine]} takes nothing off nodes: {', '.join(nodes)} "
+        f"{old.delivery.by.title} takes nothing off nodes: {', '.join(nodes)} "
         f"{'keep' if several else 'keeps'} the labels of pool {pool.name}, whose configuration of the "
         "device plugin goes, so the plugin does not start again there. Drain first, and take "
         "nvidia.com/device-plugin.config and the pool's other labels off by hand"
@@ -86,7 +84,7 @@ def removal(context: Context) -> Iterator[Risk]:
         yield Risk(
             "caution",
             "removal",
-            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {_ENGINES[now.engine]} "
+            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {now.by.title} "
             "deletes pools with their nodes, and tenants' namespaces with all that is in them, as soon as "
             "they are gone from the file",
         )
@@ -97,7 +95,7 @@ def engine(context: Context) -> Iterator[Risk]:
     old, new = context.before, context.after
     if old is None or new is None or old.delivery.engine == new.delivery.engine:
         return
-    was, now = _ENGINES[old.delivery.engine], _ENGINES[new.delivery.engine]
+    was, now = old.delivery.by.title, new.delivery.by.title
     if not old.delivery.gitops:
         left = (
             f"Pulumi still has every object in its state, and a destroy would delete them. Once {now} has "

@@ -104,7 +104,7 @@ def test_registration_points_that_the_table_names_exist() -> None:
     assert {"GENERATORS", "CHECKS", "ENGINES", "Output"} <= named
     code = "\n".join(
         path.read_text(encoding="utf-8")
-        for folder in ("gpupool", "generators", "operations", "conversion", "cli")
+        for folder in ("gpupool", "generators")
         for path in (ROOT / folder).rglob("*.py")
     )
     defined = set(re.findall(r"^(?:def |class )?(\w+)\b *[:(=]", code, re.MULTILINE))
