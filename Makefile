@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup go up down test test-fast bench lint format lock schema kinds golden clean
+.PHONY: help setup go up down test test-fast test-all bench lint format lock schema kinds golden clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,7 +45,10 @@ test: go ## all tests, the real control plane included
 	@pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster
-	@pytest --ignore tests/cluster $(PARALLEL)
+	@pytest --ignore tests/cluster $(PARALLEL) $(PYTEST_ARGS)
+
+test-all: go ## every case that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
+	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)
 
 bench: go ## measure, and compare with tests/perf/expectations.yaml
 	@python -m tests.perf
@@ -74,7 +77,7 @@ kinds: setup go ## write vapcheck/server/kinds/*.json from the local control pla
 	@gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files anew; read the difference before committing it
-	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet --ignore tests/cluster -k "golden or wrong_environments" || true
+	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
 	@git --no-pager diff --stat -- tests/golden
 
 clean: down ## remove everything that was made here, the cache of built programs excepted

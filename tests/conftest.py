@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from gpupool.cli.policy_progress import QUIET_VARIABLE
+from tests.sampling import EXHAUSTIVE, SEED
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
@@ -61,6 +62,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next(n for n, folder in enumerate(FIRST) if item.nodeid.startswith(f"{folder}/"))
 
     items.sort(key=rank)
+
+
+def pytest_report_header() -> str:
+    """What an exhaustive test draws by."""
+    return f"cases: {'all' if EXHAUSTIVE else f'drawn by GPUPOOL_SEED={SEED}'}"
 
 
 def pytest_configure() -> None:

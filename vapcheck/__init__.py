@@ -1,8 +1,8 @@
 """Evaluates ValidatingAdmissionPolicies offline, as the API server does.
 
-The library is general: it knows manifests, policies and CEL, and nothing of GPUs, pools or environments. What
-is named here is its surface; README.md beside this file has an example. Names are imported at their first use,
-since compiling CEL needs libraries that reading manifests does not.
+The library is general: it knows manifests, policies and CEL, and nothing of GPUs, pools or environments.
+What is named here is its surface; README.md beside this file has an example. Names are imported at first
+use, since compiling CEL needs libraries that reading manifests does not.
 """
 
 from __future__ import annotations

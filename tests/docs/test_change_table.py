@@ -224,10 +224,8 @@ CHANGES = (
         },
         edits={
             "gpupool/drift/__init__.py": (
-                (
-                    "\n\ndef examine(",
-                    "\nfrom gpupool.drift import politeness\nCHECKS += (politeness.check,)\n",
-                ),
+                ("from gpupool.drift import karpenter", "from gpupool.drift import politeness\n"),
+                ("    repartitions.check,\n", "    politeness.check,\n"),
             )
         },
         command=f"-c '{TRY_DRIFT}'",

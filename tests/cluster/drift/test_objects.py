@@ -1,4 +1,8 @@
-"""Objects that somebody has deleted or edited, one at a time: told at once, mended by the printed command."""
+"""Objects that somebody has deleted or edited: reported at once, put right by the printed command.
+
+All of them are injected, as many at a time as are about different objects, and judged as a set. A few that
+the run's seed draws are injected alone too; in `make test-all` each of them is.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,20 @@ import pytest
 from gpupool.drift import Drift
 from tests.cluster.drift.object_cases import CASES, Case
 from tests.cluster.drift.world import World
+from tests.sampling import drawn
+
+
+def rounds() -> list[list[Case]]:
+    """The cases, no two about one object in a round."""
+    found: list[list[Case]] = []
+    for case in CASES:
+        free = (one for one in found if case.object not in {other.object for other in one})
+        taken = next(free, None)
+        if taken is None:
+            found.append([case])
+        else:
+            taken.append(case)
+    return found
 
 
 def matches(case: Case, drift: Drift) -> bool:
@@ -21,13 +39,28 @@ def matches(case: Case, drift: Drift) -> bool:
     )
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_an_edit_is_the_only_news_and_refresh_and_up_mend_it(case: Case, world: World) -> None:
-    case.inject(world)
+def judge(cases: list[Case], world: World) -> None:
+    """Inject `cases`; each is reported once, nothing else is, and the printed repair puts all right."""
+    for case in cases:
+        case.inject(world)
     drifts = world.drifts()
-    told = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
-    assert len(drifts) == 1, told
-    assert matches(case, drifts[0]), told
-    assert drifts[0].repair == f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
-    world.run(drifts[0].repair)
+    reported = [(d.layer, d.kind, d.object, d.path, d.by, d.reason) for d in drifts]
+    for case in cases:
+        assert len([drift for drift in drifts if matches(case, drift)]) == 1, (case.title, reported)
+    assert len(drifts) == len(cases), reported
+    repair = f"gpupool refresh {world.commands.file} && gpupool up {world.commands.file}"
+    assert {drift.repair for drift in drifts} == {repair}
+    world.run(repair)
     world.clean()
+
+
+@pytest.mark.parametrize("cases", rounds(), ids=lambda cases: f"{len(cases)} at once")
+def test_edits_of_different_objects_are_reported_each_by_itself_and_repaired_together(
+    cases: list[Case], world: World
+) -> None:
+    judge(cases, world)
+
+
+@pytest.mark.parametrize("case", drawn(CASES, 2), ids=lambda case: case.title)
+def test_an_edit_is_the_only_difference_and_refresh_and_up_repair_it(case: Case, world: World) -> None:
+    judge([case], world)

@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from generators import generate
+from generators.render import files
+from gpupool.plan.resolve import read_plan
 from tests.kubectl import command_line
 from tests.programs import require
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
@@ -148,8 +151,7 @@ def test_random_plain_files(kubectl: list[str], tmp_path: Path, number: int) -> 
 def test_rendered_environments(kubectl: list[str], tmp_path: Path) -> None:
     """Our own manifests, as ConfigMaps, since kubectl is told of no other kind."""
     texts = []
-    for path in sorted(Path("tests/golden/rendered/prod").rglob("*.yaml")):
-        text = path.read_text()
+    for text in files(generate(read_plan("prod"))).values():
         if read_text(text, "f")[0]:
             text = re.sub(r"^apiVersion: .*", "apiVersion: v1", text, flags=re.MULTILINE)
             text = re.sub(r"^kind: .*", "kind: ConfigMap", text, flags=re.MULTILINE)

@@ -1,14 +1,13 @@
 """Runs that are killed at any moment, engine and all: the next one finds everything that they have done.
 
-The state is saved once, at the end of a run, so a killed one leaves none of it there. GPUPOOL_KILLS says how
-many moments are tried (default 4; 20 is the full set), GPUPOOL_SEED chooses them.
+The state is saved once, at the end of a run, so a killed one leaves none of it there. A few moments are
+tried, chosen by the run's seed; twenty in `make test-all`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import signal
@@ -28,11 +27,11 @@ from gpupool.plan.resolve import read_plan
 from infra import stack
 from infra.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World
+from tests.sampling import EXHAUSTIVE, SEED
 
 ROOT = Path(stack.__file__).parents[1]
 PATIENCE = 300
-KILLS = int(os.environ.get("GPUPOOL_KILLS", "4"))
-SEED = int(os.environ.get("GPUPOOL_SEED") or random.SystemRandom().randrange(10**6))
+KILLS = 20 if EXHAUSTIVE else 3
 _STEP = re.compile(rb"  (create|update|replace|delete) ")
 
 

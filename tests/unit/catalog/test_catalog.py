@@ -200,7 +200,7 @@ def test_adding_a_model_is_adding_a_file(tmp_path: Path) -> None:
 
 LOADING = """
 import pathlib, sys, time, yaml
-from gpupool.catalog import load_catalog
+from gpupool.catalog.models import load_catalog
 start = time.process_time()
 list(load_catalog().models.values())
 read = time.process_time()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import yaml
 
+from generators import generate
+from generators.render import files
+from gpupool.plan.resolve import read_plan
 from gpupool.rules import RULES, Bundle, check_bundle
 from tests.unit.rules.changes import Change
 from tests.unit.rules.counting_faults import COUNTING
 from tests.unit.rules.drafts import SHIPPED, shipped
 from tests.unit.rules.naming_faults import NAMING
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "rendered"
 BAD = {**NAMING, **COUNTING}
 
 
@@ -24,9 +24,9 @@ def test_shipped_environments_are_clean(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_rendered_folders_are_clean_without_their_plan(name: str) -> None:
-    files = sorted((GOLDEN / name).rglob("*.yaml"))
-    bundle = Bundle.of(name, [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files])
-    assert len(bundle.objects) + len(bundle.releases) == len(files)
+    texts = [text for path, text in files(generate(read_plan(name))).items() if path.endswith(".yaml")]
+    bundle = Bundle.of(name, [yaml.safe_load(text) for text in texts])
+    assert len(bundle.objects) + len(bundle.releases) == len(texts)
     assert check_bundle(bundle) == []
 
 
