@@ -26,8 +26,13 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 go: setup ## get a Go toolchain into .venv where none that is new enough is on PATH
 	@cd tools/kubernetes && go version >/dev/null 2>&1 || { cd ../.. && echo "no Go that is new enough; installing one into $(VENV) ..." && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/go/requirements.lock; }
 
+# BUILD=1: download no program, build them all.
+ifdef BUILD
+up: export GPUPOOL_RELEASES := off
+endif
+
 up: go ## start the local control plane, apply environments/local.yaml, run a job on every pool
-	@gpupool local up
+	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
 	@echo

@@ -75,6 +75,8 @@ class Kind:
     objects may do so for other reasons too, and nobody must lose his access meanwhile."""
     holds_jobs: bool = False
     """Whether jobs go with it."""
+    runs_pods: bool = False
+    """Whether it is gone before what its pods run on, and does not go with its namespace."""
     delete_timeout: str | None = None
     """How long to wait where deletion takes other things with it; 10 minutes for the rest."""
 
@@ -158,6 +160,7 @@ KINDS = (
         ("PriorityClass", "ServiceAccount", "NodePool"),
         listed=(SYSTEM_NAMESPACE,),
         awaited=False,
+        runs_pods=True,
     ),
     Kind(
         "CronJob",
@@ -166,6 +169,7 @@ KINDS = (
         WORKLOADS,
         ("ServiceAccount", "ConfigMap"),
         listed=(SYSTEM_NAMESPACE,),
+        runs_pods=True,
     ),
     Kind(_POLICY, _ADMISSION, "validatingadmissionpolicies", POLICIES),
     # What a policy judges by is there before it is enforced.

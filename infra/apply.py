@@ -79,6 +79,14 @@ def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
     ]
 
 
+def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
+    """The namespace among `others` that takes `manifest` with it. Where it is deleted as well nothing is sent
+    for `manifest`, which was most of the work; the end of a namespace is waited for."""
+    if manifest.patch or kind_of(manifest.kind).runs_pods:
+        return None
+    return next((other for other in others if other.kind == "Namespace" and not other.patch), None)
+
+
 class Candidates:
     """Manifests by kind and namespace, so that who waits for whom is not a question to every other one: of
     4,000 objects that is 16 million questions."""
@@ -157,15 +165,18 @@ def _resource(
     provider: pulumi.ProviderResource,
     hooks: Mapping[str, pulumi.ResourceHookBinding],
 ) -> pulumi.Resource:
-    waits = [made[logical_name(other)] for other in needs(manifest, candidates.of(manifest))]
+    needed = needs(manifest, candidates.of(manifest))
+    waits = [made[logical_name(other)] for other in needed]
     kind = kind_of(manifest.kind)
     if RELEASE in kind.needs:
         waits += charts
     timeout = kind.delete_timeout
+    holder = goes_with(manifest, needed)
     options = pulumi.ResourceOptions(
         provider=provider,
         depends_on=waits,
         protect=manifest.protect or None,
+        deleted_with=made[logical_name(holder)] if holder else None,
         # pulumi-kubernetes may not know all of them as immutable.
         replace_on_changes=list(kind.immutable) or None,
         delete_before_replace=True if kind.immutable else None,

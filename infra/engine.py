@@ -249,6 +249,8 @@ def opened(
         variables |= pulumi_env.provider_variables(port)
         sys.stderr.write("Pulumi's Kubernetes plugin is not installed: the stand-in serves\n")
     command = Command(path)
+    if "GOGC" not in os.environ:  # it lives no longer than the run, so memory is cheaper than time
+        variables["GOGC"] = "300"
     workspace = automation.LocalWorkspace(
         work_dir=str(binaries.PROJECT_ROOT),
         program=program,

@@ -33,7 +33,7 @@ _WITHOUT_FILE = (
     'Pulumi: eval "$(gpupool local env)" (of a local environment), pulumi state unprotect --all -s NAME, '
     "pulumi destroy -s NAME"
 )
-_DELETIONS = 32
+_DELETIONS = 128
 """Objects that `destroy` deletes at once (Pulumi: 4 per processor); a namespace's end is 5 s of waiting."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -41,6 +42,9 @@ from infra.unrecorded import cluster_id
 if TYPE_CHECKING:
     from vapcheck import PolicyFinding
 
+_GARBAGE = 50_000
+"""Objects between two looks for garbage (Python: 700). What thousands of resources hold is none, and looking
+took a third of the time in which they are registered."""
 Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
@@ -81,6 +85,8 @@ class Run:
         import pulumi
 
         self._begun = True
+        # Each of the SDK's debug lines, four for an object, is a call to the engine that is waited for.
+        pulumi.log.debug = _unsaid
         try:
             return apply.registered(program.register(self._plan, bundle))
         except GpupoolError as error:
@@ -232,6 +238,8 @@ class Run:
     def _attempt(self, operation: Callable[..., Any]) -> tuple[Collector, BaseException | None, bool]:
         """What one run of the engine tells, what it raised, and whether it was interrupted."""
         collector = Collector(self._report)
+        gc.freeze()
+        gc.set_threshold(_GARBAGE)
         again = {"refresh": True} if self._marks.left and self._operation != "refresh" else {}
         with self._marked() as mark:
             work = functools.partial(operation, on_event=collector, **again)
@@ -309,6 +317,10 @@ class Run:
             collector.outcome.errors = [disk] if disk else errors
             raise StackError("\n".join(collector.outcome.errors), result)
         return result
+
+
+def _unsaid(*_: Any, **__: Any) -> None:
+    """In place of the SDK's debug lines, which nobody asks `gpupool` for."""
 
 
 def _plain(error: Exception) -> str:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from gpupool.cli.policy_progress import QUIET_VARIABLE
-from tests.sampling import EXHAUSTIVE, SEED
+from tests.sampling import SEED, WHOLE
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_report_header() -> str:
     """What an exhaustive test draws by."""
-    return f"cases: {'all' if EXHAUSTIVE else f'drawn by GPUPOOL_SEED={SEED}'}"
+    return f"cases drawn by GPUPOOL_SEED={SEED}; all of: {', '.join(sorted(WHOLE - {''})) or 'none'}"
 
 
 def pytest_configure() -> None:

@@ -30,19 +30,26 @@ FolderOption = Annotated[
 
 
 @app.command()
-def up(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+def up(
+    folder: FolderOption = None,
+    build: Annotated[
+        bool, typer.Option("--build", help="Build every program here: no download, nothing from PATH.")
+    ] = False,
+    format: FormatOption = Format.text,
+) -> None:
     """Start the control plane, or repair what has died of it.
 
     etcd, kube-apiserver, kube-controller-manager, kube-scheduler, KWOK and Karpenter run as ordinary
     processes of yours, and a simulated GPU Operator gives the nodes their GPUs. Programs that are missing
-    are built once from their pinned Go modules (about 12 minutes on two cores). When everything runs
-    already, nothing is done. A part that has died is started alone; when it was etcd or kube-apiserver,
-    all are started anew, on the same data.
+    are downloaded where a release of the very version can be had and its checksum is right, and else built
+    once from their pinned Go modules (about 12 minutes on two cores). When everything runs already, nothing
+    is done. A part that has died is started alone; when it was etcd or kube-apiserver, all are started anew,
+    on the same data.
 
     Example: gpupool local up && eval "$(gpupool local env)" && kubectl get nodes
     """
     with progress("local control plane") as step:
-        status = _plane(folder).up(step)
+        status = _plane(folder).up(step, build)
     _show(status, format)
 
 

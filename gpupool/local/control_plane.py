@@ -89,14 +89,15 @@ class ControlPlane:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
         return KubeApi.connect(self.kubeconfig, seconds=seconds)
 
-    def up(self, report: Report = lambda _: None) -> Status:
+    def up(self, report: Report = lambda _: None, build: bool = False) -> Status:
         """Bring it up, or back up, and return its status once everything is ready.
 
-        Raises LocalError with the end of the guilty log when a part does not start; what was started is
-        stopped again and the logs are kept.
+        With `build` it runs only programs that were built here from their Go modules. Raises LocalError with
+        the end of the guilty log when a part does not start; what was started is stopped again and the logs
+        are kept.
         """
         require_own(self.layout)  # before minutes are spent on building
-        programs = binaries.locate_all(components.PROGRAMS, report)
+        programs = binaries.locate_all(components.PROGRAMS, report, build)
         definitions = crds.definitions(report)
         with Instance.locked(self.layout, make=True) as instance:
             if self._healthy(instance, programs):

@@ -1,7 +1,8 @@
-"""Where the programs come from: a given folder, the cache, PATH, or a build from the pinned Go module.
+"""Where the programs come from: a given folder, the cache, PATH, a published release, or a build.
 
 What there is to find is data (binaries.yaml); versions are the ones that tools/<tool>/go.mod requires,
-so there is one place to raise them. This module decides; `gobuild` builds.
+so there is one place to raise them. This module decides; `releases` downloads, `gobuild` builds. It must
+not take a download for a build: each lies in a folder of its own, and one that was built comes first.
 
 A program in the folder named by GPUPOOL_BIN_DIR (as setup-envtest leaves it) or on PATH is taken when
 its version fits by the rule of its entry; otherwise it is passed over in silence and the next source is
@@ -15,6 +16,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -23,13 +25,15 @@ from pathlib import Path
 import yaml
 
 from gpupool import shipped
-from gpupool.programs import gobuild
+from gpupool.programs import gobuild, releases
 from gpupool.programs.failures import LocalError
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 TOOLS = shipped.folder("tools")
 Report = Callable[[str], None]
 
+_PATIENCE = 120.0
+"""How many seconds a download may take; one whose build usually takes longer may take as long as that."""
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
 
 
@@ -66,6 +70,15 @@ class Program:
             digest.update((self.source / name).read_bytes())
         folder = f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"
         return cache_folder() / "bin" / folder / self.name
+
+    @property
+    def release(self) -> releases.Release | None:
+        """What may be downloaded in place of a build, if anything."""
+        return releases.published(self.name, self.version)
+
+    def downloaded(self, release: releases.Release) -> Path:
+        """Where a download of exactly this release lies; another mirror or checksum is another folder."""
+        return cache_folder() / "bin" / f"{self.name}-{self.version}-release-{release.key}" / self.name
 
 
 def cache_folder() -> Path:
@@ -125,6 +138,9 @@ def find(name: str) -> Path | None:
             return candidate.resolve()
     if program.cached.is_file():
         return program.cached
+    release = program.release
+    if release is not None and program.downloaded(release).is_file():
+        return program.downloaded(release)
     on_path = shutil.which(name)
     if on_path and program.version_args and fits(program, Path(on_path)):
         return Path(on_path).resolve()
@@ -132,40 +148,64 @@ def find(name: str) -> Path | None:
 
 
 def locate(name: str, report: Report = lambda _: None) -> Path:
-    """The path of program `name`, built into the cache first if need be (minutes, told through `report`).
+    """The path of program `name`, downloaded or built into the cache first if need be (`report` tells).
 
-    Raises LocalError when it can't be built, with the reason and what to do.
+    Raises LocalError when it can't be had, with the reason and what to do.
     """
-    found = find(name)
-    if found is not None:
-        return found
-    program = programs()[name]
-    gobuild.build(
-        gobuild.Build(
-            title=f"{name} {program.version}",
-            source=program.source,
-            package=program.package,
-            ldflags=program.ldflags,
-            target=program.cached,
-            usual_seconds=program.seconds,
-        ),
-        report,
-    )
-    return program.cached
+    return locate_all([name], report)[name]
 
 
-def locate_all(names: Iterable[str], report: Report = lambda _: None) -> dict[str, Path]:
-    """`locate` for several programs, one after the other: two Go builds at once need twice the memory."""
-    wanted = list(names)
-    missing = [name for name in wanted if find(name) is None]
+def locate_all(names: Iterable[str], report: Report = lambda _: None, build: bool = False) -> dict[str, Path]:
+    """`locate` for several programs; with `build` only what was built here counts, and no host is asked."""
+    wanted = [programs()[name] for name in names]
+    found = {one.name: _built(one) if build else find(one.name) or _download(one, report) for one in wanted}
+    missing = [one for one in wanted if found[one.name] is None]
     if missing:
-        minutes = sum(programs()[name].seconds for name in missing) / 60
-        size = sum(programs()[name].megabytes for name in missing)
+        minutes = sum(one.seconds for one in missing) / 60
+        size = sum(one.megabytes for one in missing)
         report(
-            f"{len(missing)} of {len(wanted)} programs must be built once: {', '.join(missing)}"
+            f"{len(missing)} of {len(wanted)} programs must be built once:"
+            f" {', '.join(one.name for one in missing)}"
             f" (about {minutes:.0f} min on two cores, {size} MB in {cache_folder()})"
         )
-    return {name: locate(name, report) for name in wanted}
+    for group in _together(missing):
+        gobuild.build(group, report)
+    return {one.name: found[one.name] or one.cached for one in wanted}
+
+
+def _built(program: Program) -> Path | None:
+    return program.cached if program.cached.is_file() else None
+
+
+def _download(program: Program, report: Report) -> Path | None:
+    """Where the program's release now lies; None, and a line that stays in sight, when it can't be had."""
+    release = program.release
+    if release is None:
+        return None
+    target = program.downloaded(release)
+    try:
+        releases.fetch(release, target, max(_PATIENCE, program.seconds), report)
+    except releases.Unavailable as error:
+        sys.stderr.write(f"{release.title} is built here instead of downloaded: {error}\n")
+        return None
+    return target
+
+
+def _together(missing: Iterable[Program]) -> list[gobuild.Build]:
+    """One build for the programs of one module: what they share is compiled once, and linked side by side."""
+    groups: dict[tuple[str, str], list[Program]] = {}
+    for one in missing:
+        groups.setdefault((one.tool, one.ldflags), []).append(one)
+    return [
+        gobuild.Build(
+            title=f"{', '.join(one.name for one in group)} {group[0].version}",
+            source=group[0].source,
+            ldflags=group[0].ldflags,
+            targets={one.package: one.cached for one in group},
+            usual_seconds=sum(one.seconds for one in group),
+        )
+        for group in groups.values()
+    ]
 
 
 def fits(program: Program, candidate: Path) -> bool:

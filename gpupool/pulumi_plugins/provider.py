@@ -28,7 +28,7 @@ from gpupool.pulumi_plugins.values import from_struct, has_unknowns, mark_secret
 VERSION = "4.34.2"
 """The pulumi-kubernetes whose behaviour is stood in for."""
 
-_THREADS = 32
+_THREADS = 128
 _MESSAGE_BYTES = 400 * 1024 * 1024
 _DIFF = provider_pb2.PropertyDiff
 _KINDS = {

@@ -134,9 +134,8 @@ def _program(rival: Rival) -> Path:
     job = gobuild.Build(
         title=f"{rival.tool} {version}",
         source=program.source,
-        package=program.package,
         ldflags=program.ldflags,
-        target=program.cached,
+        targets={program.package: program.cached},
         usual_seconds=rival.build_seconds,
     )
     gobuild.build(job, lambda text: print(text, file=sys.stderr, flush=True))

@@ -61,6 +61,6 @@ def test_edits_of_different_objects_are_reported_each_by_itself_and_repaired_tog
     judge(cases, world)
 
 
-@pytest.mark.parametrize("case", drawn(CASES, 2), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", drawn("drift", CASES, 2), ids=lambda case: case.title)
 def test_an_edit_is_the_only_difference_and_refresh_and_up_repair_it(case: Case, world: World) -> None:
     judge([case], world)

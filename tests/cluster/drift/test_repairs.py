@@ -18,7 +18,7 @@ PROSE = re.compile(r"\b(or|then) |;")
 """Repairs that say what to decide, which no shell runs."""
 
 
-@pytest.mark.parametrize("case", drawn(CASES, 8), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", drawn("drift", CASES, 8), ids=lambda case: case.title)
 def test_drift_is_reported_with_its_reason_and_its_repair_works(case: Case, world: World) -> None:
     case.inject(world)
     node = world.node(case.pool) if "{node}" in case.repair else ""

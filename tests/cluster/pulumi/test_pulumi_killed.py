@@ -27,11 +27,11 @@ from gpupool.plan.resolve import read_plan
 from infra import stack
 from infra.orphans import Key, key_of
 from tests.cluster.pulumi.conftest import World
-from tests.sampling import EXHAUSTIVE, SEED
+from tests.sampling import SEED, WHOLE
 
 ROOT = Path(stack.__file__).parents[1]
 PATIENCE = 300
-KILLS = 20 if EXHAUSTIVE else 3
+KILLS = 20 if "kills" in WHOLE else 3
 _STEP = re.compile(rb"  (create|update|replace|delete) ")
 
 

@@ -10,7 +10,15 @@ from generators import generate
 from generators.kinds import KINDS, RELEASE, rank_of
 from generators.manifest import HelmRelease, Manifest
 from gpupool.plan.resolve import read_plan
-from infra.apply import Candidates, logical_name, needs, properties, release_properties, type_token
+from infra.apply import (
+    Candidates,
+    goes_with,
+    logical_name,
+    needs,
+    properties,
+    release_properties,
+    type_token,
+)
 
 
 def manifest(
@@ -69,6 +77,14 @@ def test_a_pool_waits_for_its_own_overlays_only() -> None:
 def test_everything_in_a_namespace_waits_for_it() -> None:
     spaces = [manifest("Namespace", "x"), manifest("Namespace", "y")]
     assert needs(manifest("LimitRange", "gpupool", "x"), spaces) == [spaces[0]]
+
+
+def test_what_is_in_a_namespace_goes_with_it_unless_it_runs_pods() -> None:
+    space, patched = manifest("Namespace", "x"), manifest("Namespace", "x", patch=True)
+    assert goes_with(manifest("LimitRange", "gpupool", "x"), [manifest("Role", "r", "x"), space]) == space
+    assert goes_with(manifest("Deployment", "warm", "x"), [space]) is None
+    assert goes_with(manifest("ConfigMap", "theirs", "x", patch=True), [space]) is None
+    assert goes_with(manifest("LimitRange", "gpupool", "x"), [patched]) is None
 
 
 @pytest.mark.parametrize("environment", ["local", "homelab", "prod"])

@@ -28,7 +28,7 @@ def module(folder: Path, body: str, go: str = "1.21") -> Path:
 
 
 def job(source: Path, target: Path) -> Build:
-    return Build("tiny v1", source, "example.com/tiny", "-s -w -X main.name=moon", target, 100)
+    return Build("tiny v1", source, "-s -w -X main.name=moon", {"example.com/tiny": target}, 100)
 
 
 @needs_go
@@ -40,6 +40,54 @@ def test_a_build_puts_the_program_in_place_and_tells(tmp_path: Path) -> None:
     assert done.stderr == "moon\n"
     assert re.fullmatch(r"building tiny v1: \d+ s \(usually about 2 min\)", said[0])
     assert [path.name for path in target.parent.iterdir()] == ["tiny"], "nothing else is left behind"
+
+
+@needs_go
+def test_programs_of_one_module_are_built_by_one_command(tmp_path: Path) -> None:
+    source = module(tmp_path / "src", "")
+    for name in ("sun", "star"):
+        (source / name).mkdir()
+        (source / name / "main.go").write_text(f'package main\n\nfunc main() {{ println("{name}") }}\n')
+    targets = {f"example.com/tiny/{name}": tmp_path / "bin" / f"{name}-v1" / name for name in ("sun", "star")}
+    said: list[str] = []
+    gobuild.build(Build("sun, star v1", source, "-s -w", targets, 100), said.append)
+    assert said[0].startswith("building sun, star v1: 0 s")
+    for name in ("sun", "star"):
+        target = targets[f"example.com/tiny/{name}"]
+        assert subprocess.run([target], capture_output=True, text=True, check=True).stderr == f"{name}\n"
+        assert [path.name for path in target.parent.iterdir()] == [name], "nothing else is left behind"
+
+
+@needs_go
+def test_of_several_only_what_is_missing_is_built(tmp_path: Path) -> None:
+    there = tmp_path / "bin" / "sun-v1" / "sun"
+    there.parent.mkdir(parents=True)
+    there.write_text("as it was")
+    target = tmp_path / "bin" / "tiny-v1" / "tiny"
+    targets = {"example.com/tiny/sun": there, "example.com/tiny": target}
+    source = module(tmp_path / "src", "println(name)")  # which has no package `sun`
+    gobuild.build(Build("sun, tiny v1", source, "-s -w", targets, 100), lambda _: None)
+    assert there.read_text() == "as it was"
+    assert target.exists()
+
+
+@pytest.mark.parametrize(("given", "used"), [(None, "400"), ("50", "50")])
+def test_the_compiler_collects_its_garbage_seldom_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, used: str
+) -> None:
+    fake = tmp_path / "bin" / "go"
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\n[ "$1" = version ] && echo go version go1.99.0 && exit\necho "$GOGC" > "$6"\n'
+    )
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    monkeypatch.delenv("GOGC", raising=False)
+    if given:
+        monkeypatch.setenv("GOGC", given)
+    target = tmp_path / "cache" / "tiny-v1" / "tiny"
+    gobuild.build(job(module(tmp_path / "src", ""), target), lambda _: None)
+    assert target.read_text() == f"{used}\n"
 
 
 @needs_go

@@ -1,0 +1,299 @@
+"""Programs as their makers publish them: download one, hold it to its sha256, unpack it, put it in place.
+
+Which ones there are is data (releases.yaml). GPUPOOL_RELEASES names a mirror, or is `off`. This module must
+not leave anything at the target whose checksum was not right, must not unpack a file under the name that an
+archive gives it, and must not decide what happens instead: `Unavailable` says why there is no download, and
+`binaries` goes on with the build.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import platform
+import queue
+import re
+import shutil
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from gpupool.programs import gobuild
+from gpupool.programs.failures import LocalError
+from gpupool.programs.gobuild import Report
+
+ANSWER_SECONDS = 5.0
+"""How long a host may take to be found, connected to and to answer, redirects included."""
+STALL_SECONDS = 10.0
+"""How long nothing may come in the middle of a file."""
+_LARGEST = 512 << 20
+_LARGEST_TEXT = 4 << 20
+_BEAT_SECONDS = 5.0
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+_given_up: dict[str, str] = {}
+"""Hosts that could not be reached in this process, and why: nobody waits for the same one twice."""
+
+
+class Unavailable(Exception):
+    """There is no download, for the reason that `str()` gives; a build is what is left."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One published file, for one version and platform."""
+
+    title: str
+    """As people call it, for example `etcd v3.6.5`."""
+    url: str
+    checksums: str
+    """Where the published sha256 is, for when `sha256` is empty."""
+    sha256: str
+    member: str
+    """The program's place in the archive; empty when the file is the program."""
+
+    @property
+    def key(self) -> str:
+        """Tells apart what is downloaded from different places, or held to different checksums."""
+        return hashlib.sha256("\n".join((self.url, self.member, self.sha256)).encode()).hexdigest()[:12]
+
+
+@cache
+def _entries() -> dict[str, Any]:
+    entries: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "releases.yaml").read_text())[
+        "releases"
+    ]
+    return entries
+
+
+def published(name: str, version: str, machine: str = "") -> Release | None:
+    """The release of `name` for `machine` (default: this one); None when none is known or none is wanted.
+
+    Raises LocalError when GPUPOOL_RELEASES is neither `off` nor the address of a mirror.
+    """
+    mirror = os.environ.get("GPUPOOL_RELEASES")
+    if mirror is not None and mirror.strip() in ("", "off"):
+        return None
+    machine = machine or this_machine()
+    entry = _entries().get(name)
+    if entry is None or machine not in entry["platforms"]:
+        return None
+    system, _, arch = machine.partition("-")
+    fields = {
+        "version": version,
+        "number": version.removeprefix("v"),
+        "os": system,
+        "arch": entry.get("arch", {}).get(arch, arch),
+    }
+    return Release(
+        title=f"{name} {version}",
+        url=_mirrored(entry["url"].format(**fields), mirror),
+        checksums=_mirrored(entry["checksums"].format(**fields), mirror),
+        sha256=entry.get("sha256", {}).get(version, {}).get(machine, ""),
+        member=entry.get("member", "").format(**fields),
+    )
+
+
+def this_machine() -> str:
+    """This machine as Go names it, for example linux-amd64."""
+    machine = platform.machine().lower()
+    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    return f"{sys.platform}-{arch}"
+
+
+def _mirrored(url: str, mirror: str | None) -> str:
+    """`url`, or its place on a mirror, which has a folder per host (as `wget --force-directories` makes)."""
+    if mirror is None:
+        return url
+    if not re.match(r"https?://[^/]", mirror.strip()):
+        raise LocalError(
+            f"GPUPOOL_RELEASES={mirror}: not the address of a mirror; give one that begins with https://,"
+            " or `off` to build everything, or unset it to ask the public hosts"
+        )
+    return f"{mirror.strip().rstrip('/')}/{url.partition('://')[2]}"
+
+
+def fetch(release: Release, target: Path, seconds: float, report: Report) -> None:
+    """Put the program at `target`, unless it is there by the time the lock is ours.
+
+    Raises Unavailable when it can't be had within `seconds`, or is not what its checksum says; then nothing
+    is at the target.
+    """
+    folder = target.parent
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with gobuild.locked(folder.with_name(f".{folder.name}.lock"), release.title, report):
+            if target.exists():
+                return
+            folder.mkdir(exist_ok=True)
+            try:
+                with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch.") as fresh:
+                    _into(Path(fresh), release, seconds, report).replace(target)
+            finally:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()  # stays when the program is in it
+    except OSError as error:
+        raise Unavailable(f"{folder}: can't be written ({_reason(error)})") from error
+
+
+def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path:
+    """Download into the folder `fresh`; the path of the program there, verified and executable."""
+    _pass_over_given_up(release.url)
+    report(f"downloading {release.title} from {urlsplit(release.url).netloc}")
+    expected = release.sha256 or _published_sha256(release)
+    download, program = fresh / "download", fresh / "program"
+    actual = _download(release, download, seconds, report)
+    if actual != expected:
+        said = "releases.yaml" if release.sha256 else release.checksums
+        raise Unavailable(f"{release.url} is refused: its sha256 is {actual}, and {said} says {expected}")
+    if release.member:
+        _unpack(download, release, program)
+    else:
+        download.replace(program)
+    program.chmod(0o755)
+    return program
+
+
+def _published_sha256(release: Release) -> str:
+    name = release.url.rpartition("/")[2]
+    text = _get(release.checksums, lambda answer: answer.read(_LARGEST_TEXT))
+    try:
+        found = sha256_in(text.decode(), name)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise Unavailable(f"{release.checksums} can't be read ({_reason(error)})") from error
+    if found is None:
+        raise Unavailable(f"{release.checksums} has no sha256 of {name}")
+    return found
+
+
+def sha256_in(text: str, name: str) -> str | None:
+    """The sha256 of the file `name` in a published text of one of the three forms, or None."""
+    if text.lstrip().startswith("{"):
+        assets = json.loads(text).get("assets", ())
+        lines = [f"{str(one.get('digest')).removeprefix('sha256:')} {one.get('name')}" for one in assets]
+    else:
+        lines = [f"{text.strip()} {name}"] if len(text.split()) == 1 else text.splitlines()
+    for line in lines:
+        digest, _, of = line.strip().partition(" ")
+        if of.strip().removeprefix("*").removeprefix("./") == name and _SHA256.fullmatch(digest.lower()):
+            return digest.lower()
+    return None
+
+
+def _download(release: Release, file: Path, seconds: float, report: Report) -> str:
+    """Write what `url` serves into `file` and return its sha256."""
+    host = urlsplit(release.url).netloc
+    digest, size = hashlib.sha256(), 0
+    with _get(release.url, lambda answer: answer) as answer, file.open("wb") as stream:
+        total = answer.length or 0
+        started = told = time.monotonic()
+        while True:
+            try:
+                chunk = answer.read1(1 << 18)
+            except TimeoutError as error:
+                raise _give_up(host, f"sent nothing for {STALL_SECONDS:.0f} s") from error
+            except (OSError, http.client.HTTPException) as error:
+                raise Unavailable(f"{release.url} broke off after {size} bytes ({_reason(error)})") from error
+            if not chunk:
+                break
+            stream.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+            now = time.monotonic()
+            if size > _LARGEST:
+                raise Unavailable(f"{release.url} is larger than {_LARGEST >> 20} MiB, so no such program")
+            if now - started > seconds:
+                raise _give_up(host, f"is slow ({size / 1e6:.1f} MB in {seconds:.0f} s)")
+            if now - told > _BEAT_SECONDS:
+                told = now
+                report(f"downloading {release.title} from {host}: {size >> 20} of {total >> 20} MiB")
+    if total and size != total:
+        raise Unavailable(f"{release.url} broke off after {size} of {total} bytes")
+    return digest.hexdigest()
+
+
+def _unpack(archive: Path, release: Release, program: Path) -> None:
+    """Copy the one member that is wanted into `program`; names in the archive are compared and never used."""
+    try:
+        with tarfile.open(archive, "r:gz") as opened:
+            member = opened.getmember(release.member)
+            content = opened.extractfile(member) if member.isreg() and member.size <= _LARGEST else None
+            if content is None:
+                raise Unavailable(f"{release.url}: {release.member} in it is no ordinary file")
+            with content, program.open("wb") as stream:
+                shutil.copyfileobj(content, stream)
+    except KeyError as error:
+        raise Unavailable(f"{release.url} has no member {release.member}") from error
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise Unavailable(f"{release.url} can't be unpacked ({_reason(error)})") from error
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect that leaves HTTPS."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if req.full_url.startswith("https:") and not newurl.startswith("https:"):
+            raise urllib.error.HTTPError(newurl, code, "a redirect away from HTTPS", headers, fp)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _get(url: str, use: Callable[[http.client.HTTPResponse], Any]) -> Any:
+    """What `use` makes of the answer to a GET, by the proxies that the environment names.
+
+    Both in a thread of its own: looking a name up has no time limit, and together they have ANSWER_SECONDS.
+    Raises Unavailable; a host that can't be reached is remembered.
+    """
+    _pass_over_given_up(url)
+    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            opener = urllib.request.build_opener(_SafeRedirects)
+            request = urllib.request.Request(url, headers={"User-Agent": "gpupool"})  # noqa: S310 - http(s) alone
+            answers.put(use(opener.open(request, timeout=STALL_SECONDS)))
+        except Exception as error:  # told to the one who waits
+            answers.put(error)
+
+    host = urlsplit(url).netloc
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=ANSWER_SECONDS)
+    except queue.Empty:
+        raise _give_up(host, f"did not answer within {ANSWER_SECONDS:.0f} s") from None
+    if isinstance(answer, urllib.error.HTTPError):
+        raise Unavailable(f"{url}: HTTP {answer.code} {answer.reason}")
+    if isinstance(answer, Exception):
+        raise _give_up(host, f"can't be reached ({_reason(answer)})")
+    return answer
+
+
+def _pass_over_given_up(url: str) -> None:
+    host = urlsplit(url).netloc
+    if host in _given_up:
+        raise Unavailable(f"{host} {_given_up[host]}")
+
+
+def _give_up(host: str, reason: str) -> Unavailable:
+    _given_up[host] = reason
+    return Unavailable(f"{host} {reason}")
+
+
+def _reason(error: object) -> str:
+    cause = getattr(error, "reason", None) or error
+    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
