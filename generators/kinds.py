@@ -52,7 +52,6 @@ RELEASE_NEEDS = ("ConfigMap", "PriorityClass")
 class Kind:
     name: str
     api_version: str
-    plural: str
     wave: Wave
     needs: tuple[str, ...] = ()
     """The kinds that it must follow, of its own pool or namespace. Deletion runs the other way: NodePools go
@@ -81,6 +80,11 @@ class Kind:
     """How long to wait where deletion takes other things with it; 10 minutes for the rest."""
 
     @property
+    def plural(self) -> str:
+        name = self.name.lower()
+        return f"{name[:-1]}ies" if name.endswith("cy") else f"{name}es" if name.endswith("s") else f"{name}s"
+
+    @property
     def group(self) -> str:
         return self.api_version.rpartition("/")[0]
 
@@ -93,38 +97,28 @@ _ROLES = ("Role", "ClusterRole", "ServiceAccount")
 _CLASSES = ("KWOKNodeClass", "EC2NodeClass", "NodeOverlay")
 
 KINDS = (
-    Kind("Namespace", "v1", "namespaces", NAMESPACES, delete_timeout="15m"),
+    Kind("Namespace", "v1", NAMESPACES, delete_timeout="15m"),
     Kind(
         "PriorityClass",
         "scheduling.k8s.io/v1",
-        "priorityclasses",
         ACCESS,
         immutable=("value", "preemptionPolicy"),
         recreated=True,
     ),
-    Kind("ServiceAccount", "v1", "serviceaccounts", ACCESS, listed=(SYSTEM_NAMESPACE,)),
-    Kind("ClusterRole", _RBAC, "clusterroles", ACCESS),
-    Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings", ACCESS, _ROLES[1:], immutable=("roleRef",)),
-    Kind("Role", _RBAC, "roles", ACCESS, listed=_OURS),
-    Kind("RoleBinding", _RBAC, "rolebindings", ACCESS, _ROLES, immutable=("roleRef",)),
-    Kind("ResourceQuota", "v1", "resourcequotas", BOUNDS),
-    Kind("LimitRange", "v1", "limitranges", BOUNDS),
-    Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", BOUNDS),
-    Kind("ConfigMap", "v1", "configmaps", PARAMETERS, listed=_OURS),
-    Kind("ClusterPolicy", "nvidia.com/v1", "clusterpolicies", OPERATORS, ("ConfigMap",)),
-    Kind(
-        "KWOKNodeClass",
-        "karpenter.kwok.sh/v1alpha1",
-        "kwoknodeclasses",
-        MACHINES,
-        (RELEASE,),
-        listed=(),
-        holds_jobs=True,
-    ),
+    Kind("ServiceAccount", "v1", ACCESS, listed=(SYSTEM_NAMESPACE,)),
+    Kind("ClusterRole", _RBAC, ACCESS),
+    Kind("ClusterRoleBinding", _RBAC, ACCESS, _ROLES[1:], immutable=("roleRef",)),
+    Kind("Role", _RBAC, ACCESS, listed=_OURS),
+    Kind("RoleBinding", _RBAC, ACCESS, _ROLES, immutable=("roleRef",)),
+    Kind("ResourceQuota", "v1", BOUNDS),
+    Kind("LimitRange", "v1", BOUNDS),
+    Kind("NetworkPolicy", "networking.k8s.io/v1", BOUNDS),
+    Kind("ConfigMap", "v1", PARAMETERS, listed=_OURS),
+    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",)),
+    Kind("KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", MACHINES, (RELEASE,), listed=(), holds_jobs=True),
     Kind(
         "EC2NodeClass",
         "karpenter.k8s.aws/v1",
-        "ec2nodeclasses",
         MACHINES,
         (RELEASE,),
         listed=(),
@@ -132,30 +126,21 @@ KINDS = (
         holds_jobs=True,
     ),
     # It holds no jobs, and one that stays behind contradicts those that came in its place.
-    Kind(
-        "NodeOverlay",
-        "karpenter.sh/v1alpha1",
-        "nodeoverlays",
-        MACHINES,
-        (RELEASE,),
-        accepted="ValidationSucceeded",
-    ),
+    Kind("NodeOverlay", "karpenter.sh/v1alpha1", MACHINES, (RELEASE,), accepted="ValidationSucceeded"),
     # Karpenter drains the nodes of one that goes, jobs and all, and needs its class until then.
     Kind(
         "NodePool",
         "karpenter.sh/v1",
-        "nodepools",
         POOLS,
         ("ClusterPolicy", RELEASE, *_CLASSES),
         accepted="Ready",
         holds_jobs=True,
         delete_timeout="30m",
     ),
-    Kind("Node", "v1", "nodes", POOLS, ("ClusterPolicy", RELEASE), listed=(), owned=False),
+    Kind("Node", "v1", POOLS, ("ClusterPolicy", RELEASE), listed=(), owned=False),
     Kind(
         "Deployment",
         "apps/v1",
-        "deployments",
         WORKLOADS,
         ("PriorityClass", "ServiceAccount", "NodePool"),
         listed=(SYSTEM_NAMESPACE,),
@@ -165,21 +150,14 @@ KINDS = (
     Kind(
         "CronJob",
         "batch/v1",
-        "cronjobs",
         WORKLOADS,
         ("ServiceAccount", "ConfigMap"),
         listed=(SYSTEM_NAMESPACE,),
         runs_pods=True,
     ),
-    Kind(_POLICY, _ADMISSION, "validatingadmissionpolicies", POLICIES),
+    Kind(_POLICY, _ADMISSION, POLICIES),
     # What a policy judges by is there before it is enforced.
-    Kind(
-        f"{_POLICY}Binding",
-        _ADMISSION,
-        "validatingadmissionpolicybindings",
-        ENFORCEMENT,
-        (_POLICY, "ConfigMap"),
-    ),
+    Kind(f"{_POLICY}Binding", _ADMISSION, ENFORCEMENT, (_POLICY, "ConfigMap")),
 )
 
 _RANK = {kind.name: rank for rank, kind in enumerate(KINDS)}
@@ -193,7 +171,7 @@ def rank_of(name: str) -> int:
 def kind_of(name: str) -> Kind:
     """What is known of a kind; of one that is not in the table: nothing, and that it comes last."""
     rank = rank_of(name)
-    return KINDS[rank] if rank < len(KINDS) else Kind(name, "", "", WORKLOADS, listed=())
+    return KINDS[rank] if rank < len(KINDS) else Kind(name, "", WORKLOADS, listed=())
 
 
 WAVES: Mapping[Wave, tuple[Kind, ...]] = {
