@@ -8,10 +8,11 @@ a name made of its content: a new file is a new name, so no run ever reads a par
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from generators import restricted_pod
+from generators.kinds import KINDS
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
@@ -27,27 +28,25 @@ _RBAC = "rbac.authorization.k8s.io"
 _SECONDS = 300
 """A run that takes longer hangs; one for 500 nodes takes three minutes."""
 
-_CLUSTER_WIDE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("", ("namespaces", "nodes", "pods", "resourcequotas", "limitranges")),
-    ("networking.k8s.io", ("networkpolicies",)),
-    (_RBAC, ("clusterroles", "clusterrolebindings", "rolebindings")),
-    ("scheduling.k8s.io", ("priorityclasses",)),
-    ("admissionregistration.k8s.io", ("validatingadmissionpolicies", "validatingadmissionpolicybindings")),
-    ("nvidia.com", ("clusterpolicies",)),
-    ("karpenter.sh", ("nodepools", "nodeclaims", "nodeoverlays")),
-    ("karpenter.k8s.aws", ("ec2nodeclasses",)),
-    ("karpenter.kwok.sh", ("kwoknodeclasses",)),
-)
-"""What is listed everywhere. No Secret, and no ConfigMap outside of the namespaces that hold ours."""
-_IN_NAMESPACES: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    SYSTEM_NAMESPACE: (
-        ("", ("configmaps", "serviceaccounts")),
-        ("apps", ("deployments",)),
-        ("batch", ("cronjobs",)),
-        (_RBAC, ("roles",)),
-    ),
-    OPERATOR_NAMESPACE: (("", ("configmaps",)), ("apps", ("daemonsets",)), (_RBAC, ("roles",))),
+
+_Rules = Mapping[str, tuple[str, ...]]
+"""Group -> plurals that may be listed."""
+_POLICY_RULES: _Rules = {"": ("configmaps",), _RBAC: ("roles",)}
+"""Where parameters of the project's policies are."""
+_ALSO: Mapping[str | None, Iterable[tuple[str, str]]] = {
+    None: (("", "pods"), ("karpenter.sh", "nodeclaims")),
+    OPERATOR_NAMESPACE: (("apps", "daemonsets"),),
 }
+"""Namespace, None for all -> group and plural of what is read and not made."""
+
+
+def _rules(namespace: str | None) -> _Rules:
+    """What is listed there: of kinds that are not looked for everywhere, such as ConfigMaps, no more."""
+    named = [(k.group, k.plural) for k in KINDS if namespace in (k.listed or (None,))]
+    found: dict[str, tuple[str, ...]] = {}
+    for group, plural in [*named, *_ALSO.get(namespace, ())]:
+        found[group] = (*found.get(group, ()), plural)
+    return found
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -56,11 +55,11 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": SYSTEM_NAMESPACE}
     made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(plan, NAME, SYSTEM_NAMESPACE)}
     yield Manifest(made)
-    yield _role(plan, "ClusterRole", None, [*map(_list, _CLUSTER_WIDE), _charts(plan)])
+    yield _role(plan, "ClusterRole", None, [*_list(_rules(None)), _charts(plan)])
     yield _binding(plan, "ClusterRole", None, account)
     own = _policy_texts(plan)
     for namespace, rules in _namespaces(plan).items():
-        yield _role(plan, "Role", namespace, [_list(rule) for rule in rules])
+        yield _role(plan, "Role", namespace, _list(rules))
         yield _binding(plan, "Role", namespace, account)
     gpus = _gpu_texts(plan)
     files = {_ENVIRONMENT_KEY: plan.text} | own | gpus
@@ -70,19 +69,21 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     yield Manifest(_cron_job(plan, plan.assertion, name, _mounts(plan, own, gpus)))
 
 
-def _namespaces(plan: Plan) -> Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+def _namespaces(plan: Plan) -> Mapping[str, _Rules]:
     """Where rights are needed: our own namespaces, and those of the parameters of the project's policies."""
-    found = dict(_IN_NAMESPACES)
+    found = {namespace: _rules(namespace) for namespace in (SYSTEM_NAMESPACE, OPERATOR_NAMESPACE)}
     for body in read_objects(plan.policies.files):
         namespace = body["metadata"].get("namespace")
         if body["kind"] == "ConfigMap" and namespace:
-            found.setdefault(str(namespace), (("", ("configmaps",)), (_RBAC, ("roles",))))
+            found.setdefault(str(namespace), _POLICY_RULES)
     return found
 
 
-def _list(rule: tuple[str, tuple[str, ...]]) -> dict[str, Any]:
-    group, resources = rule
-    return {"apiGroups": [group], "resources": list(resources), "verbs": ["list"]}
+def _list(rules: _Rules) -> list[dict[str, Any]]:
+    return [
+        {"apiGroups": [group], "resources": list(plurals), "verbs": ["list"]}
+        for group, plurals in rules.items()
+    ]
 
 
 def _charts(plan: Plan) -> dict[str, Any]:

@@ -2,37 +2,40 @@
 
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
 added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
-here (what must not be deleted by accident) and in `generators.waves` (the order).
+in `generators.lasting` (what must not be deleted by accident) and `generators.kinds` (in which order). What
+else applies to an engine is in its class in `gpupool.plan.delivery`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from generators import delivery_argocd, delivery_flux
-from generators.manifest import Bundle, Manifest
+from generators.manifest import Bundle, Manifest, Part
 from gpupool.plan.delivery import Delivery
+from gpupool.plan.model import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
-    notes: Callable[[Manifest, Delivery], Mapping[str, str]]
-    """Annotations that an object carries for the engine."""
-    wrappers: Callable[[Bundle], Mapping[str, Mapping[str, Any]]]
-    """Relative path -> object that points the engine to the rendering."""
-    start: str
-    """How a person registers the rendering with the engine, once: options of `kubectl apply` before a folder
-    ..."""
-    folder: str
+class Engine(Protocol):
+    """What a module of an engine has."""
+
+    START: str
+    """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""
+    FOLDER: str
     """... and the folder, relative to the rendering."""
 
+    def notes(self, manifest: Manifest, delivery: Delivery, /) -> Mapping[str, str]:
+        """Annotations that an object carries for the engine."""
 
-ENGINES: Mapping[str, Engine] = {
-    "argocd": Engine(delivery_argocd.notes, delivery_argocd.wrappers, "-f", delivery_argocd.FOLDER),
-    "flux": Engine(delivery_flux.notes, delivery_flux.wrappers, "-k", delivery_flux.FOLDER),
-}
+    def wrappers(self, bundle: Bundle, /) -> Mapping[str, Mapping[str, Any]]:
+        """Relative path -> object that tells the engine about the rendering."""
+
+    def resync(self, plan: Plan, parts: Iterable[Part], /) -> str:
+        """The command that asks the engine to put back what the file says, edits by hand included."""
+
+
+ENGINES: Mapping[str, Engine] = {"argocd": delivery_argocd, "flux": delivery_flux}
 
 
 def body(manifest: Manifest, delivery: Delivery) -> Mapping[str, Any]:
@@ -56,4 +59,4 @@ def start(delivery: Delivery, rendering: str) -> str | None:
     """The command that registers a rendering in that folder with the engine; None where `gpupool up`
     applies."""
     engine = ENGINES.get(delivery.engine)
-    return f"kubectl apply {engine.start} {rendering}/{engine.folder}" if engine else None
+    return f"kubectl apply {engine.START} {rendering}/{engine.FOLDER}" if engine else None

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generators import lasting, replacing
+from generators import lasting
 from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
-from generators.waves import wave_of
 from gpupool.plan.delivery import ArgoCd, Delivery
-from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE, Plan
 
+START = "-f"
 FOLDER = f"{DELIVERY}/argocd"
 _API = "argoproj.io/v1alpha1"
 _WAVE = "argocd.argoproj.io/sync-wave"
@@ -81,13 +81,13 @@ _EVERY_CHART = (
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
     """Annotations that control when Argo CD applies an object and what it must not do to it."""
     options = ""
-    if lasting.is_foreign(manifest):
+    if manifest.patch:
         options = _KEEP
     elif lasting.holds_work(manifest):
         options = _ON_REMOVAL[delivery.on_removal]
-    elif replacing.may_need_a_new_object(manifest):
+    elif manifest.recreated:
         options = _RECREATE
-    return {_WAVE: str(wave_of(manifest).number)} | ({_OPTIONS: options} if options else {})
+    return {_WAVE: str(manifest.wave.number)} | ({_OPTIONS: options} if options else {})
 
 
 def application_name(environment: str, part: Part | None = None) -> str:
@@ -95,14 +95,13 @@ def application_name(environment: str, part: Part | None = None) -> str:
     own = f"gpupool-{environment}"
     if isinstance(part, HelmRelease):
         return f"{own}-{part.name}"
-    apart = part is not None and replacing.may_need_a_new_object(part)
+    apart = isinstance(part, Manifest) and part.recreated
     return f"{own}-priorities" if apart else own
 
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> AppProject or Application."""
-    argocd = bundle.delivery.argocd
-    assert argocd is not None
+    argocd = _settings(bundle.delivery)
     objects = [_project(bundle, argocd), _application(bundle, argocd)]
     if replaced := _replaced(bundle):
         objects.append(_recreating_application(bundle, argocd, replaced))
@@ -110,6 +109,21 @@ def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
         objects.append(_chart_project(bundle, argocd))
         objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
     return {f"{FOLDER}/{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
+
+
+def resync(plan: Plan, parts: Iterable[Part]) -> str:
+    """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
+    Application's `operation`). Only the Applications that deliver these parts put them back."""
+    argocd = _settings(plan.delivery)
+    patch = '{"operation": {"sync": {"prune": true}}}'
+    chosen = {application_name(plan.environment, part) for part in parts}
+    names = " ".join(sorted(chosen or {application_name(plan.environment)}))
+    return f"kubectl -n {argocd.namespace} patch application {names} --type=merge -p '{patch}'"
+
+
+def _settings(delivery: Delivery) -> ArgoCd:
+    assert isinstance(delivery.by, ArgoCd)
+    return delivery.by
 
 
 def _named(bundle: Bundle, argocd: ArgoCd, kind: str, name: str, wave: int) -> dict[str, Any]:
@@ -183,7 +197,7 @@ def _recreated(replaced: list[Manifest]) -> list[str]:
 
 
 def _replaced(bundle: Bundle) -> list[Manifest]:
-    return [m for m in bundle.manifests if replacing.may_need_a_new_object(m)]
+    return [m for m in bundle.manifests if m.recreated]
 
 
 def _recreating_application(bundle: Bundle, argocd: ArgoCd, replaced: list[Manifest]) -> dict[str, Any]:

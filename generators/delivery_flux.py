@@ -9,17 +9,18 @@ v1.35.6, SecureBuild). Field names: kustomize-controller 1.9, helm-controller 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generators import lasting, replacing
+from generators import lasting
+from generators.kinds import OPERATORS, WORKLOADS, Wave
 from generators.layout import DELIVERY, manifest_path
-from generators.manifest import Bundle, HelmRelease, Manifest
+from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
-from generators.waves import OPERATORS, WORKLOADS, Wave, by_wave
 from gpupool.plan.delivery import Delivery, Flux
-from gpupool.plan.model import ENVIRONMENT_LABEL
+from gpupool.plan.model import ENVIRONMENT_LABEL, Plan
 
+START = "-k"
 FOLDER = f"{DELIVERY}/flux"
 _WAVES = f"{DELIVERY}/waves"
 _SOURCE_API = "source.toolkit.fluxcd.io/v1"
@@ -55,11 +56,11 @@ _VERSION = re.compile(r"v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?")
 
 
 def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
-    """Annotations that control what Flux must not do to an object."""
-    if lasting.is_foreign(manifest):
+    """Annotations that tell Flux what not to do to an object."""
+    if manifest.patch:
         # Merge: labels that somebody has set with kubectl stay.
         return {_PRUNE: "disabled", _APPLY: "Merge"}
-    if replacing.may_need_a_new_object(manifest):
+    if manifest.recreated:
         # Only where the server refuses the change as invalid (kustomize-controller, spec v1).
         return {_RECREATE: "enabled"}
     kept = lasting.holds_work(manifest) and delivery.on_removal != "delete"
@@ -68,12 +69,11 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
-    flux = bundle.delivery.flux
-    assert flux is not None
+    flux = _settings(bundle.delivery)
     made: dict[str, Mapping[str, Any]] = {}
     waves = {
         wave: found
-        for wave, found in by_wave(bundle.manifests).items()
+        for wave, found in bundle.by_wave().items()
         if found or (wave is OPERATORS and bundle.releases)
     }
     charts = _file_names(part for release in bundle.releases for part in _chart(bundle, flux, release))
@@ -105,6 +105,27 @@ def object_name(environment: str, part: str = "") -> str:
     """What an object of Flux's is called: its source, or the part of the environment that it delivers, which
     is a wave's or a chart's name."""
     return "-".join(filter(None, ("gpupool", environment, part)))
+
+
+def resync(plan: Plan, parts: Iterable[Part]) -> str:
+    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
+    what is in one may be what another waits for. A chart's release is not looked at again while it is the
+    same, so it is installed anew (HelmRelease: forcing a release), after the wave that has it."""
+    namespace = _settings(plan.delivery).namespace
+    chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
+    waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
+    charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
+    if not charts:
+        return waves
+    names = " ".join(object_name(plan.environment, name) for name in charts)
+    moments = " ".join(f'reconcile.fluxcd.io/{what}="$at"' for what in ("requestedAt", "forceAt"))
+    forced = f"kubectl -n {namespace} annotate helmrelease {names} {moments} --overwrite"
+    return f'{waves} && at="$(date +%s)" && {forced}'
+
+
+def _settings(delivery: Delivery) -> Flux:
+    assert isinstance(delivery.by, Flux)
+    return delivery.by
 
 
 def _named(bundle: Bundle, flux: Flux, api_version: str, kind: str, part: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ is copied into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from generators.emit import yaml_text
@@ -39,35 +39,19 @@ def config_map_name(plan: Plan) -> str:
 
 def _data(plan: Plan) -> dict[str, str]:
     default = {DEFAULT_KEY: yaml_text({"version": "v1", "flags": {"migStrategy": "none"}})}
-    return default | {pool.name: yaml_text(_SETTINGS[pool.sharing.mode](pool)) for pool in plan.pools}
+    return default | {pool.name: yaml_text(_settings(pool)) for pool in plan.pools}
 
 
-def _whole(_: Pool) -> dict[str, Any]:
-    return {"version": "v1", "flags": {"migStrategy": "none"}}
-
-
-def _partitioned(_: Pool) -> dict[str, Any]:
-    """Mixed strategy per node: it names the profile in the resource, and a pod never lands on a whole GPU."""
-    return {"version": "v1", "flags": {"migStrategy": "mixed"}}
-
-
-def _shared(how: str) -> Callable[[Pool], dict[str, Any]]:
-    def settings(pool: Pool) -> dict[str, Any]:
-        replicas = pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
-        sharing = {
-            "renameByDefault": False,
-            # More than one slice per container buys nothing: both may be the same GPU (plugin README).
-            "failRequestsGreaterThanOne": True,
-            "resources": [{"name": GPU_RESOURCE, "replicas": replicas}],
-        }
-        return {**_whole(pool), "sharing": {how: sharing}}
-
-    return settings
-
-
-_SETTINGS: dict[str, Callable[[Pool], dict[str, Any]]] = {
-    "exclusive": _whole,
-    "time-slicing": _shared("timeSlicing"),
-    "mps": _shared("mps"),
-    "mig": _partitioned,
-}
+def _settings(pool: Pool) -> dict[str, Any]:
+    # Mixed strategy: it names the profile in the resource, and a pod never lands on a whole GPU.
+    settings = {"version": "v1", "flags": {"migStrategy": "mixed" if pool.sharing.layout else "none"}}
+    if pool.sharing.plugin_key is None:
+        return settings
+    replicas = pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
+    sharing = {
+        "renameByDefault": False,
+        # More than one slice per container buys nothing: both may be the same GPU (plugin README).
+        "failRequestsGreaterThanOne": True,
+        "resources": [{"name": GPU_RESOURCE, "replicas": replicas}],
+    }
+    return {**settings, "sharing": {pool.sharing.plugin_key: sharing}}

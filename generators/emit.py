@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*")
@@ -33,11 +33,6 @@ def yaml_text(value: Any) -> str:
     else:
         lines.append(_inline(value, ""))
     return "\n".join(lines) + "\n"
-
-
-def documents(values: Iterable[Mapping[str, Any]]) -> str:
-    """`values` as a stream of YAML documents, as `kubectl apply -f -` takes it."""
-    return "---\n".join(yaml_text(value) for value in values)
 
 
 def _block(value: Any, first: str, indent: str, lines: list[str]) -> None:

@@ -10,41 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from generators.kinds import OPERATORS, WAVES, Wave, kind_of, rank_of
 from gpupool.plan.delivery import PULUMI, Delivery
-
-_RBAC = "rbac.authorization.k8s.io/v1"
-_ADMISSION = "admissionregistration.k8s.io/v1"
-
-API_VERSIONS: Mapping[str, str] = {
-    "Namespace": "v1",
-    "PriorityClass": "scheduling.k8s.io/v1",
-    "ServiceAccount": "v1",
-    "ClusterRole": _RBAC,
-    "ClusterRoleBinding": _RBAC,
-    "Role": _RBAC,
-    "RoleBinding": _RBAC,
-    "ResourceQuota": "v1",
-    "LimitRange": "v1",
-    "NetworkPolicy": "networking.k8s.io/v1",
-    "ConfigMap": "v1",
-    "ClusterPolicy": "nvidia.com/v1",
-    "KWOKNodeClass": "karpenter.kwok.sh/v1alpha1",
-    "EC2NodeClass": "karpenter.k8s.aws/v1",
-    "NodeOverlay": "karpenter.sh/v1alpha1",
-    "NodePool": "karpenter.sh/v1",
-    "Node": "v1",
-    "Deployment": "apps/v1",
-    "CronJob": "batch/v1",
-    "ValidatingAdmissionPolicy": _ADMISSION,
-    "ValidatingAdmissionPolicyBinding": _ADMISSION,
-}
-"""Every kind that generators make -> its apiVersion, in the order in which a cluster can take them; kinds not
-named come last. An object never refers to a kind that stands behind its own here, so deletion is this order
-reversed."""
-
-KIND_ORDER = tuple(API_VERSIONS)
-
-_RANK = {kind: rank for rank, kind in enumerate(KIND_ORDER)}
+from gpupool.plan.model import OPERATOR_NAMESPACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +55,19 @@ class Manifest:
     @property
     def key(self) -> tuple[int, str, str, str, str]:
         """Sort key: application order, then apiVersion, kind, namespace, name. Unique in a bundle."""
-        rank = _RANK.get(self.kind, len(KIND_ORDER))
-        return (rank, self.api_version, self.kind, self.namespace or "", self.name)
+        return (rank_of(self.kind), self.api_version, self.kind, self.namespace or "", self.name)
+
+    @property
+    def wave(self) -> Wave:
+        """When whoever applies rendered files does so."""
+        if self.kind == "ConfigMap" and self.namespace == OPERATOR_NAMESPACE:
+            return OPERATORS
+        return kind_of(self.kind).wave
+
+    @property
+    def recreated(self) -> bool:
+        """Whether a change of the environment's file may change a field that an object can't change."""
+        return kind_of(self.kind).recreated and not self.patch
 
     def __str__(self) -> str:
         where = f"{self.namespace}/" if self.namespace else ""
@@ -124,6 +103,13 @@ class Bundle:
 
     def __iter__(self) -> Iterator[Manifest]:
         return iter(self.manifests)
+
+    def by_wave(self) -> dict[Wave, list[Manifest]]:
+        """Every wave in order, the empty ones too, with its manifests in application order."""
+        sorted_into: dict[Wave, list[Manifest]] = {wave: [] for wave in WAVES}
+        for manifest in self.manifests:
+            sorted_into[manifest.wave].append(manifest)
+        return sorted_into
 
 
 def bundle(environment: str, parts: Iterable[Part], delivery: Delivery = PULUMI) -> Bundle:

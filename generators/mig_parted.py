@@ -15,7 +15,6 @@ from generators.emit import yaml_text
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
-from gpupool.sharing import MigSharing
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
@@ -40,7 +39,7 @@ def config_map_name(plan: Plan) -> str | None:
 def _configs(plan: Plan) -> dict[str, Any]:
     layouts = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
     for pool in sorted(plan.pools, key=lambda pool: pool.mig_config or ""):
-        if pool.mig_config and isinstance(pool.sharing, MigSharing):
+        if pool.mig_config:
             entry = {"devices": "all", "mig-enabled": True, "mig-devices": dict(pool.sharing.layout)}
             layouts[pool.mig_config] = [entry]
     return {"version": "v1", "mig-configs": layouts}

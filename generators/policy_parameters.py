@@ -14,14 +14,12 @@ from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL, metadata
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing import GPU_RESOURCE, Isolation
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
 OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
 _REPELS = ("NoSchedule", "NoExecute")
 """Effects of a taint that keep a pod away; PreferNoSchedule only advises."""
-_UNDIVIDED = "time-slicing"
-"""The mode that shares a GPU without isolating its memory."""
 _POD_SECURITY = "pod-security.kubernetes.io/enforce"
 _OWNER_GROUPS = ("system:masters", f"system:serviceaccounts:{OPERATOR_NAMESPACE}")
 """Administrators, and the GPU Operator's accounts: it sets nvidia.com/mig.config on nodes without one."""
@@ -72,7 +70,7 @@ def _pool(pool: Pool) -> dict[str, str]:
         f"grace.{pool.name}": pool.termination_grace_period or "",
         f"jobs-only.{pool.name}": str(pool.jobs_only).lower(),
     }
-    if pool.sharing.mode == _UNDIVIDED:
+    if pool.sharing.isolation < Isolation.memory:
         data[f"memory.{pool.name}"] = f"{_memory_share_mib(pool)}Mi"
     shares = {resource: pool.share(resource) for resource in sorted(pool.slices_per_node)}
     known = {resource: share for resource, share in shares.items() if share is not None}

@@ -2,7 +2,7 @@
 
 Resources are registered by type token and plain values, which is what the classes of
 pulumi_kubernetes send as well; importing those would cost seconds for nothing. No kind is treated
-specially except through the tables below.
+specially except by what `generators.kinds` says of it.
 """
 
 from __future__ import annotations
@@ -14,42 +14,14 @@ from typing import Any
 
 import pulumi
 
+from generators.kinds import RELEASE, RELEASE_NEEDS, kind_of
 from generators.manifest import HelmRelease, Manifest
-from generators.replacing import REPLACED_BY
 
 FIELD_MANAGER = "gpupool"
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
 """Makes pulumi-kubernetes own fields under one name instead of a random one per object."""
 
 RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
-
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    "RoleBinding": ("Role", "ClusterRole", "ServiceAccount"),
-    "ClusterRoleBinding": ("ClusterRole", "ServiceAccount"),
-    "ClusterPolicy": ("ConfigMap",),
-    "Release": ("ConfigMap", "PriorityClass"),
-    "KWOKNodeClass": ("Release",),
-    "EC2NodeClass": ("Release",),
-    "NodeOverlay": ("Release",),
-    "NodePool": ("ClusterPolicy", "Release", "KWOKNodeClass", "EC2NodeClass", "NodeOverlay"),
-    "Node": ("ClusterPolicy", "Release"),
-    "Deployment": ("PriorityClass", "ServiceAccount", "NodePool"),
-    "CronJob": ("ServiceAccount", "ConfigMap"),
-    # What a policy judges by is there before it is enforced.
-    "ValidatingAdmissionPolicyBinding": ("ValidatingAdmissionPolicy", "ConfigMap"),
-}
-"""Kind -> the kinds it must follow. Deletion runs the other way: NodePools go first and take their nodes
-with them while Karpenter and the operator still run. A namespace comes before everything in it."""
-
-NOT_AWAITED = frozenset({"Deployment"})
-"""Kinds that `up` does not wait for: our Deployments keep nodes warm, and whether a cloud has such a machine
-today must not decide whether the environment is applied."""
-
-STOPPED_FIRST = frozenset({"Deployment", "CronJob"})
-"""Kinds that run pods, and so are gone before what their pods run on."""
-
-DELETE_TIMEOUT: Mapping[str, str] = {"NodePool": "30m", "Namespace": "15m"}
-"""How long to wait for kinds whose deletion takes other things with it; 10 minutes for the rest."""
 
 _CONTENT_HASH = re.compile(r"-[0-9a-f]{10}$")
 
@@ -76,7 +48,7 @@ def properties(manifest: Manifest) -> dict[str, Any]:
     """What the provider gets: the body, with the name under which its fields are owned."""
     metadata = dict(manifest.body["metadata"])
     notes = {FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
-    if manifest.kind in NOT_AWAITED:
+    if not kind_of(manifest.kind).awaited:
         notes["pulumi.com/skipAwait"] = "true"
     metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
     return {**manifest.body, "metadata": metadata}
@@ -98,7 +70,7 @@ def release_properties(release: HelmRelease) -> dict[str, Any]:
 
 def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
     """The manifests among `others` that must be there before `manifest`."""
-    wanted = NEEDS.get(manifest.kind, ())
+    wanted = kind_of(manifest.kind).needs
     return [
         other
         for other in others
@@ -110,7 +82,7 @@ def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
 def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
     """The namespace among `others` that takes `manifest` with it. Where it is deleted as well nothing is sent
     for `manifest`, which was most of the work; the end of a namespace is waited for."""
-    if manifest.patch or manifest.kind in STOPPED_FIRST:
+    if manifest.patch or kind_of(manifest.kind).runs_pods:
         return None
     return next((other for other in others if other.kind == "Namespace" and not other.patch), None)
 
@@ -131,7 +103,7 @@ class Candidates:
         """Everything that `needs` could find for `manifest`, and little else."""
         inside = self._namespaces.get(manifest.namespace or "")
         found = [] if inside is None else [inside]
-        for kind in NEEDS.get(manifest.kind, ()):
+        for kind in kind_of(manifest.kind).needs:
             places = self._kinds.get(kind, {})
             if manifest.namespace is None:
                 found += [other for held in places.values() for other in held]
@@ -159,7 +131,7 @@ def register(
     charts: list[pulumi.Resource] = []
     ordered = sorted(manifests, key=lambda manifest: manifest.key)
     candidates = Candidates(ordered)
-    first = [m for m in ordered if m.kind == "Namespace" or m.kind in NEEDS["Release"]]
+    first = [m for m in ordered if m.kind == "Namespace" or m.kind in RELEASE_NEEDS]
     for manifest in first:
         made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
     before = [made[logical_name(m)] for m in first]
@@ -195,9 +167,10 @@ def _resource(
 ) -> pulumi.Resource:
     needed = needs(manifest, candidates.of(manifest))
     waits = [made[logical_name(other)] for other in needed]
-    if "Release" in NEEDS.get(manifest.kind, ()):
+    kind = kind_of(manifest.kind)
+    if RELEASE in kind.needs:
         waits += charts
-    timeout = DELETE_TIMEOUT.get(manifest.kind)
+    timeout = kind.delete_timeout
     holder = goes_with(manifest, needed)
     options = pulumi.ResourceOptions(
         provider=provider,
@@ -205,8 +178,8 @@ def _resource(
         protect=manifest.protect or None,
         deleted_with=made[logical_name(holder)] if holder else None,
         # pulumi-kubernetes may not know all of them as immutable.
-        replace_on_changes=list(REPLACED_BY.get(manifest.kind, ())) or None,
-        delete_before_replace=True if manifest.kind in REPLACED_BY else None,
+        replace_on_changes=list(kind.immutable) or None,
+        delete_before_replace=True if kind.immutable else None,
         custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
         hooks=hooks.get(manifest.kind) if manifest.patch else None,
     )

@@ -7,17 +7,9 @@ the other has made.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
-
-MANAGERS: Mapping[str, frozenset[str]] = {
-    "argocd": frozenset({"argocd-controller"}),
-    "flux": frozenset({"kustomize-controller", "helm-controller"}),
-}
-"""Field managers of the engines that deliver instead of `gpupool up` (Argo CD documentation, server-side
-apply; Flux documentation, Kustomization, server-side apply)."""
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
 """Set to anything, it makes plain `pulumi up` go on, as `--despite-gitops` does `up` and `destroy`."""
@@ -35,7 +27,7 @@ def require_ours(plan: Plan, despite: bool = False, command: str = "up") -> None
     delivery = plan.delivery
     if not delivery.gitops or despite or os.environ.get(VARIABLE):
         return
-    who = {"argocd": "Argo CD", "flux": "Flux"}[delivery.engine]
+    who = delivery.by.title
     name = plan.environment
     if command == "up":
         reason = (

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from generators.manifest import API_VERSIONS, KIND_ORDER, Bundle, Manifest
+from generators.kinds import KINDS, Kind, rank_of
+from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
 from gpupool.cluster.managed_fields import rows_of
 from gpupool.findings import GpupoolError
+from gpupool.plan.delivery import ENGINE_CLASSES
 from gpupool.plan.model import ENVIRONMENT_LABEL
 from infra import under_way
 from infra.apply import FIELD_MANAGER, logical_name
-from infra.delivered import MANAGERS
 
 Key = tuple[str, str, str | None, str]
 """Group, kind, namespace and name: what names an object, whatever version it was asked for in."""
@@ -31,11 +32,13 @@ Key = tuple[str, str, str | None, str]
 _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
-_DELIVERERS = frozenset({"argocd-application-controller"}).union(*MANAGERS.values())
+_DELIVERERS = frozenset({"argocd-application-controller"}).union(
+    *(engine.managers for engine in ENGINE_CLASSES.values())
+)
 """The first is Argo CD's where it applies on the client's side."""
-_LISTED = tuple(kind for kind in KIND_ORDER if kind != "Node")
-"""Nodes carry our labels without being made by us."""
-_LAST = KIND_ORDER.index("ConfigMap")
+_LISTED = tuple(kind for kind in KINDS if kind.owned)
+"""Others carry our labels without being made by us."""
+_LAST = rank_of("ConfigMap")
 """Up to this kind an object may be needed by one that is in the state: a policy's parameters, a namespace."""
 
 
@@ -98,14 +101,13 @@ def find(api: KubeApi, environment: str) -> Held:
     selector = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}={environment}"
     with ThreadPoolExecutor(_AT_ONCE, "orphans") as pool:
         answers = list(pool.map(lambda kind: _list(api, kind, selector), _LISTED))
-    hidden = tuple(kind for kind, found in zip(_LISTED, answers, strict=True) if found is None)
+    hidden = tuple(kind.name for kind, found in zip(_LISTED, answers, strict=True) if found is None)
     ours = [Manifest(body) for found in answers for body in found or () if _is_ours(body)]
     return Held(tuple(sorted(ours, key=lambda manifest: manifest.key)), hidden)
 
 
-def _list(api: KubeApi, kind: str, selector: str) -> list[dict[str, Any]] | None:
-    version = API_VERSIONS[kind]
-    where = api.resource(version, kind)
+def _list(api: KubeApi, kind: Kind, selector: str) -> list[dict[str, Any]] | None:
+    where = api.resource(kind.api_version, kind.name)
     if where is None:
         return []
     try:
@@ -114,7 +116,7 @@ def _list(api: KubeApi, kind: str, selector: str) -> list[dict[str, Any]] | None
         if error.status == 403:
             return None
         raise
-    return [{**item, "apiVersion": version, "kind": kind} for item in answer["items"] or ()]
+    return [{**item, "apiVersion": kind.api_version, "kind": kind.name} for item in answer["items"] or ()]
 
 
 def _is_ours(body: Mapping[str, Any]) -> bool:
@@ -168,7 +170,7 @@ def summary(found: Iterable[Manifest]) -> str | None:
 
 def before_the_engine(found: Iterable[Manifest]) -> tuple[Manifest, ...]:
     """Of everything that `destroy` removes, what must go while Karpenter and the operator still run."""
-    return tuple(manifest for manifest in found if KIND_ORDER.index(manifest.kind) > _LAST)
+    return tuple(manifest for manifest in found if rank_of(manifest.kind) > _LAST)
 
 
 def remove(

@@ -8,20 +8,13 @@ says so in the overlay's status only; NodeOverlay, Karpenter v1.14.1).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from generators.kinds import kind_of
 from generators.manifest import Bundle, Manifest
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.pulumi_plugins.readiness import condition
-
-_CONDITIONS: Mapping[str, str] = {
-    "NodeOverlay": "ValidationSucceeded",
-    "NodePool": "Ready",
-    "EC2NodeClass": "Ready",
-}
-"""Kind -> the condition that says it is accepted (KWOKNodeClass has none of its own to go wrong)."""
 
 WAIT_SECONDS = 3.0
 
@@ -38,7 +31,7 @@ class Report:
 
 def inspect(api: KubeApi, bundle: Bundle, wait: float = WAIT_SECONDS) -> Report:
     """The state of the bundle's overlays, pools and classes, given `wait` seconds to be judged."""
-    wanted = [manifest for manifest in bundle if manifest.kind in _CONDITIONS]
+    wanted = [manifest for manifest in bundle if kind_of(manifest.kind).accepted]
     until = time.monotonic() + wait
     while True:
         report = _judge(api, wanted)
@@ -55,11 +48,12 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
     waiting: list[str] = []
     broken: list[str] = []
     for manifest in wanted:
-        found = condition(live.get((manifest.kind, manifest.name), {}), _CONDITIONS[manifest.kind])
+        accepted = kind_of(manifest.kind).accepted or ""
+        found = condition(live.get((manifest.kind, manifest.name), {}), accepted)
         if found.get("status") == "True":
             continue
-        message = found.get("message") or found.get("reason") or "its controller has not processed it yet"
-        line = f"{manifest}: {_CONDITIONS[manifest.kind]} is {found.get('status', 'not known')}: {message}"
+        reason = found.get("message") or found.get("reason") or "its controller has not processed it yet"
+        line = f"{manifest}: {accepted} is {found.get('status', 'not known')}: {reason}"
         refused = manifest.kind == "NodeOverlay" and found.get("status") == "False"
         (broken if refused else waiting).append(line)
     return Report(tuple(waiting), tuple(broken))

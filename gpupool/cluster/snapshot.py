@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from generators.kinds import KINDS, kind_of
 from generators.manifest import Bundle
 from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL
 
 Object = dict[str, Any]
 Kind = tuple[str, str]
@@ -53,31 +54,6 @@ NODE_CLAIMS = Query("karpenter.sh/v1", "NodeClaim")
 OPERATOR = (Query("v1", "Pod", OPERATOR_NAMESPACE), Query("apps/v1", "DaemonSet", OPERATOR_NAMESPACE))
 """What the GPU Operator runs."""
 
-_CLUSTER = (
-    ("v1", "Namespace"),
-    ("scheduling.k8s.io/v1", "PriorityClass"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
-    ("nvidia.com/v1", "ClusterPolicy"),
-    ("karpenter.sh/v1alpha1", "NodeOverlay"),
-    ("karpenter.sh/v1", "NodePool"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
-    ("v1", "ResourceQuota"),
-    ("v1", "LimitRange"),
-    ("networking.k8s.io/v1", "NetworkPolicy"),
-)
-"""Kinds that are looked for everywhere: those without a namespace, and those of tenants' namespaces."""
-_OWN = {
-    ("v1", "ConfigMap"): (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE),
-    ("v1", "ServiceAccount"): (SYSTEM_NAMESPACE,),
-    ("apps/v1", "Deployment"): (SYSTEM_NAMESPACE,),
-    ("batch/v1", "CronJob"): (SYSTEM_NAMESPACE,),
-    ("rbac.authorization.k8s.io/v1", "Role"): (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE),
-}
-"""Kinds of which a cluster has many that don't concern gpupool: the namespaces of ours."""
-
 
 def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, ...]:
     """The lists that are needed to compare a cluster with `bundle`.
@@ -85,16 +61,15 @@ def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, .
     Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
     `pods`.
     """
-    found = dict.fromkeys(Query(*kind) for kind in _CLUSTER)
-    for kind, namespaces in _OWN.items():
-        found |= dict.fromkeys(Query(*kind, namespace) for namespace in namespaces)
+    found: dict[Query, None] = {}
+    for kind in KINDS:
+        found |= dict.fromkeys(Query(kind.api_version, kind.name, namespace) for namespace in kind.listed)
     for release in bundle.releases:
         found[Query("apps/v1", "Deployment", release.namespace, f"metadata.name={release.name}")] = None
     for manifest in bundle:
-        kind = (manifest.api_version, manifest.kind)
-        if kind in _CLUSTER or kind == NODES.of:
-            continue
-        found[Query(*kind, manifest.namespace)] = None
+        known = kind_of(manifest.kind)
+        if known.owned and None not in known.listed:
+            found[Query(manifest.api_version, manifest.kind, manifest.namespace)] = None
     found |= dict.fromkeys((NODES, NODE_CLAIMS, *OPERATOR))
     if pods is not None:
         found[pods] = None
@@ -112,7 +87,6 @@ class Snapshot:
     """Kinds that the server does not have: their CRD is missing."""
     requests: int = 0
     """List requests that it took."""
-    answered: tuple[Query, ...] = field(default=())
 
     def of(self, api_version: str, kind: str) -> Iterator[Object]:
         """All objects of a kind, by namespace and name."""
@@ -176,7 +150,7 @@ def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> 
         for item in found:
             held[item["metadata"].get("namespace"), item["metadata"]["name"]] = item
     ordered = {kind: dict(sorted(held.items(), key=_place)) for kind, held in objects.items()}
-    return Snapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers), rows)
+    return Snapshot(ordered, taken, frozenset(unknown), sum(count for _, count in answers))
 
 
 def _list(api: KubeApi, query: Query) -> tuple[list[Object] | None, int]:

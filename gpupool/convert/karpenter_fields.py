@@ -31,8 +31,6 @@ class Fields:
     consolidation_policy: Path | None
     consolidate_after: Path | None
     budgets: Path | None
-    expires_by_default: bool
-    """Whether nodes are replaced after 720h where the file says nothing."""
     spot_by_default: bool
     """Whether a pool without a capacity type may start spot nodes: until v1alpha5 on-demand was filled in."""
 
@@ -56,7 +54,6 @@ V1ALPHA5 = Fields(
     consolidation_policy=None,
     consolidate_after=None,
     budgets=None,
-    expires_by_default=False,
     spot_by_default=False,
 )
 _NODE_POOL = {
@@ -78,7 +75,6 @@ V1BETA1 = Fields(
     consolidation_policy=("spec", "disruption", "consolidationPolicy"),
     consolidate_after=("spec", "disruption", "consolidateAfter"),
     budgets=("spec", "disruption", "budgets"),
-    expires_by_default=True,
     spot_by_default=True,
 )
 V1 = Fields(
@@ -91,7 +87,6 @@ V1 = Fields(
     consolidation_policy=("spec", "disruption", "consolidationPolicy"),
     consolidate_after=("spec", "disruption", "consolidateAfter"),
     budgets=("spec", "disruption", "budgets"),
-    expires_by_default=True,
     spot_by_default=True,
 )
 VERSIONS: dict[tuple[str, str], Fields] = {

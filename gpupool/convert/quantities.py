@@ -6,27 +6,17 @@ import re
 from fractions import Fraction
 from typing import Any
 
-_QUANTITY = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?(|[munkMGTPE]|[KMGTPE]i|[eE][0-9]{1,2})")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+from vapcheck.server.canonical_text import amount
+
 _DURATION = re.compile(r"([0-9]{1,9})(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
 
 def quantity(value: Any) -> Fraction | None:
-    """A resource quantity, such as 32, "1k" or "512Gi", as a number; None where it is none
-    (apimachinery, pkg/api/resource). Negative amounts bound nothing and are none."""
-    if isinstance(value, bool) or not isinstance(value, int | str | float):
-        return None
-    match = _QUANTITY.fullmatch(str(value))
-    if match is None:
-        return None
-    whole, fraction, unit = match[1], match[2] or "", match[3]
-    number = Fraction(int(whole + fraction), 10 ** len(fraction))
-    if unit in _BINARY:
-        return number * Fraction(1024 ** _BINARY[unit])
-    power = int(unit[1:]) if unit[:1] in ("e", "E") and unit[1:] else _DECIMAL[unit]
-    return number * Fraction(10) ** power
+    """A resource quantity, such as 32, "1k" or "512Gi", as a number; None where it is none. Negative amounts
+    bound nothing and are none."""
+    found = amount(value)
+    return None if found is None or found < 0 else found
 
 
 def seconds(value: Any) -> int | None:

@@ -17,8 +17,7 @@ from gpupool.convert.bottlerocket import UserDataSharing
 from gpupool.convert.device_plugin import PluginConfig
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.sharing import GPU_RESOURCE, Exclusive, MigSharing, Mps, TimeSlicing
-from gpupool.sharing.mode import Problem
+from gpupool.sharing import GPU_RESOURCE, Problem, Sharing, sharing_modes
 
 
 @dataclass(slots=True)
@@ -143,13 +142,10 @@ def problems_of(sharing: Mapping[str, Any], gpu: GpuModel) -> list[Problem]:
     return mode_of(sharing).problems(gpu)
 
 
-def mode_of(sharing: Mapping[str, Any]) -> Exclusive | TimeSlicing | Mps | MigSharing:
+def mode_of(given: Mapping[str, Any]) -> Sharing:
     """`sharing` of a pool as the value that does the arithmetic."""
-    if sharing["mode"] == "mig":
-        return MigSharing(sharing["layout"])
-    if sharing["mode"] == "exclusive":
-        return Exclusive()
-    return (Mps if sharing["mode"] == "mps" else TimeSlicing)(sharing["replicas"])
+    (mode,) = (mode for mode in sharing_modes if mode.mode == given["mode"])
+    return mode.made_of(given.get("replicas", 1), given.get("layout", {}))
 
 
 def slices(sharing: Mapping[str, Any], gpu: GpuModel, gpus: int) -> dict[str, int]:

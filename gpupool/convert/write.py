@@ -22,7 +22,6 @@ _PLAIN = re.compile(
     r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
 )
 _DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
-Values = Mapping[str, Any]
 
 
 def text(draft: Draft, schema: str = "../gpupool/schema/environment.schema.json") -> str:

@@ -1,22 +1,19 @@
-"""The input of every check, and helpers about time and state that several checks use."""
+"""What every check gets to see."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from generators.manifest import Bundle, Part
 from gpupool.cluster.snapshot import Object, Snapshot
-from gpupool.drift import repair
+from gpupool.drift import moments, repair
+from gpupool.drift.pool_nodes import PoolNode, pool_nodes
 from gpupool.plan.model import Plan
-from infra import delivered
 from infra.apply import FIELD_MANAGER
-
-if TYPE_CHECKING:
-    from gpupool.drift.pool_nodes import PoolNode
 
 
 @dataclass(frozen=True)
@@ -33,14 +30,12 @@ class DriftInput:
     @cached_property
     def nodes(self) -> tuple[PoolNode, ...]:
         """The nodes of the plan's pools, by name."""
-        from gpupool.drift.pool_nodes import pool_nodes
-
-        return tuple(pool_nodes(self))
+        return tuple(pool_nodes(self.plan, self.snapshot, self.now))
 
     @property
     def deliverers(self) -> frozenset[str]:
         """Field managers under which the environment's own objects are applied."""
-        return delivered.MANAGERS.get(self.plan.delivery.engine, frozenset({FIELD_MANAGER}))
+        return self.plan.delivery.by.managers or frozenset({FIELD_MANAGER})
 
     @cached_property
     def policy_parts(self) -> tuple[Part, ...]:
@@ -59,33 +54,8 @@ class DriftInput:
 
     def age(self, thing: Object) -> float:
         """Seconds since the object was made."""
-        return self.since(thing["metadata"].get("creationTimestamp"))
+        return moments.age(thing, self.now)
 
     def since(self, moment: Any) -> float:
         """Seconds since a time as Kubernetes writes it; 0 where there is none."""
-        if not isinstance(moment, str):
-            return 0.0
-        try:
-            then = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-        except ValueError:
-            return 0.0
-        return max(0.0, (self.now - then.astimezone(UTC)).total_seconds())
-
-
-def going(thing: Object) -> bool:
-    """Whether the object is being deleted."""
-    return bool(thing["metadata"].get("deletionTimestamp"))
-
-
-def condition(thing: Object, kind: str) -> Mapping[str, Any]:
-    """One entry of status.conditions by its type; empty where it is not there."""
-    rows = (thing.get("status") or {}).get("conditions") or ()
-    return next((row for row in rows if row.get("type") == kind), {})
-
-
-def duration(seconds: float) -> str:
-    """Seconds in a readable form: 40 s, 12 min, 5 h, 3 days."""
-    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+        return moments.since(moment, self.now)

@@ -5,22 +5,18 @@ Conditions and limits: Karpenter 1.14.1, karpenter.sh/v1 and v1alpha1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from generators.kinds import kind_of
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.drift_input import DriftInput, condition, duration, going
+from gpupool.drift.drift_input import DriftInput
+from gpupool.drift.moments import condition, duration, going
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
 
-_ACCEPTED: Mapping[str, tuple[str, str]] = {
-    "NodePool": ("karpenter.sh/v1", "Ready"),
-    "NodeOverlay": ("karpenter.sh/v1alpha1", "ValidationSucceeded"),
-    "EC2NodeClass": ("karpenter.k8s.aws/v1", "Ready"),
-}
-"""Kind -> its apiVersion and the condition that says that Karpenter takes it."""
 _STEPS = (
     ("Launched", limits.LAUNCH, "no machine has been started"),
     ("Registered", limits.REGISTRATION, "its machine has not joined the cluster"),
@@ -44,13 +40,11 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
 
 def _accepted(inputs: DriftInput) -> Iterator[Drift]:
     for manifest in inputs.bundle:
-        if manifest.kind not in _ACCEPTED:
+        accepted = kind_of(manifest.kind).accepted
+        live = accepted and inputs.snapshot.find(manifest.api_version, manifest.kind, manifest.name)
+        if not accepted or not live or going(live):
             continue
-        version, kind = _ACCEPTED[manifest.kind]
-        live = inputs.snapshot.find(version, manifest.kind, manifest.name)
-        if live is None or going(live):
-            continue
-        found = condition(live, kind)
+        found = condition(live, accepted)
         if found.get("status") == "True":
             continue
         reason = found.get("message") or found.get("reason") or "Karpenter has not processed it yet"
@@ -62,10 +56,10 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
             layer="karpenter",
             kind="not-accepted",
             object=str(manifest),
-            path=f"status.conditions[{kind}]",
+            path=f"status.conditions[{accepted}]",
             wanted="True",
             found=found.get("status"),
-            reason=f"Karpenter does not take it ({kind} is {found.get('status', 'not known')}): {reason}",
+            reason=f"Karpenter does not take it ({accepted} is {found.get('status', 'not known')}): {reason}",
             repair=_accept(inputs, manifest.kind, manifest.name),
             level=Level.drift if late else Level.settling,
         )

@@ -21,8 +21,6 @@ OPERATOR = 120.0
 """After a change of the operator's settings, until the first nodes must show it where no pod of the operator
 shows more: kubelets learn of changed ConfigMaps within 60 to 90 s (Kubernetes documentation, mounted
 ConfigMaps), the plugin starts within seconds."""
-ROLLOUT = 3600.0
-"""A pod of the operator that is not ready, or of an older roll-out: DaemonSets go node by node."""
 CONTROLLER = 60.0
 """A controller that has not judged an object yet; Karpenter takes seconds."""
 PENDING = 120.0

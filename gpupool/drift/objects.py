@@ -16,8 +16,9 @@ from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.drift_input import DriftInput, going
+from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.meaning import consequence, layer_of
+from gpupool.drift.moments import going
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.pulumi_plugins.diff import MISSING, format_path
 from infra.apply import FIELD_MANAGER

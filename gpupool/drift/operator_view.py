@@ -17,7 +17,8 @@ from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.cluster.snapshot import Object, labels, notes
 from gpupool.drift.comparison import Ownership
-from gpupool.drift.drift_input import DriftInput, condition
+from gpupool.drift.drift_input import DriftInput
+from gpupool.drift.moments import condition
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
 RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")

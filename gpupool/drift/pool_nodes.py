@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels, notes
+from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, Snapshot, labels, notes
 from gpupool.drift import limits
-from gpupool.drift.drift_input import DriftInput, condition, duration, going
-from gpupool.plan.model import Machine, Pool
+from gpupool.drift.moments import age, condition, duration, going, since
+from gpupool.plan.model import Machine, Plan, Pool
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _INITIALISED = "karpenter.sh/initialized"
@@ -58,18 +59,18 @@ class PoolNode:
         return fitting[0] if fitting else None
 
 
-def pool_nodes(inputs: DriftInput) -> Iterator[PoolNode]:
+def pool_nodes(plan: Plan, snapshot: Snapshot, now: datetime) -> Iterator[PoolNode]:
     """Every node of every pool, by name."""
-    by_node_pool = {capacity.name: pool for pool in inputs.plan.pools for capacity in pool.capacities}
-    by_name = {name: pool for pool in inputs.plan.pools for name in pool.node_names}
-    selecting = [pool for pool in inputs.plan.pools if pool.node_selector]
-    for name, node in inputs.snapshot.nodes.items():
+    by_node_pool = {capacity.name: pool for pool in plan.pools for capacity in pool.capacities}
+    by_name = {name: pool for pool in plan.pools for name in pool.node_names}
+    selecting = [pool for pool in plan.pools if pool.node_selector]
+    for name, node in snapshot.nodes.items():
         have = labels(node)
         chosen = next((pool for pool in selecting if selects(pool, node)), None)
         pool = by_node_pool.get(have.get(NODEPOOL_LABEL, "")) or by_name.get(name) or chosen
         if pool is not None:
-            claim = inputs.snapshot.claims.get(name)
-            phase, why = _phase(inputs, pool, node, claim)
+            claim = snapshot.claims.get(name)
+            phase, why = _phase(snapshot, now, pool, node, claim)
             yield PoolNode(pool, node, claim, phase, why)
 
 
@@ -79,13 +80,15 @@ def selects(pool: Pool, node: Object) -> bool:
     return bool(pool.node_selector) and all(have.get(key) == v for key, v in pool.node_selector.items())
 
 
-def _phase(inputs: DriftInput, pool: Pool, node: Object, claim: Object | None) -> tuple[Phase, str]:
+def _phase(
+    snapshot: Snapshot, now: datetime, pool: Pool, node: Object, claim: Object | None
+) -> tuple[Phase, str]:
     taints = [taint["key"] for taint in (node.get("spec") or {}).get("taints") or ()]
     if going(node) or (claim is not None and going(claim)) or _DISRUPTED in taints:
         return Phase.leaving, "Karpenter drains it" if claim is not None else "it is being deleted"
     ready = condition(node, "Ready")
     if ready.get("status") != "True":
-        lasting = inputs.since(ready.get("lastTransitionTime")) if ready else inputs.age(node)
+        lasting = since(ready.get("lastTransitionTime"), now) if ready else age(node, now)
         reason = ready.get("message") or ready.get("reason") or "its kubelet has said nothing yet"
         if lasting < limits.NOT_READY:
             return Phase.starting, f"it has not been Ready for {duration(lasting)}: {reason}"
@@ -93,17 +96,17 @@ def _phase(inputs: DriftInput, pool: Pool, node: Object, claim: Object | None) -
     # A claim knows its node only once Karpenter has registered it; the node's label says it all along.
     if NODEPOOL_LABEL in labels(node) and labels(node).get(_INITIALISED) != "true":
         initialised = condition(claim, "Initialized") if claim else {}
-        if inputs.age(node) < limits.INITIALISATION:
+        if age(node, now) < limits.INITIALISATION:
             reason = initialised.get("message") or "not initialised yet"
-            return Phase.starting, f"Karpenter started it {duration(inputs.age(node))} ago: {reason}"
+            return Phase.starting, f"Karpenter started it {duration(age(node, now))} ago: {reason}"
     if claim is not None:
-        outdated = _outdated(inputs, pool, node, claim)
+        outdated = _outdated(snapshot, pool, node, claim)
         if outdated:
             return Phase.outdated, outdated
     return Phase.serving, ""
 
 
-def _outdated(inputs: DriftInput, pool: Pool, node: Object, claim: Object) -> str:
+def _outdated(snapshot: Snapshot, pool: Pool, node: Object, claim: Object) -> str:
     """Why Karpenter is to replace the node; empty where it is not.
 
     It compares a hash of the template, and the requirements (Karpenter 1.14.1, disruption/drift.go).
@@ -111,7 +114,7 @@ def _outdated(inputs: DriftInput, pool: Pool, node: Object, claim: Object) -> st
     reason = condition(claim, "Drifted")
     if reason.get("status") == "True":
         return f"Karpenter is to replace it ({reason.get('reason') or 'Drifted'})"
-    template = inputs.snapshot.find("karpenter.sh/v1", "NodePool", labels(node).get(NODEPOOL_LABEL, ""))
+    template = snapshot.find("karpenter.sh/v1", "NodePool", labels(node).get(NODEPOOL_LABEL, ""))
     mine, now = notes(claim), notes(template) if template else {}
     same_rules = mine.get(_HASH_VERSION) == now.get(_HASH_VERSION)
     if template and same_rules and _HASH in mine and mine[_HASH] != now.get(_HASH, mine[_HASH]):

@@ -13,7 +13,8 @@ from generators.device_plugin import DEFAULT_KEY
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Level
-from gpupool.drift.drift_input import DriftInput, duration
+from gpupool.drift.drift_input import DriftInput
+from gpupool.drift.moments import duration
 from gpupool.drift.operator_view import (
     DEPLOY,
     MIG_CONFIG,

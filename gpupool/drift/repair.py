@@ -8,51 +8,21 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from generators import delivery_argocd, delivery_flux
-from generators.manifest import Bundle, HelmRelease, Part
-from gpupool.plan.model import ENVIRONMENT_LABEL, Plan
+from generators.delivery import ENGINES
+from generators.manifest import Bundle, Part
+from gpupool.plan.model import Plan
 from gpupool.pulumi_plugins.diff import Step
-
-
-def _argocd(plan: Plan, parts: Iterable[Part]) -> str:
-    """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
-    Application's `operation`). Only the Applications that deliver these parts put them back."""
-    namespace = plan.delivery.argocd.namespace if plan.delivery.argocd else ""
-    patch = '{"operation": {"sync": {"prune": true}}}'
-    chosen = {delivery_argocd.application_name(plan.environment, part) for part in parts}
-    names = " ".join(sorted(chosen or {delivery_argocd.application_name(plan.environment)}))
-    return f"kubectl -n {namespace} patch application {names} --type=merge -p '{patch}'"
-
-
-def _flux(plan: Plan, parts: Iterable[Part]) -> str:
-    """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
-    what is in one may be what another waits for. A chart's release is not checked again while it is the
-    same, so it is installed again (HelmRelease: forcing a release), after the wave that has it."""
-    namespace = plan.delivery.flux.namespace if plan.delivery.flux else ""
-    chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
-    waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
-    charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
-    if not charts:
-        return waves
-    names = " ".join(delivery_flux.object_name(plan.environment, name) for name in charts)
-    moments = " ".join(f'reconcile.fluxcd.io/{what}="$at"' for what in ("requestedAt", "forceAt"))
-    forced = f"kubectl -n {namespace} annotate helmrelease {names} {moments} --overwrite"
-    return all_of(waves, 'at="$(date +%s)"', forced)
-
-
-_ENGINES: Mapping[str, Callable[[Plan, Iterable[Part]], str]] = {"argocd": _argocd, "flux": _flux}
-"""The tool that restores objects where `gpupool up` must not."""
 
 
 def restore(plan: Plan, env: str, parts: Iterable[Part] = ()) -> str:
     """Bring everything to what the file says, edits by hand included. Where Argo CD or Flux delivers, `parts`
     are what has to be restored: charts and objects are not all delivered by the same."""
-    engine = _ENGINES.get(plan.delivery.engine)
+    engine = ENGINES.get(plan.delivery.engine)
     if engine is not None:
-        return engine(plan, tuple(parts))
+        return engine.resync(plan, tuple(parts))
     name = shlex.quote(env)
     return f"gpupool refresh {name} && gpupool up {name}"
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.drift_input import DriftInput, duration
+from gpupool.drift.drift_input import DriftInput
+from gpupool.drift.moments import duration
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
 from infra.under_way import JOURNAL, JOURNAL_KEY
 

@@ -85,11 +85,6 @@ class ControlPlane:
         """The administrator's kubeconfig; exists while the control plane does."""
         return self.layout.kubeconfig
 
-    @property
-    def pulumi_folder(self) -> Path:
-        """Where Pulumi state that belongs to this control plane lies; `down` removes it with the rest."""
-        return self.layout.pulumi
-
     def api(self, seconds: float | None = None) -> KubeApi:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
         return KubeApi.connect(self.kubeconfig, seconds=seconds)

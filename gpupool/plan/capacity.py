@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from gpupool.catalog.models import GpuModel, mig_resource
 from gpupool.plan.model import Capacity, Machine, Pool, Window
 from gpupool.plan.tenants import Share
-from gpupool.sharing import MigSharing, Sharing, sharing_modes
+from gpupool.sharing import Sharing, sharing_modes
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import Compute, memory_mib
@@ -25,7 +25,7 @@ _MODES = {mode.mode: mode for mode in sharing_modes}
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
-def sharing_of(given: spec.Exclusive | spec.TimeSlicing | spec.Mps | spec.Mig) -> Sharing:
+def sharing_of(given: spec.Sharing) -> Sharing:
     """The sharing mode that the file describes, as the value that does the arithmetic."""
     return _MODES[given.mode](**given.model_dump(exclude={"mode"}))
 
@@ -79,7 +79,7 @@ def capacities(pool: str, nodes_max: int, spot_share: float) -> tuple[Capacity, 
 def grant_slices(pool: Pool, grant: spec_tenants.Grant) -> dict[str, int]:
     """Extended resource -> count that `grant` amounts to on `pool`. Raises CatalogError for a MIG
     profile that the GPU does not have."""
-    if grant.profiles and pool.gpu.mig is not None and isinstance(pool.sharing, MigSharing):
+    if grant.profiles and pool.gpu.mig is not None and pool.sharing.layout:
         mig = pool.gpu.mig
         spelled = {mig.profile(name): name for name in pool.sharing.layout}
         wanted = {mig.profile(name): count for name, count in grant.profiles.items()}

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from gpupool.catalog.models import CatalogError, GpuModel
-from gpupool.sharing import MigSharing, Problem, Sharing
+from gpupool.sharing import Problem, Sharing
 
 _FILE = Path(__file__).parent / "operator_releases.yaml"
 
@@ -38,14 +38,10 @@ class OperatorRelease:
 
     version: str
     """With the leading v, which is also the version of the Helm chart."""
-    released: str | None
-    """Date of the release, ISO 8601."""
     driver: str | None
     """NVIDIA driver that it installs by default."""
     device_plugin: str
     mig_manager: str
-    kubernetes_minimum: str | None
-    kubernetes_maximum: str | None
     features: frozenset[str]
     """Names of the features that its parts have."""
     origin: str
@@ -102,12 +98,9 @@ def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRel
     )
     return OperatorRelease(
         version=row["version"],
-        released=str(row["released"]) if row["released"] else None,
         driver=row["driver"],
         device_plugin=row["devicePlugin"],
         mig_manager=row["migManager"],
-        kubernetes_minimum=row["kubernetes"]["minimum"],
-        kubernetes_maximum=row["kubernetes"]["maximum"],
         features=present,
         origin=row["origin"],
         inferred=row.get("inferred", False),
@@ -137,7 +130,7 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Proble
         hint = f"the last branch that does is {last}; set gpuOperator.driver.version to one of its releases"
         return [Problem(f"driver {driver} no longer supports the {gpu.title}", hint)]
     needs = [(gpu.driver_minimum, f"the {gpu.title}")]
-    if isinstance(sharing, MigSharing) and gpu.mig is not None:
+    if sharing.layout and gpu.mig is not None:
         needs.append((gpu.mig.driver_minimum or gpu.driver_minimum, f"MIG on the {gpu.title}"))
         for name in sharing.layout:
             profile = next((one for one in gpu.mig.profiles if name in (one.name, *one.aliases)), None)
@@ -152,7 +145,7 @@ def driver_problems(driver: str, gpu: GpuModel, sharing: Sharing) -> list[Proble
 
 def release_problems(release: OperatorRelease, gpu: GpuModel, sharing: Sharing) -> list[Problem]:
     """What `gpu`, shared so, misses with the parts of `release`; its driver is `driver_problems`."""
-    if not isinstance(sharing, MigSharing) or gpu.mig is None or MIG_VARIANTS_APART in release.features:
+    if gpu.mig is None or MIG_VARIANTS_APART in release.features:
         return []
     merged = [name for name in sharing.layout if name.endswith(("-me", "+me.all", "+gfx"))]
     return [

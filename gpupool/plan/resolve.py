@@ -19,11 +19,11 @@ from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan
 from gpupool.plan.capacity import capacities, grant_slices, machines, parse_window, share_of, sharing_of
 from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
-from gpupool.plan.delivery import IN_CLUSTER, PULUMI, ArgoCd, Delivery, Flux
+from gpupool.plan.delivery import ENGINE_CLASSES, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits, Waiver
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.tenants import NOTHING, Budget, Priority, Share, Tenant
-from gpupool.sharing import MigSharing, Sharing
+from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
@@ -187,7 +187,7 @@ def mig_config_name(sharing: Sharing) -> str | None:
     """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
     that another layout is another label value and Karpenter replaces the node. None without MIG.
     A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
-    if not isinstance(sharing, MigSharing):
+    if not sharing.layout:
         return None
     parts = [f"{count}x{profile}" for profile, count in sorted(sharing.layout.items(), reverse=True)]
     name = "_".join(parts).replace("+", ".")
@@ -310,23 +310,11 @@ def _delivery(environment: spec.Environment) -> Delivery:
     given = environment.delivery
     if given.engine == "pulumi":
         return PULUMI
-    argocd, flux = given.argocd, given.flux
-    asks = given.engine == "argocd"
-    server = argocd.destination.server or (None if argocd.destination.name else IN_CLUSTER)
+    engine = ENGINE_CLASSES[given.engine]
     return Delivery(
-        engine=given.engine,
+        by=engine.of(given, environment.metadata.name),
         repo=given.repo or "",
         path=PurePosixPath(given.path or ".").as_posix(),
         revision=given.revision,
-        on_removal=given.on_removal or ("confirm" if asks else "keep"),
-        argocd=ArgoCd(
-            namespace=argocd.namespace,
-            project=argocd.project or f"gpupool-{environment.metadata.name}",
-            server=server,
-            cluster=argocd.destination.name,
-            automated=argocd.automated,
-        )
-        if asks
-        else None,
-        flux=None if asks else Flux(flux.namespace, flux.interval, flux.secret, flux.service_account),
+        on_removal=given.on_removal or engine.on_removal,
     )

@@ -10,14 +10,12 @@ from gpupool.plan.model import Plan
 from gpupool.plan.operator_releases import version_key
 from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
+from gpupool.sharing import Isolation
 
-_ISOLATION: Mapping[str, int] = {"exclusive": 2, "mig": 2, "mps": 1, "time-slicing": 0}
-"""2: memory and faults of one job are no other's (a GPU of its own, or MIG's hardware partitions). 1: MPS
-limits memory, and a fault of one client may end the others. 0: nothing is isolated. NVIDIA's MPS
-documentation and k8s-device-plugin v0.20.0's README."""
-_LOST: Mapping[str, str] = {
-    "mps": "a fault in one job may end those that share its GPU",
-    "time-slicing": "a job may take the memory of those that share its GPU, and a fault in one may end them",
+_LOST: Mapping[Isolation, str] = {
+    Isolation.memory: "a fault in one job may end those that share its GPU",
+    Isolation.nothing: "a job may take the memory of those that share its GPU, and a fault in one may end "
+    "them",
 }
 
 
@@ -51,12 +49,12 @@ def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
 def isolation(context: Context) -> Iterator[Risk]:
     """Pools whose jobs are isolated less than before."""
     for was, pool in context.kept_pools:
-        if _ISOLATION[pool.sharing.mode] < _ISOLATION[was.sharing.mode]:
+        if pool.sharing.isolation < was.sharing.isolation:
             yield Risk(
                 "caution",
                 "isolation",
                 f"pool {pool.name} goes from {was.sharing.mode} to {pool.sharing.mode}: "
-                f"{_LOST[pool.sharing.mode]}",
+                f"{_LOST[pool.sharing.isolation]}",
             )
 
 

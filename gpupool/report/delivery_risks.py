@@ -12,8 +12,7 @@ from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
-
-_ENGINES = {"pulumi": "Pulumi", "argocd": "Argo CD", "flux": "Flux"}
+from gpupool.sharing import GPU_RESOURCE
 
 
 def left_behind(context: Context) -> Iterator[Risk]:
@@ -34,7 +33,7 @@ def left_behind(context: Context) -> Iterator[Risk]:
 
 
 def _kept(pool: Pool, old: Plan, new: Plan) -> str:
-    engine = _ENGINES[old.delivery.engine]
+    engine = old.delivery.by.title
     first = "drain its nodes before the merge and "
     if old.delivery.on_removal == "keep":
         until = "until somebody deletes it"
@@ -55,7 +54,7 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
     gone = ["its configuration of the device plugin"]
     if pool.mig_config and all(pool.mig_config != other.mig_config for other in new.pools):
         gone.append(f"its MIG layout {pool.mig_config}")
-    if pool.sharing.mode != "exclusive":
+    if pool.slices_per_node != {GPU_RESOURCE: pool.gpus_per_node}:
         gone.append("its NodeOverlay")
     tolerated = operand_tolerations(new)
     if old.gpu_operator.install and any(taint.toleration() not in tolerated for taint in pool.taints):
@@ -68,7 +67,7 @@ def _gone(pool: Pool, old: Plan, new: Plan) -> str:
 def _still_labelled(pool: Pool, nodes: list[str], old: Plan) -> str:
     several = len(nodes) > 1
     return (
-        f"{_ENGINES[old.delivery.engine]} takes nothing off nodes: {', '.join(nodes)} "
+        f"{old.delivery.by.title} takes nothing off nodes: {', '.join(nodes)} "
         f"{'keep' if several else 'keeps'} the labels of pool {pool.name}, whose configuration of the "
         "device plugin goes, so the plugin does not start again there. Drain first, and take "
         "nvidia.com/device-plugin.config and the pool's other labels off by hand"
@@ -85,7 +84,7 @@ def removal(context: Context) -> Iterator[Risk]:
         yield Risk(
             "caution",
             "removal",
-            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {_ENGINES[now.engine]} "
+            f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {now.by.title} "
             "deletes pools with their nodes, and tenants' namespaces with all that is in them, as soon as "
             "they are gone from the file",
         )
@@ -96,7 +95,7 @@ def engine(context: Context) -> Iterator[Risk]:
     old, new = context.before, context.after
     if old is None or new is None or old.delivery.engine == new.delivery.engine:
         return
-    was, now = _ENGINES[old.delivery.engine], _ENGINES[new.delivery.engine]
+    was, now = old.delivery.by.title, new.delivery.by.title
     if not old.delivery.gitops:
         left = (
             f"Pulumi still has every object in its state, and a destroy would delete them. Once {now} has "

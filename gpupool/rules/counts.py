@@ -17,6 +17,7 @@ from gpupool.rules.bundle import Bundle, BundleObject
 from gpupool.rules.fields import at, count, items, labels, mapping, text
 from gpupool.rules.operator_configs import MIG_LABEL, PLUGIN_LABEL, mig_layouts, plugin_settings
 from gpupool.rules.rule import Found
+from gpupool.sharing import sharing_modes
 from vapcheck.policy.selectors import read_selector
 
 _GPU = "nvidia.com/gpu"
@@ -94,7 +95,7 @@ def _per_gpu(
         whole = {"single": sum(devices.values()), "none": 0, "": 0}
         named = {mig_resource(profile): number for profile, number in devices.items()}
         return named if strategy == "mixed" else {_GPU: whole.get(strategy, 0)}
-    for how in ("timeSlicing", "mps"):
+    for how in filter(None, (mode.plugin_key for mode in sharing_modes)):
         for row in items(config, "sharing", how, "resources"):
             replicas = at(row, "replicas")
             if text(row, "name") == _GPU and isinstance(replicas, int):

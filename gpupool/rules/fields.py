@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-_SUFFIXES = {"k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+from vapcheck.server.canonical_text import amount
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOTHING: Mapping[str, Any] = {}
 
@@ -56,16 +57,8 @@ def labels(value: Any, *path: str) -> Mapping[str, str]:
 def count(value: Any) -> int | None:
     """A whole number as a quantity says it: 8, "8", "1k"; None for anything else. Extended resources know
     whole numbers only."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    if isinstance(value, int):
-        return value
-    digits = value.rstrip("kKMGi")
-    factor = _SUFFIXES.get(value[len(digits) :], 0) if digits != value else 1
-    # int() alone would take " 8", "1_0" and other scripts' digits, and be slow at a million of them.
-    if not factor or not digits.isascii() or not digits.isdigit() or len(digits) > 18:
-        return None
-    return int(digits) * factor
+    found = amount(value)
+    return int(found) if found is not None and found.denominator == 1 else None
 
 
 def parsed(document: Any) -> Mapping[str, Any] | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.sharing.mode import Problem
+from gpupool.sharing.mode import Isolation, Problem
 from gpupool.sharing.verdict import verdict
 
 
@@ -25,10 +25,15 @@ class MigSharing:
     layout: Mapping[str, int] = field(hash=False)
     """Profile name to instances per GPU, e.g. `{"3g.40gb": 1, "2g.20gb": 2}`."""
     mode: ClassVar[str] = "mig"
+    isolation: ClassVar[Isolation] = Isolation.full
+    plugin_key: ClassVar[str | None] = None
+    grant_field: ClassVar[str] = "profiles"
+    has_daemon: ClassVar[bool] = False
+    may_fall_back: ClassVar[bool] = False
 
-    @property
-    def product_suffix(self) -> str:
-        return ""
+    @classmethod
+    def made_of(cls, _replicas: int, layout: Mapping[str, int], /) -> Self:
+        return cls(layout)
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {mig_resource(name): count for name, count in self.layout.items()}
@@ -60,6 +65,7 @@ class MigSharing:
             Problem(
                 found.reason,
                 f"nearest that fit: {nearest}" if nearest else "see gpupool mig " + gpu.key,
+                "layout",
             )
         ]
 

@@ -6,8 +6,10 @@ Holds the interface only; a mode's arithmetic is in the module named after it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import IntEnum
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 from gpupool.catalog.models import GpuModel
 
@@ -22,6 +24,19 @@ class Problem(NamedTuple):
     """What is wrong."""
     hint: str
     """What would be right."""
+    field: str = "mode"
+    """The field of `sharing` that would have to change."""
+
+
+class Isolation(IntEnum):
+    """What of a job is kept from those that share its GPU (NVIDIA's MPS documentation; k8s-device-plugin
+    v0.20.0's README)."""
+
+    nothing = 0
+    memory = 1
+    """And a fault of one may end the others."""
+    full = 2
+    """Memory and faults: a GPU of its own, or hardware partitions."""
 
 
 class Sharing(Protocol):
@@ -29,10 +44,23 @@ class Sharing(Protocol):
 
     mode: ClassVar[str]
     """The value of `sharing.mode` in the environment file."""
+    isolation: ClassVar[Isolation]
+    plugin_key: ClassVar[str | None]
+    """Under which name the device plugin's configuration has the replicas; None where it has none."""
+    grant_field: ClassVar[str]
+    """In which field of a tenant's grant shares are counted; `gpus` counts whole GPUs of every mode."""
+    has_daemon: ClassVar[bool]
+    """Whether pods compute through a daemon on their node, and may not survive its restart."""
+    may_fall_back: ClassVar[bool]
+    """Whether a job of such a pool can move to another pool of the mode."""
 
     @property
-    def product_suffix(self) -> str:
-        """What GPU Feature Discovery appends to `nvidia.com/gpu.product` (`-SHARED` or nothing)."""
+    def layout(self) -> Mapping[str, int]:
+        """MIG profile -> instances per GPU; empty where GPUs are not partitioned."""
+
+    @classmethod
+    def made_of(cls, replicas: int, layout: Mapping[str, int]) -> Self:
+        """The mode with that many slices per GPU and that layout, as far as it has them."""
 
     def slices_per_gpu(self, gpu: GpuModel, /) -> dict[str, int]:
         """Extended resource to the number of it that one physical GPU contributes."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import Problem
+from gpupool.sharing.mode import Isolation, Problem
 from gpupool.sharing.replicated import Replicated, too_few_replicas
 
 
@@ -19,6 +19,10 @@ class Mps(Replicated):
     """
 
     mode: ClassVar[str] = "mps"
+    isolation: ClassVar[Isolation] = Isolation.memory
+    plugin_key: ClassVar[str | None] = "mps"
+    has_daemon: ClassVar[bool] = True
+    may_fall_back: ClassVar[bool] = False
 
     def problems(self, gpu: GpuModel, /) -> list[Problem]:
         problems = too_few_replicas(self.replicas)
@@ -27,6 +31,7 @@ class Mps(Replicated):
                 Problem(
                     f"{self.replicas} replicas per GPU with MPS",
                     f"an MPS server on the {gpu.title} serves {gpu.mps_clients} clients at most",
+                    "replicas",
                 )
             )
         return problems

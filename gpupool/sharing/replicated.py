@@ -5,8 +5,10 @@ How the pods on one GPU get along is the modes' own; here is only the counting.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, Self
 
 from gpupool.catalog.models import GpuModel
 from gpupool.sharing.mode import GPU_RESOURCE, Problem
@@ -20,10 +22,12 @@ class Replicated:
     """Each GPU advertised `replicas` times as `nvidia.com/gpu` (`renameByDefault: false`)."""
 
     replicas: int
+    grant_field: ClassVar[str] = "slices"
+    layout: ClassVar[Mapping[str, int]] = {}
 
-    @property
-    def product_suffix(self) -> str:
-        return "-SHARED"
+    @classmethod
+    def made_of(cls, replicas: int, _layout: Mapping[str, int], /) -> Self:
+        return cls(replicas)
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: self.replicas}
@@ -43,5 +47,6 @@ def too_few_replicas(replicas: int) -> list[Problem]:
         Problem(
             f"{replicas} {'replica' if replicas == 1 else 'replicas'} per GPU",
             f"the device plugin wants {MIN_REPLICAS} or more; for whole GPUs use mode: exclusive",
+            "replicas",
         )
     ]

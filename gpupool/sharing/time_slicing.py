@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gpupool.sharing.mode import Isolation
 from gpupool.sharing.replicated import Replicated
 
 
@@ -18,3 +19,7 @@ class TimeSlicing(Replicated):
     """Pods take turns on each of `replicas` advertised shares of a GPU."""
 
     mode: ClassVar[str] = "time-slicing"
+    isolation: ClassVar[Isolation] = Isolation.nothing
+    plugin_key: ClassVar[str | None] = "timeSlicing"
+    has_daemon: ClassVar[bool] = False
+    may_fall_back: ClassVar[bool] = True

@@ -9,7 +9,8 @@ No cross-checks live here: whatever needs a second field or the catalog is in `g
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, JsonValue, StringConstraints
 
@@ -125,6 +126,10 @@ class Mig(Model):
 
 
 Sharing = Annotated[Exclusive | TimeSlicing | Mps | Mig, Field(discriminator="mode")]
+SHARING_VARIANTS: Mapping[str, type[Model]] = {
+    get_args(model.model_fields["mode"].annotation)[0]: model for model in get_args(get_args(Sharing)[0])
+}
+"""By mode."""
 
 
 class UsdPerHour(Model):

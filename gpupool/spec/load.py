@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
-from gpupool.spec.environment import Environment
+from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps, value_at
 from gpupool.spec.messages import describe
 from gpupool.spec.yaml_scalars import Unclear
@@ -28,7 +28,6 @@ _FREE: tuple[Loc, ...] = (
     ("karpenter", "values"),
 )
 """Mappings with any values in them; 0 is any index."""
-_SHARING_MODES = ("exclusive", "time-slicing", "mps", "mig")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ def _strip_tags(kind: str, loc: Loc) -> Loc:
         loc = loc[: free + 1] + loc[free + 2 :: 2]
     parts = list[str | int]()
     for before, part in zip(("", *loc), loc, strict=False):
-        if before != "sharing" or part not in _SHARING_MODES:
+        if before != "sharing" or part not in SHARING_VARIANTS:
             parts.append(part)
     # An unknown field may itself be called "[key]".
     return tuple(parts[:-1] if parts[-1:] == ["[key]"] and kind != "extra_forbidden" else parts)

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gpupool.spec.environment import API_VERSION, Environment, Exclusive, Mig, Mps, TimeSlicing
+from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source
 
@@ -42,8 +42,6 @@ _PATTERNS = {
     "^[a-z0-9]": "lower-case letters, digits and '-', a letter or digit at both ends",
 }
 
-_SHARING: tuple[type[BaseModel], ...] = (Exclusive, TimeSlicing, Mps, Mig)
-
 
 @dataclass(frozen=True, slots=True)
 class _File:
@@ -58,17 +56,16 @@ def describe(
     file = _File(source, shape)
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     field = loc[-1] if loc else ""
+    modes = list(SHARING_VARIANTS)
     if kind == "extra_forbidden":
         return f'unknown field "{field}"', _known_fields(loc, file)
     if kind == "missing":
         return f'field "{field}" is missing', f"add it: {_description(loc, file)}"
     if kind == "union_tag_not_found":
-        return 'field "mode" is missing', "add mode: exclusive, time-slicing, mps or mig"
+        return 'field "mode" is missing', f"add mode: {', '.join(modes[:-1])} or {modes[-1]}"
     if kind == "union_tag_invalid":
-        close = get_close_matches(str(context["tag"]), ("exclusive", "time-slicing", "mps", "mig"), 1, 0.5)
-        return f"mode {context['tag']} does not exist", _did_you_mean(
-            close
-        ) + "one of exclusive, time-slicing, mps, mig"
+        close = get_close_matches(str(context["tag"]), modes, 1, 0.5)
+        return f"mode {context['tag']} does not exist", _did_you_mean(close) + f"one of {', '.join(modes)}"
     if isinstance(value, Unclear):
         return _unclear(kind, value, loc, file)
     return _wrong_value(kind, value, context, loc, file)
@@ -263,9 +260,7 @@ def _variant(loc: Loc, file: _File) -> type[BaseModel] | None:
     for part in loc:
         value = value[part]
     mode = value.get("mode") if isinstance(value, dict) else None
-    return next(
-        (model for model in _SHARING if mode in _literals(model.model_fields["mode"].annotation)), None
-    )
+    return SHARING_VARIANTS.get(mode) if isinstance(mode, str) else None
 
 
 def _model(loc: Loc, shape: type[BaseModel]) -> type[BaseModel] | None:

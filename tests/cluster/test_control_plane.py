@@ -198,7 +198,7 @@ def test_two_side_by_side_and_down_leaves_nothing(plane: ControlPlane, data_fold
     assert plane.status().healthy
     put_marker(other, "only-here")
     assert not has_marker(plane, "only-here")
-    (other.pulumi_folder / "state").write_text("anything")
+    (other.layout.pulumi / "state").write_text("anything")
     ports = json.loads(other.layout.state.read_text())["ports"].values()
     theirs = [pid for pid in pids(other).values() if pid]
     assert other.down()

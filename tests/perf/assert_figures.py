@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from generators import generate
-from generators.manifest import KIND_ORDER, Manifest
+from generators.kinds import KINDS
+from generators.manifest import Manifest
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan, Pool
@@ -101,8 +102,9 @@ def _fill(api: KubeApi, plan: Plan) -> None:
     api.apply(hand_made_policy(), "somebody")
     manifests = list(generate(plan))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for kind in KIND_ORDER:
-            list(pool.map(lambda manifest: _apply(api, manifest), [m for m in manifests if m.kind == kind]))
+        for kind in KINDS:
+            same = [m for m in manifests if m.kind == kind.name]
+            list(pool.map(lambda manifest: _apply(api, manifest), same))
         numbered = [(plan.pools[number % POOLS], number) for number in range(NODES)]
         list(pool.map(lambda row: api.create(_node(*row)), numbered))
 

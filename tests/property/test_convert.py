@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generators import generate
-from generators.emit import documents as yaml_documents
 from generators.emit import yaml_text
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import Document, parse_documents
@@ -42,7 +41,7 @@ def generated(plan: Plan) -> str:
     bundle = generate(plan)
     objects = [m.body for m in bundle.manifests if m.kind != "ValidatingAdmissionPolicy"]
     values = [release.values for release in bundle.releases if release.name in ("gpu-operator", "karpenter")]
-    return "---\n".join([yaml_documents(objects), *map(yaml_text, values)])
+    return "---\n".join(map(yaml_text, [*objects, *values]))
 
 
 def seen(pool: Pool) -> Any:

@@ -17,7 +17,6 @@ from generators import delivery, generate
 from generators.layout import INDEX, manifest_path
 from generators.manifest import Bundle
 from generators.render import files
-from generators.waves import wave_of
 from infra.apply import needs
 from tests.environment_strategies import Data, environments, names, plan_of
 
@@ -104,7 +103,7 @@ def test_nothing_is_applied_before_what_it_needs(environment: Data) -> None:
                 wanted = manifest.body["spec"].get("paramRef", {})
                 if (wanted.get("namespace"), wanted.get("name")) != (other.namespace, other.name):
                     continue
-            assert (wave_of(other).number, other.key) < (wave_of(manifest).number, manifest.key)
+            assert (other.wave.number, other.key) < (manifest.wave.number, manifest.key)
 
 
 @slow

@@ -1,7 +1,7 @@
 """Reading the checker's output, the protobuf message cel.expr.CheckedExpr, into a tree.
 
-Facts: checked.proto and syntax.proto of cel-spec. The wire format is decoded here directly, so that no
-generated classes are needed. Nothing here checks or evaluates.
+Facts: checked.proto and syntax.proto of cel-spec. Fields are read by their number, so that no generated
+classes are needed. Nothing here checks or evaluates.
 """
 
 from __future__ import annotations
@@ -9,6 +9,10 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from vapcheck.cel.syntax import (
     Call,
@@ -49,37 +53,26 @@ Fields = dict[int, list[Any]]
 
 
 def _fields(data: bytes) -> Fields:
-    """The fields of a message by number: integers for varints, bytes for everything else."""
+    """The fields of a message by number: integers for numbers, bytes for everything else."""
     fields: Fields = {}
-    position, end = 0, len(data)
-    value: int | bytes
-    while position < end:
-        tag, position = _varint(data, position)
-        kind = tag & 7
-        if kind == 0:
-            value, position = _varint(data, position)
-        elif kind == 2:
-            size, position = _varint(data, position)
-            value, position = data[position : position + size], position + size
-        else:
-            size = 8 if kind == 1 else 4
-            value, position = data[position : position + size], position + size
-        fields.setdefault(tag >> 3, []).append(value)
+    for field in UnknownFieldSet(Empty.FromString(data)):
+        fields.setdefault(field.field_number, []).append(field.data)
     return fields
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    byte = data[position]
-    if byte < 128:
-        return byte, position + 1
-    result, shift = byte & 127, 7
-    while True:
-        position += 1
-        byte = data[position]
-        result |= (byte & 127) << shift
-        if byte < 128:
-            return result, position + 1
-        shift += 7
+def _list_class() -> Any:
+    """ListExpr with its one field that no message without it can be read for: packed numbers."""
+    kind = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="list.proto", package="cel.expr", syntax="proto3")
+    file.message_type.add(name="ListExpr").field.add(
+        name="optional_indices", number=2, type=kind.TYPE_INT32, label=kind.LABEL_REPEATED
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("cel.expr.ListExpr"))
+
+
+_ListExpr = _list_class()
 
 
 def _last(fields: Fields, number: int) -> bytes:
@@ -121,7 +114,7 @@ def _constant(data: bytes) -> Any:
     if 4 in fields:
         return Uint(fields[4][-1])
     if 5 in fields:
-        return struct.unpack("<d", fields[5][-1])[0]
+        return struct.unpack("<d", struct.pack("<Q", fields[5][-1]))[0]
     if 6 in fields:
         return fields[6][-1].decode("utf-8", "surrogatepass")
     if 7 in fields:
@@ -150,15 +143,8 @@ def _call(node_id: int, data: bytes) -> Node:
 
 def _list(node_id: int, data: bytes) -> Node:
     fields = _fields(data)
-    optional: set[int] = set()
-    for part in fields.get(2, ()):
-        position = 0
-        while isinstance(part, bytes) and position < len(part):  # repeated numbers are packed
-            index, position = _varint(part, position)
-            optional.add(index)
-        if isinstance(part, int):
-            optional.add(part)
-    return ListLiteral(node_id, [_expression(part) for part in fields.get(1, ())], frozenset(optional))
+    optional = frozenset(_ListExpr.FromString(data).optional_indices)
+    return ListLiteral(node_id, [_expression(part) for part in fields.get(1, ())], optional)
 
 
 def _map(node_id: int, data: bytes) -> Node:

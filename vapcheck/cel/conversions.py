@@ -12,7 +12,7 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_format import double_g
+from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, free, member
 from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, TypeValue, Uint, kind

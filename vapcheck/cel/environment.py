@@ -24,15 +24,10 @@ from vapcheck.cel.parts import deep_stack, tree_of_parts
 from vapcheck.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from vapcheck.cel.program import Program
 from vapcheck.cel.syntax import Identifier, Node, Tree
+from vapcheck.cel.tokens import tokens
 
 MAX_EXPRESSION = 100_000
 """Code points of an expression (cel-go's parser limit, kept by the checker too)."""
-_TOKENS = re.compile(
-    r"""//[^\n]*|[bB]?[rR]?(\"{3}.*?\"{3}|'{3}.*?'{3})|[bB]?[rR](\"[^"\n]*\"|'[^'\n]*')"""
-    r"""|[bB]?(\"(?:\\.|[^"\\\n])*\"|'(?:\\.|[^'\\\n])*')|(?P<quoted>`)""",
-    re.DOTALL,
-)
-"""Comments and strings, and the quoted field names that cel-go of Kubernetes doesn't know."""
 _TWO_VARIABLES = re.compile(r"\.(exists_one)(?=\s*\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,)")
 """exists_one with two variables, which the checker knows by its other name only."""
 _HAS_VARIABLE = re.compile(r"\bhas\(\s*(variables\.[A-Za-z_]\w*)\s*\)")
@@ -122,9 +117,10 @@ class Environment:
             expression.encode()
         except UnicodeEncodeError as error:
             raise CompileError(f"not valid Unicode at position {error.start}", 1, error.start + 1) from None
-        quoted = next((token for token in _TOKENS.finditer(expression) if token["quoted"]), None)
-        if quoted is not None:
-            raise refusals.refusal("unsupported syntax: '`'", expression, quoted.start())
+        # Quoted field names, which cel-go of Kubernetes doesn't know.
+        for token in tokens(expression) if "`" in expression else ():
+            if token.text == "`":
+                raise refusals.refusal("unsupported syntax: '`'", expression, token.start)
         text = expression
         try:
             if "has(" in expression and VARIABLE_PREFIX in expression:

@@ -6,21 +6,13 @@ is not CEL has no extents, and the checker reports what is wrong with it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from vapcheck.cel.tokens import NotCelError, Reader
+
 MOST_LEVELS = 250
 """Levels that cel-go's parser takes (parser/options.go: maxRecursionDepth)."""
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|//[^\n]*)
-    |(?P<text>[bB]?[rR](?:'{3}.*?'{3}|"{3}.*?"{3}|'[^'\n]*'|"[^"\n]*")
-      |[bB]?(?:'{3}(?:\\.|[^\\])*?'{3}|"{3}(?:\\.|[^\\])*?"{3}|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
-    |(?P<number>(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?)[uU]?)
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>\|\||&&|[=!<>]=|[-+*/%<>!?:.,()\[\]{}])""",
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
 _OPERATORS = (("==", "!=", "<", "<=", ">", ">=", "in"), ("+", "-"), ("*", "/", "%"))
 """From the loosest to the tightest, below `||` and `&&`."""
 _LONGEST_NAME = 3
@@ -30,10 +22,6 @@ _TWO_VARIABLES = frozenset(
     ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry")
 )
 _OPTIONAL = frozenset(("optMap", "optFlatMap"))
-
-
-class NotCelError(Exception):
-    """The text can't be read as an expression."""
 
 
 class TooDeepError(Exception):
@@ -75,48 +63,26 @@ def extents(text: str) -> Extent:
     return _Reader(text).read()
 
 
-class _Reader:
+class _Reader(Reader):
     """Recursive descent over the tokens."""
 
     def __init__(self, text: str) -> None:
-        self._tokens: list[tuple[str, str, int, int]] = []
-        at = 0
-        while at < len(text):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise NotCelError
-            if match.lastgroup != "space":
-                kind = "sign" if match[0] == "in" else str(match.lastgroup)
-                self._tokens.append((kind, match[0], at, match.end()))
-            at = match.end()
-        self._tokens.append(("end", "", at, at))
-        self._names = {start: text for kind, text, start, _ in self._tokens if kind == "name"}
-        self._at = 0
+        super().__init__(text)
+        self._names = {token.start: token.text for token in self._tokens if token.kind == "name"}
         self._open = 0
 
     def read(self) -> Extent:
         found = self._expression()
-        if self._tokens[self._at][0] != "end":
+        if self._next.kind != "end":
             raise NotCelError
         return found
-
-    def _is(self, *signs: str) -> bool:
-        kind, text, _, _ = self._tokens[self._at]
-        return kind == "sign" and text in signs
-
-    def _take(self, sign: str = "") -> str:
-        kind, text, _, _ = self._tokens[self._at]
-        if kind == "end" or (sign and not (kind == "sign" and text == sign)):
-            raise NotCelError
-        self._at += 1
-        return text
 
     def _made(self, start: int, parts: list[Extent], *, level: int = 0) -> Extent:
         """The extent from a position to the last token taken; `level`: whether cel-go counts it."""
         levels = level + max((part.levels for part in parts), default=0)
         if levels > MOST_LEVELS:
             raise TooDeepError
-        return Extent(start, self._tokens[self._at - 1][3], parts, levels=levels)
+        return Extent(start, self._tokens[self._at - 1].end, parts, levels=levels)
 
     def _expression(self) -> Extent:
         self._open += 1
@@ -151,7 +117,7 @@ class _Reader:
         return found
 
     def _unary(self) -> Extent:
-        start = self._tokens[self._at][2]
+        start = self._next.start
         signed = self._is("!", "-")
         while self._is("!", "-"):
             self._take()
@@ -161,7 +127,7 @@ class _Reader:
     def _member(self) -> Extent:
         found = self._primary()
         while self._is(".", "["):
-            if self._take() == "[":
+            if self._take().text == "[":
                 if self._is("?"):
                     self._take()
                 index = self._expression()
@@ -180,11 +146,6 @@ class _Reader:
                 found = self._made(found.start, [found], level=1)
                 found.whole = found.parts[0].whole or found.levels > _LONGEST_NAME
         return found
-
-    def _name(self) -> str:
-        if self._tokens[self._at][0] != "name":
-            raise NotCelError
-        return self._take()
 
     def _call(self, name: str, receiver: Extent) -> Extent:
         arguments = self._items("(", ")")
@@ -209,7 +170,7 @@ class _Reader:
         return text if extent.end - extent.start == len(text) else ""
 
     def _primary(self) -> Extent:
-        kind, _, start, _ = self._tokens[self._at]
+        kind, start = self._next.kind, self._next.start
         if kind in ("text", "number"):
             self._take()
             return self._made(start, [])

@@ -14,7 +14,7 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_format import double_g
+from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.values import Duration, Timestamp, TypeValue, Uint, from_key, kind
 

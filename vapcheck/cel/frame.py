@@ -8,6 +8,7 @@ resolves names that have no value yet; from LOCALS on the variables of comprehen
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from vapcheck.cel.errors import CostExceeded
@@ -17,6 +18,15 @@ COST, VALUES, LIMIT, SCOPE, LOCALS = 0, 1, 2, 3, 4
 Frame = list[Any]
 Run = Callable[[Frame], Any]
 """A compiled step: gives its value or raises CelError, and adds what it cost to the frame."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A compiled expression; for a constant also its value."""
+
+    run: Run
+    constant: bool = False
+    value: Any = None
 
 
 def check_cost(frame: Frame) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from vapcheck.cel import logic, macros
@@ -17,7 +16,7 @@ from vapcheck.cel.attributes import Qualifier, checked_key, computed_chain, glob
 from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, text_step
 from vapcheck.cel.conversions import FOLDED
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.frame import LOCALS, Run
+from vapcheck.cel.frame import LOCALS, Run, Step
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.messages import message_step
@@ -47,15 +46,6 @@ class PlanError(Exception):
     def __init__(self, text: str, node: Node) -> None:
         super().__init__(text)
         self.node = node
-
-
-@dataclass(slots=True)
-class Step:
-    """A compiled expression; for a constant also its value."""
-
-    run: Run
-    constant: bool = False
-    value: Any = None
 
 
 def constant(value: Any) -> Step:

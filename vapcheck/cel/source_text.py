@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vapcheck.cel.go_format import double_g
+from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.syntax import (
     Call,
     Comprehension,

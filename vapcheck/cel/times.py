@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_format import double_f
+from vapcheck.cel.go_numbers import double_f
 from vapcheck.cel.values import INT_MAX, INT_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, Duration, Timestamp
 
 SECOND = 10**9

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from vapcheck.cel.tokens import code_of
 from vapcheck.manifests.secret_kinds import SECRET_KINDS
-from vapcheck.policy.expression_code import code_of
 from vapcheck.policy.model import Policy
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

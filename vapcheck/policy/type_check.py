@@ -7,9 +7,9 @@ is found before. As there, rules with wildcard groups or versions and subresourc
 kinds are looked at, at most. In addition, match conditions, variables and audit annotations are checked, and
 variables that are objects keep their type. How types differ from the server's: `object_types`.
 
-For several kinds there are two ways: `type_check` reports what is wrong in every one of them, because
-`object.kind == 'Pod' ? object.spec : object.spec.template.spec` is right though neither half suits both;
-`type_check_each` reports what is wrong in any of them, as the server does. It must not evaluate anything.
+For several kinds it reports what is wrong in every one of them, where the server reports what is wrong in
+any: `object.kind == 'Pod' ? object.spec : object.spec.template.spec` is right though neither half suits both.
+It must not evaluate anything.
 """
 
 from __future__ import annotations
@@ -65,15 +65,6 @@ def type_check(policies: Sequence[Policy], kinds: Kinds) -> dict[str, list[TypeW
                 found[one.policy.name] = _warnings(one, tuple(matched[one.policy.name]))
         pending = again
     return found
-
-
-def type_check_each(policy: Policy, kinds: Kinds) -> list[TypeWarning]:
-    """What is wrong in any kind that the policy matches, kind by kind. The policy has to compile."""
-    matched = matched_kinds(policy, kinds)
-    params = _params(policy, kinds)
-    attempts = [Attempt.of(policy, (schema,), params, n) for n, schema in enumerate(matched.values())]
-    attempt(attempts)
-    return [w for kind, one in zip(matched, attempts, strict=True) for w in _warnings(one, (kind,))]
 
 
 def matched_kinds(policy: Policy, kinds: Kinds) -> dict[Resource, Schema]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from vapcheck.cel import CompileError, Environment
+from vapcheck.cel.tokens import tokens
 from vapcheck.policy.model import Expression, Policy
 from vapcheck.server.object_types import DYN, Liberties, ObjectTypes, short_name
 from vapcheck.server.schema import Schema
@@ -23,15 +24,9 @@ _COMMON = {
     "authorizer.requestResource": "kubernetes.authorization.ResourceCheck",
 }
 """Names that mean the same in all policies (apiserver/pkg/admission/plugin/cel/compile.go, 1.36)."""
-_TOKEN = re.compile(
-    r"//[^\n]*"
-    r"|[bB]?[rR][bB]?(?:'''.*?'''|\"\"\".*?\"\"\"|'[^']*'|\"[^\"]*\")"
-    r"|'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\"|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\""
-    r"|(?P<name>(?<![\w.])(?<!\.\?)(?:object|oldObject|params|variables)\b)(?!\s*\()"
-    r"|(?P<word>[A-Za-z_]\w*)",
-    re.DOTALL,
-)
-"""Comments and texts, which stay as they are; the names to replace; other words."""
+_OWN = frozenset(("object", "oldObject", "params", "variables"))
+"""Names that a policy has for itself."""
+_CALLED = re.compile(r"\s*\(")
 _VARIABLE = re.compile(r"\bv\d{8}\s*\.\s*(\w+)")
 _HAS_VARIABLE = re.compile(r"\bhas\((?=\s*v\d{8}\s*\.\s*\w+\s*\))")
 """The checker knows no presence of variables; in its place stands a function of the same length."""
@@ -185,14 +180,17 @@ def _expressions(policy: Policy) -> Iterator[Expression]:
 def _own(text: str, number: int, names: set[str]) -> str:
     """The text with the policy's own names; every other word is added to `names`."""
 
-    def replaced(found: re.Match[str]) -> str:
-        if found["name"]:
-            return _name(found["name"], number)
-        if found["word"]:
-            names.add(found["word"])
-        return found[0]
-
-    return _HAS_VARIABLE.sub("dyn(", _TOKEN.sub(replaced, text))
+    made = list[str]()
+    for token in tokens(text):
+        field = text[max(token.start - 2, 0) : token.start].endswith((".", ".?"))
+        if token.kind != "name":
+            made.append(token.text)
+        elif token.text in _OWN and not field and not _CALLED.match(text, token.end):
+            made.append(_name(token.text, number))
+        else:
+            names.add(token.text)
+            made.append(token.text)
+    return _HAS_VARIABLE.sub("dyn(", "".join(made))
 
 
 def _name(name: str, number: int) -> str:

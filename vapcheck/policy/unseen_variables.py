@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from vapcheck.policy.expression_code import code_of
+from vapcheck.cel.tokens import code_of
 from vapcheck.policy.model import Expression, Policy
 
 _READ = re.compile(r"(?<![\w.])variables\s*\.\s*\??\s*([A-Za-z_]\w*)")

@@ -22,7 +22,6 @@ from vapcheck.server.server_defaults import HOOKS
 Convert = Callable[[Any], Any]
 MISTYPED = (TypeError, AttributeError, KeyError, ValueError)
 """What filling in an object raises when a part has the wrong type, which no server accepts (`decoding`)."""
-_MODULES = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.")
 _SCALARS: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 WHOLE_NUMBERS = {"int32": (-(2**31), 2**31 - 1), "": (-(2**63), 2**63 - 1)}
 """Least and greatest, by the format of an integer."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 _QUANTITY = re.compile(
@@ -69,6 +70,12 @@ def _canonical(value: str | float, milli: bool) -> str | None:
     elif parsed.kept:
         return parsed.kept
     return _signed(nanos, parsed.binary, parsed.exponent)
+
+
+def amount(value: Any) -> Fraction | None:
+    """A quantity as a number; None for what is none."""
+    found = _parsed(value) if value.__class__ in _READABLE else None
+    return None if found is None else Fraction(found.nanos, _NANO)
 
 
 def quantity_text(value: Any) -> str | None:

@@ -38,8 +38,6 @@ class Schema:
     int_or_string: bool = False
     preserve_unknown: bool = False
     """Whether fields that are not named here are kept."""
-    embedded: bool = False
-    """Whether it is a whole object of Kubernetes, with apiVersion, kind and metadata."""
     nullable: bool = False
     default: Any = field(default=ABSENT, repr=False)
     """What the server puts in when the field is missing (CRDs); ABSENT for nothing."""
@@ -106,9 +104,8 @@ def builtin(reference: str) -> Schema:
     package, _, name = reference.rpartition(".")
     fields = _package(package)[name]
     module = next((path for prefix, path in _MODULES.items() if package.startswith(prefix)), "io.k8s.api.")
-    whole = "kind" in fields and "metadata" in fields
     properties = _Fields(fields, lambda text: _field(text, package))
-    return Schema("object", name=module + reference, properties=properties, embedded=whole)
+    return Schema("object", name=module + reference, properties=properties)
 
 
 @functools.cache
@@ -135,10 +132,9 @@ def of_crd(raw: Mapping[str, Any], *, preserve: bool = False, top: bool = False)
     """The schema that a CRD gives as openAPIV3Schema; `top` is the object's own, which has metadata."""
     kind = raw.get("type") or ""
     preserve = preserve or bool(raw.get("x-kubernetes-preserve-unknown-fields"))
-    embedded = top or bool(raw.get("x-kubernetes-embedded-resource"))
     properties: Mapping[str, Any] = raw.get("properties") or {}
     made: Mapping[str, Schema] = _Fields(properties, of_crd)
-    if embedded:
+    if top or raw.get("x-kubernetes-embedded-resource"):
         metadata = {
             "apiVersion": _SCALARS["string"],
             "kind": _SCALARS["string"],
@@ -154,7 +150,6 @@ def of_crd(raw: Mapping[str, Any], *, preserve: bool = False, top: bool = False)
         values=of_crd(extra) if isinstance(extra, dict) else (_SCALARS["any"] if extra else None),
         int_or_string=bool(raw.get("x-kubernetes-int-or-string")),
         preserve_unknown=preserve,
-        embedded=embedded,
         nullable=bool(raw.get("nullable")),
         default=raw.get("default", ABSENT),
     )

@@ -28,10 +28,6 @@ class BeforeAfter(Generic[T]):
     def changed(self) -> bool:
         return self.before != self.after
 
-    def mirrored(self) -> BeforeAfter[T]:
-        """The same, read from the other side."""
-        return BeforeAfter(self.after, self.before)
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:

@@ -10,7 +10,6 @@ from gpupool.plan.changes import wording
 from gpupool.plan.changes.fields import DERIVED_LABELS, differing, pool_settings
 from gpupool.plan.changes.model import Cost, PoolChange, PoolState
 from gpupool.plan.model import POOL_LABEL, Plan, Pool, Taint
-from gpupool.sharing import MigSharing
 
 
 def pool_changes(before: Plan | None, after: Plan | None) -> tuple[PoolChange, ...]:
@@ -76,7 +75,7 @@ def _state(pool: Pool | None) -> PoolState | None:
         gpu_title=pool.gpu.title,
         mode=pool.sharing.mode,
         sharing=wording.sharing(pool),
-        layout=dict(pool.sharing.layout) if isinstance(pool.sharing, MigSharing) else {},
+        layout=dict(pool.sharing.layout),
         instance_types=tuple(m.instance_type for m in pool.machines if m.instance_type),
         nodes_max=pool.nodes_max,
         warm=pool.warm,

@@ -11,7 +11,6 @@ from gpupool.money import usd
 from gpupool.plan.changes.model import Cost
 from gpupool.plan.model import Pool, Taint, Window
 from gpupool.plan.tenants import Budget
-from gpupool.sharing import MigSharing
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
@@ -28,10 +27,10 @@ def counts(given: Mapping[str, int]) -> str:
 
 def sharing(pool: Pool) -> str:
     """The mode and its number: `exclusive`, `time-slicing x3`, `mig 1x3g.40gb + 2x2g.20gb`."""
-    if isinstance(pool.sharing, MigSharing):
+    if pool.sharing.layout:
         # Sorted as in the name of its configuration: the order in the file means nothing.
         parts = [f"{count}x{name}" for name, count in sorted(pool.sharing.layout.items(), reverse=True)]
-        return f"mig {' + '.join(parts)}"
+        return f"{pool.sharing.mode} {' + '.join(parts)}"
     replicas = max(pool.sharing.slices_per_gpu(pool.gpu).values())
     return f"{pool.sharing.mode} x{replicas}" if replicas > 1 else pool.sharing.mode
 

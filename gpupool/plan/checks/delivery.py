@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gpupool.plan.checks.context import Context, Problem
+from gpupool.plan.delivery import ENGINE_CLASSES, Engine
 from gpupool.spec.yaml_source import Loc
 
 ENVIRONMENT_NAME_MAX = 42
@@ -17,7 +18,7 @@ _PROJECT_NAME_MAX = 54
 
 _REPOSITORY = re.compile(r"(https?|ssh|oci)://[^/\s]+(/\S*)?")
 _SCP = re.compile(r"[\w.-]+@[\w.-]+:\S+")
-"""git@host:path, which Git and Argo CD take for SSH, and Flux does not (GitRepository v1, spec.url)."""
+"""git@host:path, which not every engine takes for SSH."""
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
@@ -30,7 +31,7 @@ def source(context: Context) -> Iterator[Problem]:
         message = f"engine {delivery.engine} needs the repository that holds the rendered files"
         yield Problem(("delivery", "repo"), message, "add it, e.g. https://git.example.com/ml/platform.git")
     else:
-        yield from _repository(delivery.engine, delivery.repo)
+        yield from _repository(ENGINE_CLASSES[delivery.engine], delivery.repo)
     if delivery.path is None:
         message = f"engine {delivery.engine} needs the folder of the rendered files in the repository"
         yield Problem(("delivery", "path"), message, f"add it, e.g. rendered/{name}")
@@ -42,18 +43,17 @@ def source(context: Context) -> Iterator[Problem]:
             yield Problem(("delivery", "path"), message, hint)
 
 
-def _repository(engine: str, repo: str) -> Iterator[Problem]:
+def _repository(engine: type[Engine], repo: str) -> Iterator[Problem]:
     if _CREDENTIALS.search(repo):
         # Not repeated in the message: it goes to logs.
-        where = (
-            "a Secret named by delivery.flux.secret" if engine == "flux" else "Argo CD's repository Secret"
-        )
         message = "the address has a password in it, which everyone who reads the file could see"
-        yield Problem(("delivery", "repo"), message, f"take it out; {engine} reads it from {where}")
-    elif _SCP.fullmatch(repo) and engine == "flux":
+        yield Problem(
+            ("delivery", "repo"), message, f"take it out; {engine.name} reads it from {engine.credentials}"
+        )
+    elif _SCP.fullmatch(repo) and not engine.takes_scp:
         host, _, path = repo.partition(":")
         hint = f"write ssh://{host}/{path.lstrip('/')}"
-        yield Problem(("delivery", "repo"), f"Flux does not take {repo!r} for an address", hint)
+        yield Problem(("delivery", "repo"), f"{engine.title} does not take {repo!r} for an address", hint)
     elif not (_REPOSITORY.fullmatch(repo) or _SCP.fullmatch(repo)):
         message = f"{repo!r} is not an address of a repository"
         yield Problem(("delivery", "repo"), message, "use https://, ssh:// or, for a registry, oci://")
@@ -63,7 +63,7 @@ def settings(context: Context) -> Iterator[Problem]:
     """Settings that the chosen engine would not read, or has no way to follow."""
     delivery = context.environment.delivery
     chosen = not context.gaps.covers(("delivery", "engine"))
-    for section in ("argocd", "flux") if chosen else ():
+    for section in ENGINE_CLASSES if chosen else ():
         if section in delivery.model_fields_set and delivery.engine != section:
             message = f"settings of {section} are given, and the engine is {delivery.engine}"
             hint = f"remove them, or set delivery.engine to {section}"
@@ -72,8 +72,9 @@ def settings(context: Context) -> Iterator[Problem]:
     if destination.server is not None and destination.name is not None:
         message = "the cluster is given by address and by name, and Argo CD takes one of them"
         yield Problem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
-    if delivery.engine == "flux" and delivery.on_removal == "confirm":
-        message = "Flux has no way to ask before it deletes something"
+    engine = ENGINE_CLASSES[delivery.engine]
+    if delivery.on_removal == "confirm" and not engine.asks:
+        message = f"{engine.title} has no way to ask before it deletes something"
         yield Problem(
             ("delivery", "onRemoval"), message, "use keep, and delete by hand what must go; or delete"
         )

@@ -15,7 +15,7 @@ from gpupool.plan.operator_releases import (
     release_problems,
     version_key,
 )
-from gpupool.sharing import MigSharing, Sharing
+from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
@@ -120,7 +120,7 @@ def values(context: Context) -> Iterator[Problem]:
         if close and key not in _CHART_KEYS:
             message = f"Helm value {key} is none of the operator's chart"
             yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
-    partitioned = [pool.name for pool, _, shared in _divided(context) if isinstance(shared, MigSharing)]
+    partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]
     manager = environment.gpu_operator.values.get("migManager")
     if partitioned and isinstance(manager, dict) and manager.get("enabled") is False:
         message = f"the MIG manager is switched off, but pool {partitioned[0]!r} is partitioned"

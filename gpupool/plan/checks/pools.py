@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
 from gpupool.plan.capacity import parse_window, sharing_of
 from gpupool.plan.checks.context import Context, Problem, closest
-from gpupool.sharing.replicated import too_few_replicas
+from gpupool.sharing.replicated import Replicated, too_few_replicas
 from gpupool.spec import environment as spec
 from gpupool.spec.yaml_source import Loc
 
@@ -118,6 +118,7 @@ def _instance_type(context: Context, loc: Loc, gpu: GpuModel, name: str) -> Iter
 def sharing(context: Context) -> Iterator[Problem]:
     """The GPU is in the catalog and can be divided as asked."""
     for index, pool in enumerate(context.environment.pools):
+        shared, loc = sharing_of(pool.sharing), ("pools", index, "sharing")
         if pool.gpu in context.catalog.broken:
             continue
         try:
@@ -125,21 +126,14 @@ def sharing(context: Context) -> Iterator[Problem]:
         except CatalogError as error:
             ready = context.new_gpu(pool.gpu)
             yield Problem(("pools", index, "gpu"), error.message, error.hint, ready=ready)
-            if isinstance(pool.sharing, spec.TimeSlicing | spec.Mps):
-                for problem in too_few_replicas(pool.sharing.replicas):
-                    yield Problem(("pools", index, "sharing", "replicas"), problem.message, problem.hint)
+            if isinstance(shared, Replicated):
+                for problem in too_few_replicas(shared.replicas):
+                    yield Problem((*loc, problem.field), problem.message, problem.hint)
             continue
-        field = "layout" if pool.sharing.mode == "mig" else "replicas"
-        loc: Loc = (
-            "pools",
-            index,
-            "sharing",
-            "mode" if pool.sharing.mode == "mig" and gpu.mig is None else field,
-        )
-        # What is wrong with a part of a layout is wrong with all of it.
-        judged_by = (loc,) if isinstance(pool.sharing, spec.Mig) and pool.sharing.layout else ()
-        for problem in sharing_of(pool.sharing).problems(gpu):
-            yield Problem(loc, problem.message, problem.hint, judged_by)
+        for problem in shared.problems(gpu):
+            field = (*loc, problem.field)
+            # What is wrong with a part of a layout is wrong with all of it.
+            yield Problem(field, problem.message, problem.hint, (field,) if shared.layout else ())
 
 
 def sizes(context: Context) -> Iterator[Problem]:
@@ -182,7 +176,7 @@ def fallbacks(context: Context) -> Iterator[Problem]:
                 for at, side in ((index, pool), pools[name]):
                     if context.gaps.touches(("pools", at, "sharing")):
                         continue
-                    if side.sharing.mode != "time-slicing":
+                    if not sharing_of(side.sharing).may_fall_back:
                         message = f"pool {side.name!r} is shared by {side.sharing.mode}; its jobs can't move"
                         yield Problem(loc, message, "fall back between time-sliced pools only")
                         break

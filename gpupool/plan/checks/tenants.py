@@ -49,16 +49,13 @@ def _grant(loc: Loc, pool: Pool, grant: spec_tenants.Grant) -> Iterator[Problem]
     ]
     if len(given) != 1:
         message = "says nothing" if not given else f"says {' and '.join(given)}"
-        kind = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
         judged_by = tuple((*loc, field) for field in given)
-        yield Problem(
-            loc, f"the grant on pool {pool.name!r} {message}", f"say exactly one of {kind}", judged_by
-        )
+        hint = f"say exactly one of gpus or {pool.sharing.grant_field}"
+        yield Problem(loc, f"the grant on pool {pool.name!r} {message}", hint, judged_by)
         return
-    if (given == ["profiles"]) != (pool.sharing.mode == "mig") and given != ["gpus"]:
-        other = "gpus or profiles" if pool.sharing.mode == "mig" else "gpus or slices"
+    if given[0] not in ("gpus", pool.sharing.grant_field):
         message = f"{given[0]} does not fit pool {pool.name!r}, whose GPUs are shared by {pool.sharing.mode}"
-        yield Problem((*loc, given[0]), message, f"say {other}")
+        yield Problem((*loc, given[0]), message, f"say gpus or {pool.sharing.grant_field}")
         return
     gpus_max = pool.nodes_max * pool.gpus_per_node
     if grant.gpus is not None and grant.gpus > gpus_max:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpupool.catalog.models import GpuModel
 from gpupool.catalog.project import catalog_here
 from gpupool.plan.changes.model import PoolState
-from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing, verdict
+from gpupool.sharing import Sharing, sharing_modes, verdict
 
 
 def drawable(state: PoolState | None) -> tuple[GpuModel, Sharing] | None:
@@ -17,18 +17,12 @@ def drawable(state: PoolState | None) -> tuple[GpuModel, Sharing] | None:
         return None
     gpu = catalog_here()[state.gpu]
     sharing = _sharing(state)
-    if isinstance(sharing, MigSharing) and not verdict(gpu, sharing.layout).fits:
+    if sharing is None or (sharing.layout and not verdict(gpu, sharing.layout).fits):
         return None
-    return None if sharing is None else (gpu, sharing)
+    return gpu, sharing
 
 
 def _sharing(state: PoolState) -> Sharing | None:
-    if state.mode == MigSharing.mode:
-        return MigSharing(state.layout)
-    if state.mode == Exclusive.mode:
-        return Exclusive()
     replicas = sum(state.slices_per_node.values()) // max(state.gpus_per_node, 1)
-    for mode in (TimeSlicing, Mps):
-        if state.mode == mode.mode:
-            return mode(replicas)
-    return None
+    modes = (mode.made_of(replicas, state.layout) for mode in sharing_modes if mode.mode == state.mode)
+    return next(modes, None)

@@ -16,7 +16,6 @@ from gpupool.report.effects.drift import Drift, node_class_drifts, node_pool_dri
 from gpupool.report.effects.effect import effect, stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
-from gpupool.sharing import Mps
 
 _CLASSES = ("EC2NodeClass", "KWOKNodeClass")
 Pair = tuple[Pool, Capacity]
@@ -134,7 +133,7 @@ def _deleted(
     if delivery.on_removal == "keep":
         left = f"{delivery.engine} leaves NodePool {capacity.name} and its nodes until it is deleted by hand"
         if after is not None and pool.name not in names:
-            until = " until its MPS daemon restarts" if isinstance(pool.sharing, Mps) else ""
+            until = " until its MPS daemon restarts" if pool.sharing.has_daemon else ""
             left += (
                 f", while the configuration goes that its nodes name: running pods stay{until}, and new ones "
                 "get no GPU there once the device plugin has restarted"

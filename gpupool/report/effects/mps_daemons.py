@@ -15,13 +15,12 @@ from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan
 from gpupool.report.effects.effect import effect
 from gpupool.report.model import NodeEffect
-from gpupool.sharing import Mps
 
 
 def mps_pools(old: Plan, new: Plan) -> tuple[str, ...]:
     """Pools whose pods compute through an MPS daemon now and whose nodes are looked after still."""
     kept = {pool.name for pool in new.pools}
-    return tuple(pool.name for pool in old.pools if isinstance(pool.sharing, Mps) and pool.name in kept)
+    return tuple(pool.name for pool in old.pools if pool.sharing.has_daemon and pool.name in kept)
 
 
 def but_for_mps(old: Plan, new: Plan) -> str:

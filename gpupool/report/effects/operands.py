@@ -20,7 +20,6 @@ from gpupool.report.effects import mps_daemons
 from gpupool.report.effects.effect import effect, stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect, PodFate
-from gpupool.sharing import Mps
 
 _IN_PLACE = (26, 7, 0)
 """Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
@@ -252,13 +251,13 @@ def _sharing(old: Plan, new: Plan, replaced: frozenset[str]) -> Iterator[NodeEff
 
 
 def _reshared(old: Pool, new: Pool) -> NodeEffect:
-    served = isinstance(old.sharing, Mps) or isinstance(new.sharing, Mps)
+    served = old.sharing.has_daemon or new.sharing.has_daemon
     fewer = sum(new.slices_per_node.values()) < sum(old.slices_per_node.values())
     slices = f"{sum(old.slices_per_node.values())} to {sum(new.slices_per_node.values())}"
     what = f"no node is replaced: the plugin's restart takes each from {slices} slices"
     if fewer:
         what += "; pods beyond the new number run on, and the node takes none until so many have ended"
-    if isinstance(old.sharing, Mps):
+    if old.sharing.has_daemon:
         what += "; the MPS daemon may restart, and pods that compute through it may fail with a CUDA error"
     elif served:
         what += "; pods that run already share the GPU with MPS clients only when they start again"
@@ -271,8 +270,8 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
         what,
         nodes_max=old.nodes_max,
         at_once=1,
-        pods="killed" if isinstance(old.sharing, Mps) else "kept",
-        certain=not isinstance(old.sharing, Mps),
+        pods="killed" if old.sharing.has_daemon else "kept",
+        certain=not old.sharing.has_daemon,
         nodes=old.node_names,
     )
 

@@ -13,9 +13,9 @@ import yaml
 
 from gpupool.cluster import kubeconfig
 from gpupool.cluster.kube_api import KubeApi
+from tests.vapcheck.type_check.kind_by_kind import type_check_each
 from vapcheck import Kinds, from_bodies
 from vapcheck.policy.reader import read_policy
-from vapcheck.policy.type_check import type_check_each
 
 Object = dict[str, Any]
 TABLE: Object = yaml.safe_load(Path(__file__).with_name("type_check_cases.yaml").read_text())

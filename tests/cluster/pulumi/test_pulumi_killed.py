@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from generators import generate
-from generators.manifest import API_VERSIONS
+from generators.kinds import KINDS
 from generators.metadata import MANAGED_BY
 from gpupool.plan.model import ENVIRONMENT_LABEL
 from gpupool.plan.resolve import read_plan
@@ -88,9 +88,7 @@ def in_cluster(world: World) -> dict[Key, str]:
     """Everything with the labels of the environment -> its uid."""
     labels = f"{MANAGED_BY}=gpupool,{ENVIRONMENT_LABEL}=trial"
     found = [
-        live
-        for kind, version in API_VERSIONS.items()
-        for live in world.kube.api.list(version, kind, None, labels)
+        live for kind in KINDS for live in world.kube.api.list(kind.api_version, kind.name, None, labels)
     ]
     return {key_of(live): live["metadata"]["uid"] for live in found}
 

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from generators import delivery, delivery_argocd, generate
+from generators.kinds import KINDS
 from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
-from generators.replacing import REPLACED_BY
 from tests.environment_strategies import plan_of
 from vapcheck.cel import CelError, Environment, Scope
 
@@ -168,7 +168,7 @@ def test_flux_leaves_what_holds_work(removal: str | None, kept: bool) -> None:
 
 def test_a_priority_whose_value_changes_is_made_anew() -> None:
     """The API server refuses a new value; Pulumi replaces the object, and so must the others."""
-    for kind in REPLACED_BY:
+    for kind in [kind.name for kind in KINDS if kind.immutable]:
         for how in (ARGOCD, FLUX):
             bundle = made(CLOUD, how)
             for one in [m for m in bundle if m.kind == kind]:

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generators.emit import documents, yaml_text
+from generators.emit import yaml_text
 
 characters = st.characters(exclude_categories=("Cs",))
 values = st.recursive(
@@ -65,7 +65,3 @@ def test_nothing_is_folded_shared_or_sorted() -> None:
 def test_what_has_no_place_in_a_manifest(value: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         yaml_text({"k": value})
-
-
-def test_documents() -> None:
-    assert list(yaml.safe_load_all(documents([{"a": 1}, {"b": 2}]))) == [{"a": 1}, {"b": 2}]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from generators import generate
-from generators.manifest import KIND_ORDER, Manifest
-from generators.waves import OPERATORS, WAVES, WORKLOADS, by_wave, wave_of
+from generators.kinds import KINDS, OPERATORS, RELEASE, RELEASE_NEEDS, WAVES, WORKLOADS, kind_of
+from generators.manifest import Manifest
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
-from infra.apply import NEEDS, needs
+from infra.apply import needs
 
 
 def place(manifest: Manifest) -> tuple[int, object]:
     """When a manifest is applied: its wave, and within it the order in which files are listed."""
-    return (wave_of(manifest).number, manifest.key)
+    return (manifest.wave.number, manifest.key)
 
 
 def judges_by(binding: Manifest, parameters: Manifest) -> bool:
@@ -39,24 +39,22 @@ def test_nothing_precedes_what_pulumi_lets_it_wait_for(name: str) -> None:
 
 
 def test_releases_come_after_what_they_need_and_before_what_needs_them() -> None:
-    number = {kind: wave.number for wave in WAVES for kind in wave.kinds}
     # The operator's own ConfigMaps are in the wave of the releases: their pods wait for them (kubelet).
-    assert all(number[kind] < OPERATORS.number for kind in NEEDS["Release"])
-    for kind, wanted in NEEDS.items():
-        if "Release" in wanted:
-            assert number[kind] > OPERATORS.number, kind
+    assert all(kind_of(name).wave.number < OPERATORS.number for name in RELEASE_NEEDS)
+    for kind in KINDS:
+        if RELEASE in kind.needs:
+            assert kind.wave.number > OPERATORS.number, kind
 
 
 def test_kinds_without_a_wave_come_last() -> None:
     strange = Manifest({"apiVersion": "v1", "kind": "Strange", "metadata": {"name": "x"}})
-    assert wave_of(strange) is WORKLOADS is max(WAVES, key=lambda wave: wave.number)
+    assert strange.wave is WORKLOADS is max(WAVES, key=lambda wave: wave.number)
 
 
-def test_waves_sort_alike_by_number_and_by_name_and_share_no_kind() -> None:
+def test_waves_sort_alike_by_number_and_by_name_and_have_every_kind_once() -> None:
     assert list(WAVES) == sorted(WAVES, key=str) == sorted(WAVES, key=lambda wave: wave.number)
-    kinds = [kind for wave in WAVES for kind in wave.kinds]
-    assert len(kinds) == len(set(kinds))
-    assert set(kinds) <= set(KIND_ORDER), "a kind that is in no order at all"
+    assert len({wave.number for wave in WAVES}) == len(WAVES)
+    assert sorted(kind.name for kinds in WAVES.values() for kind in kinds) == sorted({k.name for k in KINDS})
 
 
 def test_what_judges_goes_before_what_is_judged() -> None:
@@ -72,7 +70,7 @@ def test_what_judges_goes_before_what_is_judged() -> None:
 
 def test_every_manifest_is_in_one_wave() -> None:
     made = generate(read_plan("prod"))
-    sorted_into = by_wave(made)
+    sorted_into = made.by_wave()
     assert list(sorted_into) == list(WAVES)
     found = [manifest for manifests in sorted_into.values() for manifest in manifests]
     assert len(found) == len(made.manifests)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from generators import generate
-from generators.manifest import KIND_ORDER, HelmRelease, Manifest
+from generators.kinds import KINDS, RELEASE, rank_of
+from generators.manifest import HelmRelease, Manifest
 from gpupool.plan.resolve import read_plan
 from infra.apply import (
-    NEEDS,
     Candidates,
     goes_with,
     logical_name,
@@ -101,11 +101,10 @@ def test_the_index_lists_everything(environment: str) -> None:
 
 def test_nobody_waits_for_what_comes_later() -> None:
     """Otherwise registration would look for a resource that is not registered yet, or go in a circle."""
-    rank = {kind: place for place, kind in enumerate(KIND_ORDER)}
-    for kind, wanted in NEEDS.items():
-        for other in wanted:
-            if kind != "Release" and other != "Release":
-                assert rank[other] < rank[kind], f"{kind} waits for {other}"
+    for kind in KINDS:
+        for other in kind.needs:
+            if other != RELEASE:
+                assert rank_of(other) < rank_of(kind.name), f"{kind} waits for {other}"
 
 
 def test_names_are_unique_in_every_shipped_environment() -> None:

@@ -19,25 +19,23 @@ def test_every_mode_is_registered_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sharing", "slices", "equivalents", "suffix"),
+    ("sharing", "slices", "equivalents"),
     [
-        (Exclusive(), {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": Fraction(1)}, ""),
-        (TimeSlicing(3), {"nvidia.com/gpu": 3}, {"nvidia.com/gpu": Fraction(1, 3)}, "-SHARED"),
-        (Mps(4), {"nvidia.com/gpu": 4}, {"nvidia.com/gpu": Fraction(1, 4)}, "-SHARED"),
+        (Exclusive(), {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": Fraction(1)}),
+        (TimeSlicing(3), {"nvidia.com/gpu": 3}, {"nvidia.com/gpu": Fraction(1, 3)}),
+        (Mps(4), {"nvidia.com/gpu": 4}, {"nvidia.com/gpu": Fraction(1, 4)}),
         (
             BALANCED,
             {"nvidia.com/mig-3g.40gb": 1, "nvidia.com/mig-2g.20gb": 2},
             {"nvidia.com/mig-3g.40gb": Fraction(1, 2), "nvidia.com/mig-2g.20gb": Fraction(1, 4)},
-            "",
         ),
     ],
 )
-def test_slices_equivalents_and_labels(
-    sharing: Sharing, slices: dict[str, int], equivalents: dict[str, Fraction], suffix: str
+def test_slices_and_equivalents(
+    sharing: Sharing, slices: dict[str, int], equivalents: dict[str, Fraction]
 ) -> None:
     assert sharing.slices_per_gpu(A100) == slices
     assert sharing.equivalents(A100) == equivalents
-    assert sharing.product_suffix == suffix
     assert sharing.problems(A100) == []
 
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.perf import policy_files
+from tests.vapcheck.type_check.kind_by_kind import type_check_each
 from vapcheck import Kinds, from_bodies, read_files
 from vapcheck.policy.model import Policy
 from vapcheck.policy.policy_set import read_policies
 from vapcheck.policy.reader import read_policy
-from vapcheck.policy.type_check import TypeWarning, matched_kinds, type_check, type_check_each
+from vapcheck.policy.type_check import TypeWarning, matched_kinds, type_check
 from vapcheck.server.schema import Schema
 
 ROOT = Path(__file__).parents[3]

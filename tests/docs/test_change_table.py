@@ -1,0 +1,295 @@
+"""Rows of the README's "Where do I change X?" are true: each change is made on a copy of the product, in the
+files that its row names and in no other, and works there.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FOLDERS = ("environments", "generators", "gpupool", "infra", "policies", "vapcheck")
+END = ""
+"""Before this anchor a text goes to the end of the file."""
+
+TRIAL = """
+apiVersion: gpupool.dev/v1alpha1
+kind: Environment
+metadata: {name: trial}
+cluster: {platform: static, name: trial}
+pools:
+  - {name: desk, gpu: t4, nodes: {names: [one]}, taints: []%s}
+%s"""
+
+TRY_DRIFT = """
+from datetime import UTC, datetime
+from generators import generate
+from gpupool.cluster.snapshot import Snapshot
+from gpupool.drift import examine
+from gpupool.plan.resolve import read_plan
+plan = read_plan("homelab")
+now = datetime.now(UTC)
+print([drift.reason for drift in examine(plan, generate(plan), Snapshot({}, now), now)])
+"""
+
+
+@dataclass(frozen=True)
+class Change:
+    row: str
+    """The first column of its row."""
+    command: str
+    """What is run in the copy, by its Python."""
+    shows: str
+    """What is printed then, among other things."""
+    new: Mapping[str, str] = field(default_factory=dict)
+    """Files that are made."""
+    edits: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """File -> (text that is there, what is put before it)."""
+    trial: str = ""
+    """trial.yaml, the user's own file by which the change is tried."""
+
+
+GPUPOOL = "-m gpupool.cli.main "
+
+CHANGES = (
+    Change(
+        row="add a GPU model",
+        new={"gpupool/catalog/t5.yaml": (ROOT / "gpupool/catalog/t4.yaml").read_text().replace("T4", "T5")},
+        trial=TRIAL.replace("gpu: t4", "gpu: t5") % ("", ""),
+        command=GPUPOOL + "plan trial.yaml",
+        shows="t5",
+    ),
+    Change(
+        row="add an environment",
+        new={"environments/lab.yaml": (TRIAL % ("", "")).replace("trial", "lab")},
+        command=GPUPOOL + "validate lab",
+        shows="lab: fine",
+    ),
+    Change(
+        row="add a sharing mode",
+        edits={
+            "gpupool/spec/environment.py": (
+                (
+                    "Sharing = Annotated[",
+                    'class Turns(Model):\n    mode: Literal["turns"]\n    replicas: int\n\n\n',
+                ),
+                (" | Mig, Field(", " | Turns"),
+            ),
+            "gpupool/sharing/__init__.py": (
+                ("from gpupool.sharing.verdict", "from gpupool.sharing.turns import Turns\n"),
+                ("Mps, MigSharing)", "Turns, "),
+            ),
+            "gpupool/report/drawings/gpu.py": (
+                (
+                    "def _replicas(",
+                    "from gpupool.sharing.turns import Turns\n\n\n"
+                    "@_drawn.register\ndef _turns(sharing: Turns, gpu: GpuModel) -> GpuDrawing:\n"
+                    '    row = _replicas(sharing.replicas, "turn")\n'
+                    '    return GpuDrawing(gpu.title, "They take turns.", row, row, 0, 0)\n\n\n',
+                ),
+            ),
+        },
+        new={
+            "gpupool/sharing/turns.py": "from dataclasses import dataclass\nfrom typing import ClassVar\n\n"
+            "from gpupool.sharing.mode import Isolation\n"
+            "from gpupool.sharing.replicated import Replicated\n\n\n"
+            "@dataclass(frozen=True, slots=True)\nclass Turns(Replicated):\n"
+            '    mode: ClassVar[str] = "turns"\n    plugin_key: ClassVar[str | None] = "turns"\n'
+            "    isolation: ClassVar[Isolation] = Isolation.memory\n"
+            "    has_daemon: ClassVar[bool] = False\n    may_fall_back: ClassVar[bool] = False\n",
+        },
+        trial=TRIAL % (", sharing: {mode: turns, replicas: 3}", ""),
+        command=GPUPOOL + "render trial.yaml -o out && cat $(find out -name '*.yaml')",
+        shows="sharing:\n      turns:",
+    ),
+    Change(
+        row="add a generated object",
+        new={
+            "generators/greeting.py": "from generators.manifest import Manifest\n"
+            "from generators.metadata import metadata\nfrom gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
+            "def generate(plan):\n"
+            '    named = metadata(plan, "greeting", SYSTEM_NAMESPACE)\n'
+            '    yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named})\n',
+        },
+        edits={
+            "generators/__init__.py": (
+                ("    karpenter,\n", "    greeting,\n"),
+                ("    karpenter.generate,\n", "    greeting.generate,\n"),
+            )
+        },
+        command=GPUPOOL + "render homelab -o out && cat $(find out -name '*.yaml')",
+        shows="name: greeting",
+    ),
+    Change(
+        row="add a refusal",
+        edits={
+            "gpupool/plan/checks/names.py": (
+                (
+                    END,
+                    "\n\ndef polite(context: Context) -> Iterator[Problem]:\n"
+                    '    yield Problem(("metadata", "name"), "says no please", "say it")\n',
+                ),
+            ),
+            "gpupool/plan/checks/__init__.py": (("    names.pool_names,\n", "    names.polite,\n"),),
+        },
+        command=GPUPOOL + "validate homelab",
+        shows="says no please",
+    ),
+    Change(
+        row="add a policy",
+        new={
+            f"policies/{name}": (ROOT / "policies" / name.replace("polite", "config-sets-no-gpus"))
+            .read_text()
+            .replace("config-sets-no-gpus", "polite")
+            for name in (
+                "polite.yaml",
+                *(f"fixtures/polite/{kind}.yaml" for kind in ("good", "bad", "context")),
+            )
+        },
+        command=GPUPOOL + "policy test policies -k polite",
+        shows="polite",
+    ),
+    Change(
+        row="add a rule over a whole bundle",
+        edits={
+            "gpupool/rules/identity.py": (
+                (END, '\n\ndef polite(bundle: Bundle) -> Iterator[Found]:\n    yield Found("no please")\n'),
+            ),
+            "gpupool/rules/__init__.py": (
+                (
+                    '    Rule(\n        name="namespaces-exist",',
+                    '    Rule("polite", "Polite", "Why not.", "Say it.", "deny", identity.polite),\n',
+                ),
+            ),
+        },
+        command=GPUPOOL + "policy check homelab",
+        shows="no please",
+    ),
+    Change(
+        row="add an output of `policy check`",
+        new={"gpupool/cli/policy_count.py": "def write(check, stream):\n    stream.write('counted\\n')\n"},
+        edits={"gpupool/cli/policy_outputs.py": (('    github = "github"\n', '    count = "count"\n'),)},
+        command=GPUPOOL + "policy check homelab -o count",
+        shows="counted",
+    ),
+    Change(
+        row="add a way of delivery",
+        edits={
+            "gpupool/spec/delivery.py": (('] = "pulumi"', ', "kapp"'),),
+            "gpupool/plan/delivery.py": (
+                (
+                    "ENGINE_CLASSES: ",
+                    "@dataclass(frozen=True, slots=True)\nclass Kapp:\n"
+                    '    name: ClassVar[str] = "kapp"\n    title: ClassVar[str] = "kapp"\n'
+                    '    managers: ClassVar[frozenset[str]] = frozenset({"kapp"})\n'
+                    '    on_removal: ClassVar[str] = "keep"\n    asks: ClassVar[bool] = False\n'
+                    '    takes_scp: ClassVar[bool] = True\n    credentials: ClassVar[str] = "a Secret"\n\n'
+                    "    @classmethod\n    def of(cls, _given: spec.Delivery, _name: str, /) -> Self:\n"
+                    "        return cls()\n\n\n",
+                ),
+                (", Flux)}", ", Kapp"),
+            ),
+            "generators/delivery.py": (
+                ("\n\nclass Engine(", "from generators import delivery_kapp\n"),
+                ("}\n\n\ndef body(", ', "kapp": delivery_kapp'),
+            ),
+        },
+        new={
+            "generators/delivery_kapp.py": 'START = "-f"\nFOLDER = "delivery/kapp"\n\n\n'
+            "def notes(manifest, delivery):\n"
+            '    return {"kapp.k14s.io/change-group": str(manifest.wave)}\n\n\n'
+            "def wrappers(bundle):\n    return {}\n\n\n"
+            'def resync(plan, parts):\n    return f"kapp deploy -a {plan.environment}"\n'
+        },
+        trial=TRIAL % ("", "delivery: {engine: kapp, repo: https://git.example.com/a.git, path: rendered}"),
+        command=GPUPOOL + "render trial.yaml -o out && cat $(find out -name '*.yaml')",
+        shows='kapp.k14s.io/change-group: "10-namespaces"',
+    ),
+    Change(
+        row="add a kind of drift",
+        new={
+            "gpupool/drift/politeness.py": "from gpupool.drift.drift import Drift\n\n\ndef check(sight):\n"
+            "    yield Drift("
+            'layer="objects", kind="impolite", object="it", reason="no please", repair="say it")\n',
+        },
+        edits={
+            "gpupool/drift/__init__.py": (
+                ("from gpupool.drift import karpenter", "from gpupool.drift import politeness\n"),
+                ("    repartitions.check,\n", "    politeness.check,\n"),
+            )
+        },
+        command=f"-c '{TRY_DRIFT}'",
+        shows="no please",
+    ),
+    Change(
+        row="add a verb",
+        new={"gpupool/cli/hello.py": 'def hello() -> None:\n    """Say it."""\n    print("hello there")\n'},
+        edits={"gpupool/cli/app.py": (('    "local": ', '    "hello": "gpupool.cli.hello",\n'),)},
+        command=GPUPOOL + "hello",
+        shows="hello there",
+    ),
+)
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """First column -> what to touch, and what not to."""
+    table = README.partition("## Where do I change X?")[2].partition("\n## ")[0]
+    found = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines() if "|" in line
+    ]
+    return {cells[0]: (cells[1], cells[2].rstrip(" |")) for cells in found if len(cells) == 3}
+
+
+def named(cell: str, path: str) -> bool:
+    """Whether a cell of the table names the file, by itself, by its folder or with <name> in it."""
+    patterns = [re.sub(r"<\w+>", "*", word) for word in re.findall(r"`([\w./<>-]+)`", cell) if "/" in word]
+    return any(fnmatch.fnmatch(path, f"{one}*" if one.endswith("/") else one) for one in patterns)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.row)
+def test_only_what_the_row_names_is_touched(change: Change) -> None:
+    touch, keep = rows()[change.row]
+    for path in (*change.new, *change.edits):
+        assert named(touch, path), f"{path} is not named by: {touch}"
+        assert not named(keep, path), f"{path} must not be touched: {keep}"
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.row)
+def test_the_change_works(change: Change, tmp_path: Path) -> None:
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, text in change.new.items():
+        path = tmp_path / name
+        assert not path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name, edits in change.edits.items():
+        path = tmp_path / name
+        text = path.read_text(encoding="utf-8")
+        for anchor, added in edits:
+            assert anchor == END or text.count(anchor) == 1, f"{name} has not one {anchor!r}"
+            text = text.replace(anchor, added + anchor) if anchor else text + added
+        path.write_text(text, encoding="utf-8")
+    (tmp_path / "trial.yaml").write_text(change.trial, encoding="utf-8")
+    done = subprocess.run(
+        f"{sys.executable} -B {change.command}",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert change.shows in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
