@@ -1,7 +1,7 @@
 """The tokens of a CEL expression (CEL specification, "Grammar"), and readers of a grammar token by token.
 
-The one lexer, for code that inspects an expression's text beside the checker. In text that is not CEL, what it
-does not recognise is a token of kind `other`, and the rest is still split into tokens.
+The one lexer, for code that inspects an expression's text beside the checker. In text that is not CEL, what
+it does not recognise is a token of kind `other`, and the rest is still split into tokens.
 """
 
 from __future__ import annotations
