@@ -131,7 +131,7 @@ CHANGES = (
         shows="name: greeting",
     ),
     Change(
-        row="add a refusal",
+        row="add a check of environment files",
         edits={
             "gpupool/plan/checks/names.py": (
                 (
@@ -183,7 +183,7 @@ CHANGES = (
         shows="counted",
     ),
     Change(
-        row="add a way of delivery",
+        row="add a delivery engine",
         edits={
             "gpupool/spec/delivery.py": (('] = "pulumi"', ', "kapp"'),),
             "gpupool/plan/delivery.py": (
@@ -232,7 +232,7 @@ CHANGES = (
         shows="no please",
     ),
     Change(
-        row="add a verb",
+        row="add a command",
         new={"gpupool/cli/hello.py": 'def hello() -> None:\n    """Say it."""\n    print("hello there")\n'},
         edits={"gpupool/cli/app.py": (('    "local": ', '    "hello": "gpupool.cli.hello",\n'),)},
         command=GPUPOOL + "hello",
