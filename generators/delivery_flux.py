@@ -109,8 +109,8 @@ def object_name(environment: str, part: str = "") -> str:
 
 def resync(plan: Plan, parts: Iterable[Part]) -> str:
     """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
-    what is in one may be what another waits for. A chart's release is not looked at again while it is the
-    same, so it is installed anew (HelmRelease: forcing a release), after the wave that has it."""
+    what is in one may be what another waits for. A chart's release is not checked again while it is the
+    same, so it is installed again (HelmRelease: forcing a release), after the wave that has it."""
     namespace = _settings(plan.delivery).namespace
     chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
     waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'

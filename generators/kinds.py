@@ -1,9 +1,9 @@
-"""The kinds of objects that an environment is made of, and all that is known of each: the one table.
+"""The kinds of objects that an environment has, and every fact about each: the one table.
 
-Its order is the order in which a cluster can take them: an object never refers to a kind that stands behind
-its own, so deletion is this order reversed. Waves are for whoever applies rendered files: everything in one
-is there, and ready, before the next one begins; what an object needs is therefore in a wave before its own,
-or earlier in the same one. Must not know any engine.
+Its order is the order in which a cluster accepts them: an object never refers to a kind that comes after its
+own, so deletion follows the reverse order. Waves are for engines that apply rendered files: everything in a
+wave exists and is ready before the next one begins, so what an object needs is in an earlier wave, or earlier
+in the same one. This module must not know any engine.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Manifest:
 
     @property
     def wave(self) -> Wave:
-        """When whoever applies rendered files does so."""
+        """The wave in which an engine applies it from rendered files."""
         if self.kind == "ConfigMap" and self.namespace == OPERATOR_NAMESPACE:
             return OPERATORS
         return kind_of(self.kind).wave

@@ -95,7 +95,7 @@ def pinned_version(tool: str, module: str) -> str:
     try:
         text = go_mod.read_text()
     except OSError as error:
-        message = f"{go_mod}: {error.strerror}; it comes with gpupool: install gpupool anew"
+        message = f"{go_mod}: {error.strerror}; it comes with gpupool: install gpupool again"
         raise LocalError(message) from error
     found = re.search(rf"^(?:require\s+|\s+){re.escape(module)}\s+(v\S+)", text, re.MULTILINE)
     if found is None:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from vapcheck.cel import CelError, CompileError, Environment, Scope, explain
-from vapcheck.cel.go_format import double_f, double_g
+from vapcheck.cel.go_numbers import double_f, double_g
 from vapcheck.cel.times import SECOND, duration_text, parse_duration, parse_timestamp, timestamp_text
 from vapcheck.cel.values import Duration, Timestamp, Uint
 

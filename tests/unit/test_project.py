@@ -46,7 +46,7 @@ def test_without_one_it_is_the_checkout_and_without_that_the_working_directory(
         ("name: [\n", r"Pulumi\.yaml: can't be read: "),
     ],
 )
-def test_what_is_no_project_of_ours_is_told(
+def test_what_is_no_project_of_ours_is_reported(
     own: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, text: str
 ) -> None:
     monkeypatch.setattr(shipped, "library", lambda: own / "site-packages")

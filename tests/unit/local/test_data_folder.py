@@ -40,7 +40,7 @@ def test_down_and_status_leave_somebody_elses_folder_alone(
     done = CliRunner().invoke(app, ["down", *arguments])
     assert done.exit_code == 0
     assert "nothing to stop" in done.output
-    assert "left as it is" in done.output
+    assert "left unchanged" in done.output
     assert "no control plane" in CliRunner().invoke(app, ["status", *arguments]).output
     assert untouched(foreign)
 

@@ -48,7 +48,7 @@ def test_a_link_that_leads_nowhere_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere.yaml").exists()
 
 
-def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "policies").write_text("")
     with pytest.raises(GpupoolError, match=r"policies: is a file and must be a folder, for README\.md"):
         write(tmp_path, files(LOCAL))
@@ -89,7 +89,7 @@ def test_the_policy_that_the_readme_shows_is_proved_by_its_fixtures(tmp_path: Pa
         ),
     ],
 )
-def test_wrong_answers_are_told(answers: Answers, text: str) -> None:
+def test_wrong_answers_are_reported(answers: Answers, text: str) -> None:
     with pytest.raises(UsageError) as error:
         files(answers)
     assert str(error.value).startswith(text)
