@@ -139,9 +139,10 @@ def world(
         monkeypatch.delenv(name, raising=False)
     made = World(tmp_path, cluster)
     yield made  # `cluster` removes what is left, which takes less than `destroy`
-    stacks = Path(stack.__file__).parents[1] / ".gpupool" / "stacks"
-    for settings in stacks.glob(f"Pulumi.{made.spec['metadata']['name']}.yaml"):
-        settings.unlink()
+    root, name = Path(stack.__file__).parents[1], made.spec["metadata"]["name"]
+    (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
+    for left in (root / ".pulumi").glob(f"*/*/{name}*"):  # the state, of a cluster that is not the local one
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 @pytest.fixture

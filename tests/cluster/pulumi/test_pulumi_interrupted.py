@@ -174,7 +174,7 @@ def test_a_half_written_sidecar_does_not_hide_the_state(world: Any) -> None:
     state.with_name("trial.json.attrs").touch()
     done = world.up()
     assert done.objects == []
-    assert "half written" in done.notes[0]
+    assert "partial files" in done.notes[0]
 
 
 def test_an_engine_that_does_not_answer_at_first_is_asked_again(
