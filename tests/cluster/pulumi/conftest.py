@@ -141,7 +141,8 @@ def world(
     yield made  # `cluster` removes what is left, which takes less than `destroy`
     root, name = Path(stack.__file__).parents[1], made.spec["metadata"]["name"]
     (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
-    for left in (root / ".pulumi").glob(f"*/*/{name}*"):  # the state, of a cluster that is not the local one
+    state = root / ".pulumi"  # of stacks whose cluster is not the local one
+    for left in (*state.glob(f"*/*/{name}"), *state.glob(f"*/*/{name}.json*")):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
