@@ -45,14 +45,16 @@ down: setup ## stop the local control plane; nothing is left
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS)
+# Areas of tests that take minutes run whole where files have changed since this commit (tests/sampling.py).
+SINCE ?= HEAD
 
-test: go ## all tests, the real control plane included
-	@pytest $(PARALLEL) $(PYTEST_ARGS)
+test: go ## the tests, the real control plane included; of those that take minutes a share, another every day
+	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE))" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster
-	@pytest --ignore tests/cluster $(PARALLEL) $(PYTEST_ARGS)
+	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE))" pytest --ignore tests/cluster -m "not cluster" $(PARALLEL) $(PYTEST_ARGS)
 
-test-all: go ## every case that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
+test-all: go ## every test that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
 	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)
 
 bench: go ## measure, and compare with tests/perf/expectations.yaml

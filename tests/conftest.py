@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from gpupool.cli.policy_progress import QUIET_VARIABLE
-from tests.sampling import SEED, WHOLE
+from tests import sampling
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("reproducible", settings.get_profile("here"), derandomize=True, database=None)
@@ -34,7 +34,7 @@ the file with the encryption salt that Pulumi keeps in the checkout, and none of
 """
 FIRST = (
     *("tests/cluster/drift", "tests/cluster/pulumi", "tests/cluster/pools", "tests/cluster/wheel"),
-    *("tests/cluster", "tests"),
+    *("tests/cluster", "tests/docs", "tests/unit/ci", "tests/unit/cli", "tests/property", "tests"),
 )
 """Folders in the order in which workers take them up: what takes longest first, and nothing long last."""
 
@@ -58,7 +58,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a worker: begin with what takes long."""
+    """Take the run's share of what takes minutes; on a worker, begin with what takes long."""
+    chosen = sampling.kept([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
     if not hasattr(config, "workerinput"):
         return
 
@@ -70,7 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_report_header() -> str:
     """What an exhaustive test draws by."""
-    return f"cases drawn by GPUPOOL_SEED={SEED}; all of: {', '.join(sorted(WHOLE - {''})) or 'none'}"
+    whole = ", ".join(sorted(sampling.WHOLE - {""})) or "no area"
+    return f"tests drawn by GPUPOOL_SEED={sampling.SEED}; whole: {whole}"
 
 
 def pytest_configure() -> None:

@@ -1,8 +1,9 @@
-"""Which cases of an exhaustive test a run takes: a few drawn by a seed, or all of an area.
+"""Which tests of an exhaustive area a run takes: a share that a seed draws, or all of them.
 
-GPUPOOL_TESTS names the areas that are run whole, `all` for every one (`make test-all`). CI runs those whole
-that the files changed since a commit belong to (`python -m tests.sampling COMMIT`). The seed is printed at
-the head of a run and is the day, so that runs come around to every case; GPUPOOL_SEED repeats one.
+GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
+(`python -m tests.sampling COMMIT`), `make test-all` to `all`. Where it is not set, as in `pytest PATH`, every
+test runs. The seed is printed at the head of a run and is the day, so that runs come around to every test;
+GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations
@@ -12,21 +13,41 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
 Case = TypeVar("Case")
 
+
+@dataclass(frozen=True)
+class Area:
+    """Tests that take minutes, and the code whose changes call for all of them."""
+
+    code: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    """Folders of which a run takes a share; none where tests draw cases themselves (`drawn`)."""
+
+
 AREAS = {
-    "drift": ("gpupool/drift/", "tests/cluster/drift/"),
-    "kills": ("infra/", "gpupool/pulumi_plugins/", "tests/cluster/pulumi/"),
-    "differential": ("vapcheck/", "tests/cluster/policies/"),
+    "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/")),
+    "stack": Area(("infra/", "gpupool/pulumi_plugins/", "tests/cluster/pulumi/"), ("tests/cluster/pulumi/",)),
+    "pools": Area(
+        ("generators/", "gpupool/sharing/", "gpupool/local/", "tests/cluster/pools/"),
+        ("tests/cluster/pools/", "tests/cluster/simulated_operator/"),
+    ),
+    "repartition": Area(
+        ("gpupool/repartition/", "gpupool/rollback/", "tests/cluster/repartition/"),
+        ("tests/cluster/repartition/",),
+    ),
+    "templates": Area(("ci/", ".github/", "tests/unit/ci/")),
+    "policies": Area(("policies/", "vapcheck/fixtures/")),
 }
-"""Area -> folders whose changes call for all of its cases."""
-WHOLE = frozenset(
-    AREAS if os.environ.get("GPUPOOL_TESTS") == "all" else os.environ.get("GPUPOOL_TESTS", "").split(",")
-)
-"""Areas of which this run takes every case."""
+SHARE = 3
+"""One in so many tests of a file is drawn, and at least one."""
+_GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
+WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
+"""Areas of which this run takes everything."""
 SEED = int(os.environ.setdefault("GPUPOOL_SEED", str(datetime.now(UTC).toordinal())))
 """Workers inherit it from the process that starts them."""
 
@@ -36,13 +57,33 @@ def drawn(area: str, cases: Sequence[Case], count: int) -> list[Case]:
     assert area in AREAS, area
     if area in WHOLE or count >= len(cases):
         return list(cases)
-    numbers = random.Random(SEED).sample(range(len(cases)), count)
-    return [cases[number] for number in sorted(numbers)]
+    return _drawn(cases, count, area)
+
+
+def kept(tests: Sequence[str]) -> frozenset[str]:
+    """The ids of tests that run: of files in the folders of an area a share, of others all."""
+    files: dict[str, list[str]] = {}
+    for test in tests:
+        files.setdefault(test.split("::")[0], []).append(test)
+    return frozenset(
+        test
+        for file, ids in files.items()
+        for test in (_drawn(ids, -(-len(ids) // SHARE), file) if _is_shared(file) else ids)
+    )
 
 
 def called_for(changed: Sequence[str]) -> list[str]:
     """The areas that these files belong to."""
-    return [area for area, folders in AREAS.items() if any(path.startswith(folders) for path in changed)]
+    return [name for name, area in AREAS.items() if any(path.startswith(area.code) for path in changed)]
+
+
+def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
+    numbers = random.Random(f"{SEED} {salt}").sample(range(len(cases)), count)
+    return [cases[number] for number in sorted(numbers)]
+
+
+def _is_shared(file: str) -> bool:
+    return any(file.startswith(area.folders) for name, area in AREAS.items() if name not in WHOLE)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ def run(command: str, place: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.cluster
 def test_every_command_prints_what_the_readme_shows(place: Path) -> None:
     require()
     for command, expected in commands():

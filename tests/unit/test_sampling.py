@@ -1,4 +1,4 @@
-"""How exhaustive tests draw their cases."""
+"""How a run draws its share of the tests that take minutes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ import pytest
 
 from tests import sampling
 
+ROOT = Path(__file__).parents[2]
+TESTS = [f"tests/cluster/pulumi/test_a.py::test_{number}" for number in range(7)]
+OTHERS = ["tests/unit/test_b.py::test_1", "tests/unit/test_b.py::test_2"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "WHOLE", frozenset())
+
 
 def test_the_same_seed_draws_the_same_cases_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "WHOLE", frozenset())
     chosen = sampling.drawn("drift", range(100), 10)
     assert chosen == sampling.drawn("drift", range(100), 10) == sorted(set(chosen))
     assert len(chosen) == 10
@@ -21,20 +29,36 @@ def test_the_same_seed_draws_the_same_cases_in_their_order(monkeypatch: pytest.M
 
 
 def test_an_area_that_is_run_whole_has_all_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "WHOLE", frozenset({"drift"}))
+    monkeypatch.setattr(sampling, "WHOLE", frozenset({"drift", "stack"}))
     assert sampling.drawn("drift", range(100), 10) == list(range(100))
-    assert len(sampling.drawn("kills", range(100), 10)) == 10
+    assert len(sampling.drawn("policies", range(100), 10)) == 10
+    assert sampling.kept(TESTS) == set(TESTS)
+
+
+def test_a_share_of_every_file_runs_and_all_of_other_files() -> None:
+    chosen = sampling.kept([*TESTS, *OTHERS])
+    assert chosen >= set(OTHERS)
+    assert len(chosen & set(TESTS)) == 3
+    assert len(sampling.kept(TESTS[:1])) == 1
+
+
+def test_days_come_around_to_every_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+    for day in range(40):
+        monkeypatch.setattr(sampling, "SEED", day)
+        seen |= sampling.kept(TESTS)
+    assert seen == set(TESTS)
 
 
 def test_changed_files_call_for_their_areas() -> None:
     assert sampling.called_for(["gpupool/drift/check.py", "README.md"]) == ["drift"]
-    assert sampling.called_for(["infra/apply.py", "vapcheck/outcome.py"]) == ["kills", "differential"]
+    assert sampling.called_for(["infra/apply.py", "policies/pin-images.yaml"]) == ["stack", "policies"]
     assert sampling.called_for(["README.md"]) == []
     command = [sys.executable, "-m", "tests.sampling", "no-such-commit"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
 
 
 def test_every_area_names_folders_that_exist() -> None:
-    root = Path(__file__).parents[2]
-    assert all((root / folder).is_dir() for folders in sampling.AREAS.values() for folder in folders)
+    named = [folder for area in sampling.AREAS.values() for folder in (*area.code, *area.folders)]
+    assert all((ROOT / folder).is_dir() for folder in named)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.sampling import drawn
 from tests.unit.ci.forge import TOKEN, Forge, serve
 from tests.unit.ci.project import Project, needs
 
@@ -79,7 +80,7 @@ def test_one_run_reports_everything_that_is_wrong(project: Project) -> None:
     assert (project.folder / "gpupool-report.md").is_file()
 
 
-@pytest.mark.parametrize("shell", list(SHELLS))
+@pytest.mark.parametrize("shell", drawn("templates", list(SHELLS), 1))
 def test_what_is_left_of_an_environment_that_is_gone_fails(project: Project, shell: str) -> None:
     project.write("old", 8)
     project.render("old")
