@@ -25,17 +25,25 @@ class Area:
     """Tests that take minutes, and the code whose changes call for all of them."""
 
     code: tuple[str, ...]
-    folders: tuple[str, ...] = ()
-    """Folders of which a run takes a share; none where tests draw cases themselves (`drawn`)."""
+    tests: tuple[str, ...] = ()
+    """How the paths begin of files of which a run takes a share; none where tests only draw cases (`drawn`)."""
 
 
 AREAS = {
-    "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/")),
-    "stack": Area(("infra/", "gpupool/pulumi_plugins/", "tests/cluster/pulumi/"), ("tests/cluster/pulumi/",)),
+    "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
+    "stack": Area(
+        ("infra/", "gpupool/pulumi_plugins/", "gpupool/policy_pack/", "tests/cluster/pulumi/"),
+        (
+            "tests/cluster/pulumi/",
+            "tests/cluster/policies/test_gate",
+            "tests/cluster/policies/test_pulumi_pack",
+        ),
+    ),
     "pools": Area(
-        ("generators/", "gpupool/sharing/", "gpupool/local/", "tests/cluster/pools/"),
+        ("generators/", "gpupool/sharing/", "tests/cluster/pools/"),
         ("tests/cluster/pools/", "tests/cluster/simulated_operator/"),
     ),
+    "local": Area(("gpupool/local/", "gpupool/programs/"), ("tests/cluster/test_",)),
     "repartition": Area(
         ("gpupool/repartition/", "gpupool/rollback/", "tests/cluster/repartition/"),
         ("tests/cluster/repartition/",),
@@ -43,7 +51,7 @@ AREAS = {
     "templates": Area(("ci/", ".github/", "tests/unit/ci/")),
     "policies": Area(("policies/", "vapcheck/fixtures/")),
 }
-SHARE = 3
+SHARE = 4
 """One in so many tests of a file is drawn, and at least one."""
 _GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
 WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
@@ -61,7 +69,7 @@ def drawn(area: str, cases: Sequence[Case], count: int) -> list[Case]:
 
 
 def kept(tests: Sequence[str]) -> frozenset[str]:
-    """The ids of tests that run: of files in the folders of an area a share, of others all."""
+    """The ids of tests that run: of files of an area a share, of others all."""
     files: dict[str, list[str]] = {}
     for test in tests:
         files.setdefault(test.split("::")[0], []).append(test)
@@ -83,7 +91,7 @@ def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
 
 
 def _is_shared(file: str) -> bool:
-    return any(file.startswith(area.folders) for name, area in AREAS.items() if name not in WHOLE)
+    return any(file.startswith(area.tests) for name, area in AREAS.items() if name not in WHOLE)
 
 
 if __name__ == "__main__":
