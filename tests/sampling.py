@@ -26,7 +26,7 @@ class Area:
 
     code: tuple[str, ...]
     tests: tuple[str, ...] = ()
-    """How the paths begin of files of which a run takes a share; none where tests only draw cases (`drawn`)."""
+    """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`)."""
 
 
 AREAS = {

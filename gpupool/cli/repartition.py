@@ -227,7 +227,7 @@ def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | 
 
     if now and wait:
         raise UsageError(
-            "--now begins outside the maintenance window and --wait waits for it; say one of them"
+            "--now begins outside the maintenance window and --wait waits for it; use one of them"
         )
     seconds = None
     if timeout is not None:

@@ -296,7 +296,7 @@ def _await_window(pool: Pool, options: Options, notify: Notify, pace: Pace) -> N
         opens = windows.opens(window, datetime.now(UTC))
         if not options.wait:
             raise GpupoolError(
-                f"the maintenance window of pool {pool.name} opens at {opens:%a %Y-%m-%d %H:%M} UTC; say "
+                f"the maintenance window of pool {pool.name} opens at {opens:%a %Y-%m-%d %H:%M} UTC; use "
                 "--wait to wait for it, or --now to begin at once"
             )
         notify(f"waiting for the maintenance window, which opens at {opens:%a %H:%M} UTC")
