@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-_MEBIBYTES = (("Ti", 1024**2), ("Gi", 1024), ("Mi", 1))
+from vapcheck.server.canonical_text import quantity
 
 
 def cpu_quantity(millis: int) -> str:
@@ -21,8 +21,7 @@ def cpu_quantity(millis: int) -> str:
 
 def memory_quantity(mib: int) -> str:
     """MiB as the API server writes them: 1536Mi, or 2Gi for 2048."""
-    unit, size = next((unit, size) for unit, size in _MEBIBYTES if mib % size == 0)
-    return f"{mib // size}{unit}"
+    return str(quantity(f"{mib}Mi"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class _Merge:
         """Names of the items of the text as it now is."""
         node = self.ours.node((section,))
         found = []
-        for item in node.items if node else ():
+        for item in node.children if node else ():
             pair = item.pair("name")
             found.append(pair.value.text if pair else "")
         return found

@@ -1,7 +1,7 @@
 """Changing a YAML text by its places: what is not changed stays as it is, byte for byte, comments included.
 
 One change at a time on the text itself; nothing is loaded and dumped, because that would reformat lines that
-did not change. Does not depend on environments.
+did not change. For text that `gpupool.spec.yaml_source` has accepted: shallow, one document, no cycles.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpupool.findings import GpupoolError
-from gpupool.promote.yaml_nodes import Loc, Node, Pair, find, parse
 from gpupool.spec.yaml_scalars import Unclear, plain_value
+from gpupool.spec.yaml_source import Loc
+from vapcheck.manifests.yaml_nodes import Node, Pair, read_nodes
 
 _PLAIN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_./@+*-]*( [A-Za-z0-9_./@+-]+)*")
 
@@ -39,12 +40,14 @@ class Text:
     """A text that changes, with its nodes."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.root = parse(text)
+        self._read(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
 
     def node(self, loc: Loc) -> Node | None:
-        return find(self.root, loc)
+        node: Node | None = self.root
+        for part in loc:
+            node = node.below(part) if node else None
+        return node
 
     def piece(self, node: Node) -> str:
         """`node` as it is written."""
@@ -113,41 +116,41 @@ class Text:
         """Put an item at index `at` of the list: `lines` (from `lines_of`, or a dash and what follows) where
         that is a block, `piece` where it is in one piece."""
         node = self._list(loc)
-        if not node.items and len(loc) == 1 and not self.root.flow:
+        if not node.children and len(loc) == 1 and not self.root.flow:
             indented = self.newline + _indented(lines, 2, self.newline)
             pair = self._pair(loc)
             self._replace(pair.key.end, pair.value.end, f":{indented}")
-        elif node.flow and at < len(node.items):
-            self._replace(node.items[at].start, node.items[at].start, f"{piece}, ")
+        elif node.flow and at < len(node.children):
+            self._replace(node.children[at].start, node.children[at].start, f"{piece}, ")
         elif node.flow:
-            last = node.items[-1].end if node.items else node.start + 1
-            self._replace(last, last, f", {piece}" if node.items else piece)
+            last = node.children[-1].end if node.children else node.start + 1
+            self._replace(last, last, f", {piece}" if node.children else piece)
         else:
-            column = self.column(self._dash(node.items[0]))
+            column = self.column(self._dash(node.children[0]))
             written = _indented(lines, column, self.newline)
             if at == 0:
-                place = self.line_start(self._dash(node.items[0]))
+                place = self.line_start(self._dash(node.children[0]))
                 self._replace(place, place, written + self.newline)
             else:
-                place = self.line_end(node.items[at - 1].end)
+                place = self.line_end(node.children[at - 1].end)
                 self._replace(place, place, self.newline + written)
 
     def delete_item(self, loc: Loc, at: int) -> None:
         """Remove an item of a list, with the comment lines above it."""
         node = self._list(loc)
         if node.flow:
-            self._cut([(item.start, item.end) for item in node.items], at)
-        elif len(node.items) == 1:
+            self._cut([(item.start, item.end) for item in node.children], at)
+        elif len(node.children) == 1:
             pair = self._pair(loc)
             self._replace(pair.key.end, self.line_end(pair.value.end), ": []")
         else:
-            item = node.items[at]
+            item = node.children[at]
             self._delete_lines(self.line_start(self._dash(item)), item.end)
 
     def _mapping(self, loc: Loc) -> Node:
         node = self.root
         for depth, part in enumerate(loc):
-            inner = find(node, (part,))
+            inner = node.below(part)
             if inner is not None and inner.kind == "alias":
                 self._refuse(inner)
             if inner is None or inner.kind == "scalar":
@@ -232,8 +235,11 @@ class Text:
         return start
 
     def _replace(self, start: int, end: int, text: str) -> None:
-        self.text = self.text[:start] + text + self.text[end:]
-        self.root = parse(self.text)
+        self._read(self.text[:start] + text + self.text[end:])
+
+    def _read(self, text: str) -> None:
+        self.text = text
+        self.root = read_nodes(text).root or Node("scalar", start=len(text), end=len(text))
 
 
 def _moved(line: str, columns: int) -> str:

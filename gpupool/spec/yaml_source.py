@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, NoReturn
 
 from gpupool.findings import Finding, SpecError
 from gpupool.spec.yaml_scalars import plain_value
+from vapcheck.manifests.yaml_nodes import Document, Node, read_nodes
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 40
-"""Nesting that no environment needs; libyaml's own composer overflows the C stack at some 10^5."""
+"""Nesting that no environment needs."""
 MAX_NODES = 200_000
 """Nodes once aliases are expanded: 100 pools and 200 tenants have some 10^4."""
 
-_TAGS = {
-    yaml.SequenceStartEvent: "tag:yaml.org,2002:seq",
-    yaml.MappingStartEvent: "tag:yaml.org,2002:map",
-}
+_TAGS = {"list": "tag:yaml.org,2002:seq", "map": "tag:yaml.org,2002:map"}
 
 _CONFLICT = re.compile(r"^(<<<<<<<|>>>>>>>)(?= )|^=======(?=\r?$)", re.MULTILINE)
 """A line by which Git parts the two sides of a conflict (git-merge(1), how conflicts are presented)."""
@@ -163,28 +160,25 @@ def parse_source(name: str, raw: bytes) -> Source:
         raise refuse(
             line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8", "save the file as UTF-8"
         ) from error
-    try:
-        root = builder.build(yaml.parse(text, Loader=yaml.CSafeLoader))
-    except yaml.MarkedYAMLError as error:
+    document = read_nodes(text)
+    root = builder.build(document)
+    if builder.stopped:
+        raise SpecError(builder.findings)
+    if fault := document.fault:
+        if fault.kind == "character":
+            line, column = _position(text, fault.index)
+            raise refuse(line, column, f"character {fault.said} is not allowed in YAML", "remove it")
         if conflict := _CONFLICT.search(text):
             raise refuse(
                 _position(text, conflict.start())[0], 1, f"{conflict[0]}: a merge conflict is not resolved",
                 "keep what is right of both sides, and remove the lines with <<<<<<<, ======= and >>>>>>>",
-            ) from error  # fmt: skip
-        mark = error.problem_mark
-        if mark is None or mark.index >= len(text):
-            # Something is never closed: where it opens helps more than the end of the file.
-            mark = error.context_mark or mark
-        line, column = _position(text, mark.index if mark else 0)
-        problem = error.problem or error.context or "malformed"
-        raise refuse(line, column, f"not YAML: {problem}", "correct the YAML") from error
-    except yaml.reader.ReaderError as error:
-        offset = error.position if isinstance(error.position, int) else 0
-        line, column = _position(text, len(text.encode()[:offset].decode(errors="replace")))
-        shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
-        raise refuse(line, column, f"character {shown} is not allowed in YAML", "remove it") from error
-    if builder.stopped:
-        raise SpecError(builder.findings)
+            )  # fmt: skip
+        # Something is never closed: where it opens helps more than the end of the file.
+        since = fault.since if fault.index >= len(text) else None
+        line, column = _position(text, fault.index if since is None else since)
+        raise refuse(
+            line, column, f"not YAML: {fault.said or fault.context or 'malformed'}", "correct the YAML"
+        )
     return Source(name, root.value, root, text, tuple(builder.findings), frozenset(builder.unread))
 
 
@@ -200,110 +194,97 @@ class _Stop(Exception):
 
 
 class _Builder:
-    """Events to nodes. Our own, because the library's composer recurses in C without a bound."""
+    """Nodes to values, in the order in which they are written."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.findings: list[Finding] = []
         self.unread: set[Loc] = set()
         self.stopped = False
-        self.anchors: dict[str, _Node] = {}
-        self.open: set[str] = set()
+        self.anchored: dict[int, _Node | None] = {}
+        """What nodes with an anchor came to, by their id(); None while they are being built."""
 
-    def build(self, events: Iterator[Any]) -> _Node:
-        self.events = events
-        root: _Node | None = None
-        try:
-            for event in events:
-                if isinstance(event, yaml.DocumentStartEvent):
-                    self.anchors = {}
-                    if root is not None:
-                        self.stop(event, (), "a second document starts here", "write it to a file of its own")
-                elif isinstance(event, yaml.NodeEvent):
-                    root = self.node(event, (), 0)
-        except _Stop:
-            self.stopped = True
-        return root or _Node(1, 1)
+    def build(self, document: Document) -> _Node:
+        root = _Node(1, 1)
+        with suppress(_Stop):
+            if document.root is not None:
+                root = self.node(document.root, (), 0)
+            if after := document.following:
+                self.stop(after, (), "a second document starts here", "write it to a file of its own")
+        return root
 
-    def report(self, event: Any, loc: Loc, message: str, hint: str) -> None:
-        mark = event.start_mark
-        self.findings.append(
-            Finding(self.name, mark.line + 1, mark.column + 1, path_text(loc), message, hint)
-        )
+    def report(self, node: Node, loc: Loc, message: str, hint: str) -> None:
+        self.findings.append(Finding(self.name, node.line, node.column, path_text(loc), message, hint))
 
-    def stop(self, event: Any, loc: Loc, message: str, hint: str) -> None:
-        self.report(event, loc, message, hint)
+    def stop(self, node: Node, loc: Loc, message: str, hint: str) -> NoReturn:
+        self.report(node, loc, message, hint)
+        self.stopped = True
         raise _Stop
 
-    def node(self, event: Any, loc: Loc, depth: int) -> _Node:
+    def node(self, read: Node, loc: Loc, depth: int) -> _Node:
         if depth > MAX_DEPTH:
             self.stop(
-                event, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10"
+                read, (), f"nested deeper than {MAX_DEPTH} levels", "an environment needs fewer than 10"
             )
-        if isinstance(event, yaml.AliasEvent):
-            return self.alias(event, loc)
-        node = _Node(event.start_mark.line + 1, event.start_mark.column + 1)
-        if event.anchor:
-            self.open.add(event.anchor)
-        if isinstance(event, yaml.ScalarEvent):
-            node.value = self.scalar(event, loc)
+        if read.kind == "alias":
+            return self.alias(read, loc)
+        node = _Node(read.line, read.column)
+        if read.anchor:
+            self.anchored[id(read)] = None
+        if read.kind == "scalar":
+            node.value = self.scalar(read, loc)
             if isinstance(node.value, Unread):
                 self.unread.add(loc)
         else:
-            if event.tag not in (None, "!", _TAGS[type(event)]):
-                self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
-            (self.sequence if isinstance(event, yaml.SequenceStartEvent) else self.mapping)(node, loc, depth)
-        if event.anchor:
-            self.open.discard(event.anchor)
-            self.anchors[event.anchor] = node
+            if read.tag not in (None, "!", _TAGS[read.kind]):
+                self.report(read, loc, f"tag {read.tag} is not supported", "write the plain value")
+            (self.sequence if read.kind == "list" else self.mapping)(node, read, loc, depth)
+            if read.end < 0:
+                raise _Stop
+        if read.anchor:
+            self.anchored[id(read)] = node
         return node
 
-    def grow(self, node: _Node, child: _Node, event: Any, loc: Loc) -> None:
+    def grow(self, node: _Node, child: _Node, read: Node, loc: Loc) -> None:
         """Count `child` as part of `node`; asked after each child, before the next alias is expanded."""
         node.size += child.size
         if node.size > MAX_NODES:
             self.stop(
-                event, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases"
+                read, loc, f"more than {MAX_NODES} values once aliases are expanded", "use fewer aliases"
             )
 
-    def alias(self, event: Any, loc: Loc) -> _Node:
-        known = self.anchors.get(event.anchor)
-        if event.anchor in self.open:
-            self.stop(event, loc, f"*{event.anchor} contains itself", "remove the alias")
+    def alias(self, read: Node, loc: Loc) -> _Node:
+        if id(read.target) not in self.anchored:
+            self.stop(read, loc, f"no anchor &{read.text} before this alias", "define it earlier in the file")
+        known = self.anchored[id(read.target)]
         if known is None:
-            self.stop(
-                event, loc, f"no anchor &{event.anchor} before this alias", "define it earlier in the file"
-            )
-            raise _Stop
+            self.stop(read, loc, f"*{read.text} contains itself", "remove the alias")
         return known
 
-    def sequence(self, node: _Node, loc: Loc, depth: int) -> None:
+    def sequence(self, node: _Node, read: Node, loc: Loc, depth: int) -> None:
         node.value = []
-        for event in self.events:
-            if isinstance(event, yaml.SequenceEndEvent):
-                return
-            index = len(node.value)
-            child = self.node(event, (*loc, index), depth + 1)
+        for index, item in enumerate(read.children):
+            child = self.node(item, (*loc, index), depth + 1)
             node.children[index] = child
             node.value.append(child.value)
-            self.grow(node, child, event, loc)
+            self.grow(node, child, item, loc)
 
-    def mapping(self, node: _Node, loc: Loc, depth: int) -> None:
+    def mapping(self, node: _Node, read: Node, loc: Loc, depth: int) -> None:
         node.value = {}
         merged: list[_Node] = []
-        for event in self.events:
-            if isinstance(event, yaml.MappingEndEvent):
-                break
-            key = self.key(event, loc)
-            child = self.node(next(self.events), (*loc, key if key is not None else "?"), depth + 1)
-            self.grow(node, child, event, loc)
-            if key == "<<" and event.implicit[0]:
-                merged.extend(self.merge_sources(event, child, loc))
+        for written, value in zip_longest(read.children[::2], read.children[1::2]):
+            key = self.key(written, loc)
+            if value is None:
+                raise _Stop
+            child = self.node(value, (*loc, key if key is not None else "?"), depth + 1)
+            self.grow(node, child, written, loc)
+            if key == "<<" and written.plain:
+                merged.extend(self.merge_sources(written, child, loc))
             elif key is not None:
                 if key in node.children:
                     line = node.keys[key][0]
                     self.report(
-                        event,
+                        written,
                         (*loc, key),
                         f"key {key!r} appears twice, first in line {line}",
                         "keep one of them",
@@ -311,43 +292,40 @@ class _Builder:
                     self.unread.add((*loc, key))
                 node.value[key] = child.value
                 node.children[key] = child
-                node.keys[key] = (event.start_mark.line + 1, event.start_mark.column + 1)
+                node.keys[key] = (written.line, written.column)
         for source in merged:
             for name, place in source.keys.items():
                 if name not in node.children:
                     child = source.children[name]
                     node.value[name], node.children[name], node.keys[name] = child.value, child, place
 
-    def merge_sources(self, event: Any, child: _Node, loc: Loc) -> list[_Node]:
+    def merge_sources(self, read: Node, child: _Node, loc: Loc) -> list[_Node]:
         sources = list(child.children.values()) if isinstance(child.value, list) else [child]
         if all(isinstance(source.value, dict) for source in sources):
             return sources
         self.unread.add((*loc, "<<"))
-        self.report(event, (*loc, "<<"), "a merge key needs a mapping", "write <<: *anchor of a mapping")
+        self.report(read, (*loc, "<<"), "a merge key needs a mapping", "write <<: *anchor of a mapping")
         return []
 
-    def key(self, event: Any, loc: Loc) -> str | None:
-        if not isinstance(event, yaml.ScalarEvent):
-            if isinstance(event, yaml.AliasEvent):
-                self.stop(event, loc, "an alias as key", "write the key out")
-            self.stop(event, loc, "a mapping or list as key", "use a plain word; text with {{ needs quotes")
-        value = "<<" if event.value == "<<" else self.scalar(event, loc)
+    def key(self, read: Node, loc: Loc) -> str | None:
+        if read.kind == "alias":
+            self.stop(read, loc, "an alias as key", "write the key out")
+        if read.kind != "scalar":
+            self.stop(read, loc, "a mapping or list as key", "use a plain word; text with {{ needs quotes")
+        value = "<<" if read.text == "<<" else self.scalar(read, loc)
         if isinstance(value, Unread):
-            return str(event.value)
+            return read.text
         if isinstance(value, str):
             return value
-        self.unread.add((*loc, event.value))
-        shown = event.value or "(empty)"
+        self.unread.add((*loc, read.text))
+        shown = read.text or "(empty)"
         self.report(
-            event, loc, f"key {shown} is not text to every reader of YAML", f'write "{event.value}" in quotes'
+            read, loc, f"key {shown} is not text to every reader of YAML", f'write "{read.text}" in quotes'
         )
         return None
 
-    def scalar(self, event: Any, loc: Loc) -> Any:
-        text: str = event.value
-        if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            self.report(event, loc, f"tag {event.tag} is not supported", "write the plain value")
+    def scalar(self, read: Node, loc: Loc) -> Any:
+        if read.tag not in (None, "!", "tag:yaml.org,2002:str"):
+            self.report(read, loc, f"tag {read.tag} is not supported", "write the plain value")
             return Unread()
-        if event.style or event.tag:  # style: None or "" for plain scalars, by parser
-            return text
-        return plain_value(text)
+        return read.text if read.style or read.tag else plain_value(read.text)

@@ -20,12 +20,19 @@ It handles expressions and values only. Its callers handle policies and objects.
 
 Values: null, bool, int, float, str, bytes, list or tuple, and dict stand for themselves; the others are in
 values.py (Uint, Duration, Timestamp, Optional, TypeValue) or the libraries' own frozen dataclasses.
+Names are imported at first use, since compiling CEL needs libraries that reading a quantity does not.
 """
 
-from vapcheck.cel.environment import Environment
-from vapcheck.cel.errors import BudgetExceeded, CelError, CompileError, CostExceeded
-from vapcheck.cel.explanation import Explanation, explain
-from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vapcheck.cel.environment import Environment
+    from vapcheck.cel.errors import BudgetExceeded, CelError, CompileError, CostExceeded
+    from vapcheck.cel.explanation import Explanation, explain
+    from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 
 __all__ = [
     "BUDGET",
@@ -41,3 +48,17 @@ __all__ = [
     "Scope",
     "explain",
 ]
+
+_HOME = {
+    **dict.fromkeys(("BudgetExceeded", "CelError", "CompileError", "CostExceeded"), "errors"),
+    **dict.fromkeys(("Explanation", "explain"), "explanation"),
+    **dict.fromkeys(("BUDGET", "PER_CALL_LIMIT", "Budget", "Program", "Scope"), "program"),
+    "Environment": "environment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, imported at its first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'vapcheck.cel' has no attribute {name!r}")
+    return getattr(import_module(f"vapcheck.cel.{_HOME[name]}"), name)

@@ -1,4 +1,4 @@
-"""YAML exactly as kubectl reads it: libyaml's events, and what Go's YAML 1.1 library makes of them.
+"""YAML exactly as kubectl reads it: its nodes, and what Go's YAML 1.1 library makes of them.
 
 This is the slow reader that handles every text; `vapcheck.manifests.plain_yaml` reads what is plain. It
 reads the first document of a text, as kubectl does after splitting, and knows nothing of Kubernetes.
@@ -8,16 +8,12 @@ One difference is known: Go's scanner takes `{a:, b:}` for the keys `a:` and `b:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from vapcheck.manifests.go_scalars import MERGE, ScalarError, as_sent, key_text, resolve
+from vapcheck.manifests.yaml_nodes import MAX_DEPTH, Fault, Node, read_nodes
 
-MAX_DEPTH = 200
-"""Levels of nesting; no kind of Kubernetes has 40, and deeper ones would overflow stacks further on."""
 _ESCAPE = re.compile(r"\\.", re.DOTALL)
 _LOW, _HIGH = 400_000, 4_000_000
 """Go's library allows 99 % of values to come from aliases below, 10 % above, and scales between."""
@@ -31,21 +27,6 @@ class YamlError(Exception):
         super().__init__(message)
         self.message, self.line, self.column = message, line, column
         self.bare = bare or message
-
-
-@dataclass(slots=True)
-class Node:
-    """One value as written; `line` and `column` count from 1. For a mapping, keys and values by turns."""
-
-    kind: str
-    line: int
-    column: int
-    tag: str | None = None
-    text: str = ""
-    plain: bool = False
-    children: list[Node] = field(default_factory=list)
-    target: Node | None = None
-    """Of an alias: what it stands for."""
 
 
 @dataclass(slots=True)
@@ -72,87 +53,37 @@ def read(text: str) -> Reading:
 
 def compose(text: str) -> tuple[Node | None, int]:
     """The nodes of the first document (None for an empty one), and the line of what follows it, or 0."""
-    try:
-        events = yaml.parse(text, Loader=yaml.CSafeLoader)
-        root = _tree(events, text)
-        rest = 0
-        if root is not None:
-            rest = _what_follows(events)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        said = ": ".join(part for part in (error.context, error.problem) if part)
-        raise YamlError(said or "malformed", *place) from error
-    except yaml.reader.ReaderError as error:
-        offset = error.position if isinstance(error.position, int) else 0
-        before = text.encode("utf-8", "surrogatepass")[:offset].decode(errors="replace")
-        line = before.count("\n") + 1
-        shown = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
-        raise YamlError(
-            f"character {shown} is not allowed", line, len(before.rpartition("\n")[2]) + 1
-        ) from error
-    return root, rest
+    document = read_nodes(text)
+    if document.root is not None and "\\/" in text:
+        _refuse_slash(text, document.root)
+    fault, following = document.fault, document.following
+    if fault is not None and (not document.whole or fault.kind == "character"):
+        message, bare = _words(fault)
+        raise YamlError(message, fault.line, fault.column, bare)
+    # kubectl reads one document of a text; what comes after it is not even parsed.
+    rest = fault or following
+    return document.root, rest.line if rest else 0
 
 
-def _what_follows(events: Iterator[Any]) -> int:
-    """kubectl reads one document of a text; anything after it is not parsed."""
-    try:
-        following = next(events)
-        while isinstance(following, yaml.DocumentEndEvent):
-            following = next(events)
-    except yaml.MarkedYAMLError as error:
-        return error.problem_mark.line + 1 if error.problem_mark else 1
-    if not isinstance(following, yaml.DocumentStartEvent) or following.start_mark is None:
-        return 0
-    return following.start_mark.line + 1
+def _words(fault: Fault) -> tuple[str, str]:
+    """What is wrong, and the same without anything that is written there."""
+    if fault.kind == "anchor":
+        return f"unknown anchor '{fault.said}' referenced", "unknown anchor referenced"
+    if fault.kind == "depth":
+        return f"nested deeper than {MAX_DEPTH} levels", ""
+    if fault.kind == "character":
+        return f"character {fault.said} is not allowed", ""
+    return ": ".join(part for part in (fault.context, fault.said) if part) or "malformed", ""
 
 
-def _tree(events: Iterator[Any], text: str) -> Node | None:
-    """The nodes of the first document; a stack of our own, as a text may nest deeper than Python."""
-    anchors: dict[str, Node] = {}
-    slashes = "\\/" in text
-    top = Node("document", 1, 1)
-    stack = [top]
-    for event in events:
-        kind = event.__class__
-        mark = event.start_mark
-        if kind is yaml.ScalarEvent:
-            node = Node("scalar", mark.line + 1, mark.column + 1, event.tag, event.value, event.implicit[0])
-            if slashes and event.style == '"':
-                _refuse_slash(text, event)
-        elif kind is yaml.AliasEvent:
-            node = Node("alias", mark.line + 1, mark.column + 1, text=event.anchor)
-            node.target = anchors.get(event.anchor)
-            if node.target is None:
-                message, bare = f"unknown anchor '{event.anchor}' referenced", "unknown anchor referenced"
-                raise YamlError(message, node.line, node.column, bare)
-            stack[-1].children.append(node)
-            continue
-        elif kind is yaml.SequenceStartEvent or kind is yaml.MappingStartEvent:
-            name = "list" if kind is yaml.SequenceStartEvent else "map"
-            node = Node(name, mark.line + 1, mark.column + 1, event.tag)
-        else:
-            if kind is yaml.SequenceEndEvent or kind is yaml.MappingEndEvent:
-                stack.pop()
-            elif kind is yaml.DocumentEndEvent:
-                break
-            continue
-        stack[-1].children.append(node)
-        if event.anchor:
-            anchors[event.anchor] = node
-        if node.kind != "scalar":
-            stack.append(node)
-            if len(stack) > MAX_DEPTH:
-                raise YamlError(f"nested deeper than {MAX_DEPTH} levels", node.line, node.column)
-    return top.children[0] if top.children else None
-
-
-def _refuse_slash(text: str, event: Any) -> None:
+def _refuse_slash(text: str, node: Node) -> None:
     """Go's scanner is older than libyaml's and doesn't know the escape `\\/`."""
-    raw = text[event.start_mark.index : event.end_mark.index]
-    if any(escape == "\\/" for escape in _ESCAPE.findall(raw)):
-        line = event.start_mark.line + 1
-        raise YamlError("found unknown escape character '/'", line, event.start_mark.column + 1)
+    if node.style == '"':
+        raw = text[node.start : node.end]
+        if any(escape == "\\/" for escape in _ESCAPE.findall(raw)):
+            raise YamlError("found unknown escape character '/'", node.line, node.column)
+    for child in node.children:
+        _refuse_slash(text, child)
 
 
 @dataclass(frozen=True, slots=True)

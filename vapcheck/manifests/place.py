@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import re
 
-from vapcheck.manifests.go_yaml import Node, YamlError, compose
+from vapcheck.manifests.go_yaml import YamlError, compose
 from vapcheck.manifests.plain_yaml import is_plain
+from vapcheck.manifests.yaml_nodes import Node
 
 _PART = re.compile(r"""\.?([A-Za-z0-9_$-]+)|\[(\d+)\]|\[(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')\]""")
 

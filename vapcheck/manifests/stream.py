@@ -16,8 +16,9 @@ from typing import Any
 
 from vapcheck.manifests import go_yaml, plain_yaml
 from vapcheck.manifests.go_scalars import MAX_INT, MIN_INT, ScalarError, as_sent
-from vapcheck.manifests.go_yaml import MAX_DEPTH, YamlError
+from vapcheck.manifests.go_yaml import YamlError
 from vapcheck.manifests.secret_kinds import may_hold_secret
+from vapcheck.manifests.yaml_nodes import MAX_DEPTH
 
 _SEPARATOR = re.compile(r"^---(.*)\n?", re.MULTILINE)
 _CONTENT = re.compile(r"^(?!---)[ \t]*[^\s#]", re.MULTILINE)

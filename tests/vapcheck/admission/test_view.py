@@ -37,6 +37,23 @@ def test_quantities_are_one_value_however_written() -> None:
     assert seen == ["1"] * 4
 
 
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("9Ei", "9223372036854775807"),  # what has a binary suffix ends at an int64
+        ("-8.5Ei", "-9223372036854775807"),
+        ("m", "0"),  # a suffix alone is no mistake
+        (".", "0"),
+        ("-1500u", "-2m"),  # away from zero, to thousandths
+    ],
+)
+def test_quantities_at_their_limits(written: str, stored: str) -> None:
+    """As resource.ParseQuantity and RoundUp of apimachinery 0.36 have them."""
+    spec = {"containers": [{"name": "c", "image": "x", "resources": {"limits": {"cpu": written}}}]}
+    pod = as_admitted(workload("v1", "Pod", spec), KINDS, operation="CREATE")
+    assert pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] == stored
+
+
 def test_unknown_and_mistyped_fields_are_reported() -> None:
     doubts: list[Doubt] = []
     spec = {"contaners": [], "containers": [{"name": "c", "image": 5, "env": [{"name": "A", "valu": ""}]}]}

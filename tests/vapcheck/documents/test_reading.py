@@ -266,3 +266,11 @@ def test_lines_of_items() -> None:
     found = read_text(text.replace("*x", "v1"), "f")[0]
     assert [document.line for document in found] == [4, 8, 11]
     assert found[2].position("metadata.name")[0] == 13
+
+
+def test_one_reader_of_events() -> None:
+    """All that needs places in YAML gets them from the same nodes."""
+    root = Path(__file__).parents[3]
+    trees = [root / name for name in ("gpupool", "vapcheck", "generators", "infra")]
+    files = [path for tree in trees for path in tree.rglob("*.py") if "yaml.parse(" in path.read_text()]
+    assert files == [root / "vapcheck" / "manifests" / "yaml_nodes.py"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries.quantities import is_quantity, sign, to_integer
-from vapcheck.cel.libraries.quantity import (
+from vapcheck.cel.quantity import (
     Quantity,
     add,
     as_float,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, free, member
-from vapcheck.cel.libraries.quantity import (
+from vapcheck.cel.quantity import (
     Quantity,
     add,
     as_float,

@@ -3,7 +3,7 @@
 Facts: apimachinery 0.36 pkg/api/resource. A quantity is a decimal, exact. Two forms are distinguished because
 the difference is visible: an int64 with an exponent, and a big decimal for what does not fit; only the first
 has an integer value. Only `as_float` uses floats. This is the arithmetic; the CEL functions are in
-quantities.py.
+libraries/quantities.py, and `vapcheck.server.canonical_text` reads fields of objects by it.
 """
 
 from __future__ import annotations
@@ -177,6 +177,14 @@ def _power(exponent: int) -> int:
     if exponent > _MAX_SHIFT:
         raise CelError(f"a quantity with an exponent beyond {_MAX_SHIFT} can't be evaluated")
     return int(10**exponent)
+
+
+def rounded_up(quantity: Quantity, to: int) -> Quantity:
+    """In units of `10 ** to`, rounded away from zero; unchanged where its unit is not finer."""
+    if not quantity.mantissa or quantity.exponent >= to:
+        return quantity
+    number = _rounded_up(quantity.mantissa, quantity.exponent, to)
+    return replace(quantity, mantissa=number, exponent=to, text="")
 
 
 def compare(left: Quantity, right: Quantity) -> int:
