@@ -31,8 +31,10 @@ _WORDS = {
 """How the server's own rules refuse, as patterns. Of a policy it gives the name."""
 
 
-def refused_by(rule: str, message: str) -> bool:
-    """Whether `message` is that rule's."""
+def refused_by(rule: str | list[str], message: str) -> bool:
+    """Whether `message` is that rule's; of several that all refuse, the server names the first."""
+    if isinstance(rule, list):
+        return any(refused_by(one, message) for one in rule)
     policy = f"ValidatingAdmissionPolicy '{re.escape(rule)}' with binding '{re.escape(rule)}'"
     return re.search(_WORDS.get(rule, policy), message) is not None
 

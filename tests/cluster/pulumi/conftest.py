@@ -90,6 +90,14 @@ class World:
     def destroy(self) -> Result:
         return stack.destroy(self.file)
 
+    def forget(self) -> None:
+        """Remove what the stack leaves in the checkout: settings, and where its cluster is not the local one
+        also its state."""
+        root, name = Path(stack.__file__).parents[1], self.spec["metadata"]["name"]
+        (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
+        for left in (*root.glob(f".pulumi/*/*/{name}"), *root.glob(f".pulumi/*/*/{name}.json*")):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+
     def everything(self) -> set[tuple[str, str | None, str]]:
         """(kind, namespace, name) of every object in the cluster that does not come and go by itself."""
         found = set()
@@ -139,11 +147,7 @@ def world(
         monkeypatch.delenv(name, raising=False)
     made = World(tmp_path, cluster)
     yield made  # `cluster` removes what is left, which takes less than `destroy`
-    root, name = Path(stack.__file__).parents[1], made.spec["metadata"]["name"]
-    (root / ".gpupool" / "stacks" / f"Pulumi.{name}.yaml").unlink(missing_ok=True)
-    state = root / ".pulumi"  # of stacks whose cluster is not the local one
-    for left in (*state.glob(f"*/*/{name}"), *state.glob(f"*/*/{name}.json*")):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    made.forget()
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def homelab(world: Any, make_node: Callable[..., str]) -> Any:
     make_node("k3s-gpu-0", labels=OWN_LABELS, taints=OWN_TAINTS)
     world.spec["metadata"]["name"] = "trial-home"
     world.spec["cluster"] = {"platform": "static", "name": "trial-home"}
+    world.forget()
     world.spec["pools"] = [{**STATIC_POOL, "nodes": {"names": ["k3s-gpu-0"]}}]
     world.spec["tenants"] = []
     # Somebody else runs the operator there: a Helm chart can't be installed without the real plugin.
