@@ -8,7 +8,7 @@ so that one run reports both, a file with broken parts still yields an Environme
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +102,10 @@ def check_shape(source: Source) -> Loaded:
         gaps.add(place)
     if not isinstance(data, dict):
         message = "the file is empty" if data is None else f"the document is {_kind(data)}, not a mapping"
-        finding = source.finding(
-            (), message, "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
-        )
+        hint = "start with apiVersion: gpupool.dev/v1alpha1 and kind: Environment"
+        finding = source.finding((), message, hint)
+        if data is None:  # a document that is only begun has its place after the last line
+            finding = replace(finding, line=1, column=1)
         return Loaded(None, source, tuple(findings) or (finding,), gaps)
     reported: set[Loc] = set()
     while True:

@@ -67,6 +67,7 @@ def test_any_bytes(raw: bytes) -> None:
 
 
 @many(300)
+@example("---")
 @given(st.text("ab01 \n\t:-[]{}&*!|>'\"%@`#,?<=~.\\é\x85\u2028", max_size=60))
 def test_anything_that_looks_like_yaml(text: str) -> None:
     survives(text.encode())
