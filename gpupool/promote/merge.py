@@ -83,8 +83,10 @@ class _Merge:
             shape_of(self.target.environment),
         )
 
-    def wanted(self, *names: str) -> bool:
-        return not self.wish.only or any(name in self.wish.only for name in names)
+    def wanted(self, section: str, name: str = "") -> bool:
+        """Whether the section, or in `pools` the pool, was asked for. A priority may have a pool's name."""
+        only = self.wish.only
+        return not only or section in only or (section == "pools" and name in only)
 
     def items(self, section: str) -> None:
         """Pools, or priorities: those of both sides, those to add, those to delete."""

@@ -237,3 +237,10 @@ def test_general_rules_name_fields_that_exist() -> None:
 
     assert len(general()) > 20
     assert [path for path in general() if _unknown(path)] == []
+
+
+def test_a_pool_that_is_asked_for_leaves_a_priority_of_its_name() -> None:
+    priority = "priorities: [{name: a, value: 100, level: high}]\n"
+    changed = POOL.replace("max: 2", "max: 2, warm: 1")
+    assert priority in body(into(changed, POOL + priority, Wish(frozenset({"a"}), delete=True)))
+    assert priority not in body(into(changed, POOL + priority, Wish(delete=True)))
