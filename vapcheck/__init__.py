@@ -7,8 +7,9 @@ at first use, since compiling CEL needs libraries that reading manifests does no
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from vapcheck.first_use import first_use
 
 if TYPE_CHECKING:
     from vapcheck.judging.check import check
@@ -30,18 +31,13 @@ __all__ = [
     "read_text",
 ]
 
-_MODULES = {
-    "vapcheck.judging.check": ("check",),
-    "vapcheck.manifests.documents": ("Document", "from_bodies", "read_files", "read_text"),
-    "vapcheck.manifests.problem": ("Problem",),
-    "vapcheck.outcome": ("ObjectRef", "PolicyFinding", "Report"),
-    "vapcheck.server.kinds": ("Kinds",),
-}
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name, imported at its first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'vapcheck' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = first_use(
+    __name__,
+    {
+        "judging.check": "check",
+        "manifests.documents": "Document from_bodies read_files read_text",
+        "manifests.problem": "Problem",
+        "outcome": "ObjectRef PolicyFinding Report",
+        "server.kinds": "Kinds",
+    },
+)

@@ -26,7 +26,7 @@ DELETE_SECONDS = 600.0
 
 _ATTEMPTS = 5
 _LIST_SECONDS = 0.5
-"""How often it is looked whether objects that are being deleted are gone."""
+"""How often objects that are being deleted are listed, to find those that are gone."""
 
 Object = dict[str, Any]
 

@@ -25,8 +25,9 @@ Names are imported at first use, since compiling CEL needs libraries that readin
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from vapcheck.first_use import first_use
 
 if TYPE_CHECKING:
     from vapcheck.cel.environment import Environment
@@ -49,16 +50,12 @@ __all__ = [
     "explain",
 ]
 
-_HOME = {
-    **dict.fromkeys(("BudgetExceeded", "CelError", "CompileError", "CostExceeded"), "errors"),
-    **dict.fromkeys(("Explanation", "explain"), "explanation"),
-    **dict.fromkeys(("BUDGET", "PER_CALL_LIMIT", "Budget", "Program", "Scope"), "program"),
-    "Environment": "environment",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """A public name, imported at its first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'vapcheck.cel' has no attribute {name!r}")
-    return getattr(import_module(f"vapcheck.cel.{_HOME[name]}"), name)
+__getattr__ = first_use(
+    __name__,
+    {
+        "environment": "Environment",
+        "errors": "BudgetExceeded CelError CompileError CostExceeded",
+        "explanation": "Explanation explain",
+        "program": "BUDGET PER_CALL_LIMIT Budget Program Scope",
+    },
+)
