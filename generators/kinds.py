@@ -76,6 +76,8 @@ class Kind:
     """Whether jobs go with it."""
     runs_pods: bool = False
     """Whether it is gone before what its pods run on, and does not go with its namespace."""
+    dependents: bool = False
+    """Whether its controller makes objects that it owns, so that its deletion waits for theirs."""
     delete_timeout: str | None = None
     """How long to wait where deletion takes other things with it; 10 minutes for the rest."""
 
@@ -114,7 +116,7 @@ KINDS = (
     Kind("LimitRange", "v1", BOUNDS),
     Kind("NetworkPolicy", "networking.k8s.io/v1", BOUNDS),
     Kind("ConfigMap", "v1", PARAMETERS, listed=_OURS),
-    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",)),
+    Kind("ClusterPolicy", "nvidia.com/v1", OPERATORS, ("ConfigMap",), dependents=True),
     Kind("KWOKNodeClass", "karpenter.kwok.sh/v1alpha1", MACHINES, (RELEASE,), listed=(), holds_jobs=True),
     Kind(
         "EC2NodeClass",
@@ -135,6 +137,7 @@ KINDS = (
         ("ClusterPolicy", RELEASE, *_CLASSES),
         accepted="Ready",
         holds_jobs=True,
+        dependents=True,
         delete_timeout="30m",
     ),
     Kind("Node", "v1", POOLS, ("ClusterPolicy", RELEASE), listed=(), owned=False),
@@ -146,6 +149,7 @@ KINDS = (
         listed=(SYSTEM_NAMESPACE,),
         awaited=False,
         runs_pods=True,
+        dependents=True,
     ),
     Kind(
         "CronJob",
@@ -154,6 +158,7 @@ KINDS = (
         ("ServiceAccount", "ConfigMap"),
         listed=(SYSTEM_NAMESPACE,),
         runs_pods=True,
+        dependents=True,
     ),
     Kind(_POLICY, _ADMISSION, POLICIES),
     # What a policy judges by is there before it is enforced.

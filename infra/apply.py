@@ -50,6 +50,10 @@ def properties(manifest: Manifest) -> dict[str, Any]:
     notes = {FIELD_MANAGER_ANNOTATION: FIELD_MANAGER}
     if not kind_of(manifest.kind).awaited:
         notes["pulumi.com/skipAwait"] = "true"
+    if not kind_of(manifest.kind).dependents:
+        # In the foreground each deletion is two writes more, and of a NodeOverlay a new generation, for
+        # which Karpenter judges all the others again.
+        notes["pulumi.com/deletionPropagationPolicy"] = "background"
     metadata["annotations"] = {**metadata.get("annotations", {}), **notes}
     return {**manifest.body, "metadata": metadata}
 

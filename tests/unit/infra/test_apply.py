@@ -52,8 +52,21 @@ def test_types_are_those_of_pulumi_kubernetes() -> None:
 
 def test_the_field_manager_is_named_and_the_body_left_alone() -> None:
     given = manifest("Namespace", "x")
-    assert properties(given)["metadata"]["annotations"] == {"pulumi.com/patchFieldManager": "gpupool"}
+    assert properties(given)["metadata"]["annotations"]["pulumi.com/patchFieldManager"] == "gpupool"
     assert "annotations" not in given.body["metadata"]
+
+
+def test_only_what_has_dependents_is_deleted_in_the_foreground() -> None:
+    def propagation(kind: str) -> str | None:
+        annotations = properties(manifest(kind, "x"))["metadata"]["annotations"]
+        return annotations.get("pulumi.com/deletionPropagationPolicy")
+
+    assert {kind: propagation(kind) for kind in ("NodePool", "Deployment", "NodeOverlay", "Namespace")} == {
+        "NodePool": None,
+        "Deployment": None,
+        "NodeOverlay": "background",
+        "Namespace": "background",
+    }
 
 
 def test_charts_from_both_kinds_of_repository() -> None:
