@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 
 from gpupool.queue.records import JobEvent
@@ -23,30 +23,32 @@ class Message:
     payload: bytes
 
 
-def message(event: JobEvent, prefix: str, environment: str) -> Message:
-    """`event` ready to be published under `prefix` (`queue.eventPrefix` of the environment file)."""
-    return Message(subject(event, prefix), event.id, payload(event, prefix, environment))
+def message(environment: str, prefix: str, event: JobEvent) -> Message:
+    """`event` of `environment`, to be published under `prefix` (`queue.eventPrefix` of the file)."""
+    # ASCII, which no broker or reader misunderstands.
+    text = json.dumps(envelope(environment, prefix, event), separators=(",", ":"))
+    return Message(subject(prefix, event), event.id, text.encode("ascii"))
 
 
-def subject(event: JobEvent, prefix: str) -> str:
+def subject(prefix: str, event: JobEvent) -> str:
     """`<prefix>.<type>`; of a dispatched job with the GPU's catalog key and the isolation, or `mig` alone:
     `mlops.gpu.jobs.dispatched.t4.shared`, `mlops.gpu.jobs.dispatched.mig`."""
     name = f"{prefix}.{event.type}"
-    key = event.data.get("key")
-    if event.type != "dispatched" or not key:
+    key = event.data.get("key") if event.type == "dispatched" else None
+    if not key:
         return name
-    return f"{name}.mig" if key == "mig" else f"{name}.{key}.{event.data['isolation']}"
+    return f"{name}.mig" if key == "mig" else f"{name}.{key}.{event.data.get('isolation', 'shared')}"
 
 
-def body(event: JobEvent, prefix: str, environment: str) -> dict[str, Any]:
-    """The event in the keys of the schema."""
+def envelope(environment: str, prefix: str, event: JobEvent) -> dict[str, Any]:
+    """The event with its surroundings, in the keys of the schema; the same on the bus and over HTTP."""
     return {
         "specversion": "1.0",
         "id": event.id,
         "source": f"gpupool/{environment}",
-        "type": subject(event, prefix),
+        "type": subject(prefix, event),
         "subject": event.job,
-        "time": _time(event.at),
+        "time": event.at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "datacontenttype": "application/json",
         "tenant": event.tenant,
         "project": event.project,
@@ -54,12 +56,3 @@ def body(event: JobEvent, prefix: str, environment: str) -> dict[str, Any]:
         "seq": event.seq,
         "data": dict(event.data),
     }
-
-
-def payload(event: JobEvent, prefix: str, environment: str) -> bytes:
-    """The event as JSON in ASCII, which no broker or reader misunderstands."""
-    return json.dumps(body(event, prefix, environment), separators=(",", ":")).encode("ascii")
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

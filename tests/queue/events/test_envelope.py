@@ -53,14 +53,14 @@ def event(type: str = "enqueued", **changes: Any) -> JobEvent:
     ],
 )
 def test_subjects(type: str, data: dict[str, str], subject: str) -> None:
-    made = message(event(type, data=data), PREFIX, "local")
+    made = message("local", PREFIX, event(type, data=data))
     assert made.subject == subject
     assert json.loads(made.payload)["type"] == subject
 
 
 def test_the_whole_envelope() -> None:
     one = event("dispatched", project="ocr", pool="notebooks", data={"key": "t4", "isolation": "shared"})
-    made = message(one, PREFIX, "local")
+    made = message("local", PREFIX, one)
     assert made.id == one.id
     assert json.loads(made.payload) == {
         "specversion": "1.0",
@@ -80,7 +80,7 @@ def test_the_whole_envelope() -> None:
 
 def test_times_are_in_utc() -> None:
     there = AT.astimezone(timezone(timedelta(hours=2)))
-    assert json.loads(message(event(at=there), PREFIX, "x").payload)["time"] == "2026-03-01T12:00:00.000005Z"
+    assert json.loads(message("x", PREFIX, event(at=there)).payload)["time"] == "2026-03-01T12:00:00.000005Z"
 
 
 def test_the_schema_is_a_schema_and_describes_every_property() -> None:
@@ -95,13 +95,13 @@ texts = st.text(max_size=20)
 @given(st.sampled_from(TYPES), st.none() | texts, st.dictionaries(texts, texts | st.integers(), max_size=3))
 def test_every_event_is_as_the_schema_says(type: str, project: str | None, data: dict[str, Any]) -> None:
     one = event(type, project=project, data={**data, "isolation": "shared"})
-    read = json.loads(message(one, PREFIX, "local").payload)
+    read = json.loads(message("local", PREFIX, one).payload)
     VALIDATOR.validate(read)
     assert read["data"] == dict(one.data)
 
 
 @pytest.mark.parametrize("broken", [{"seq": 0}, {"tenant": None}, {"type": "mlops..x"}, {"id": "x"}])
 def test_what_is_no_event_is_refused(broken: dict[str, Any]) -> None:
-    read = json.loads(message(event(), PREFIX, "local").payload)
+    read = json.loads(message("local", PREFIX, event()).payload)
     assert VALIDATOR.is_valid(read)
     assert not VALIDATOR.is_valid({**read, **broken})
