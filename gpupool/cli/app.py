@@ -32,6 +32,7 @@ VERBS = {
     "repartition": "gpupool.cli.repartition",
     "rollback": "gpupool.cli.repartition",
     "local": "gpupool.cli.local",
+    "serve": "gpupool.cli.serve",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""
 

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import typer
 
 from gpupool import project
-from gpupool.cli.environments import environment_file
 from gpupool.findings import UsageError
 
 DATABASE = "GPUPOOL_DATABASE_URL"
@@ -41,7 +40,7 @@ def serve(
         bool,
         typer.Option(
             "--dev",
-            help="Ask for no credentials, on this machine alone, and run the commands of container jobs here.",
+            help="Ask for no credentials, on this machine alone, and run commands of container jobs here.",
         ),
     ] = False,
     echo: Annotated[
@@ -55,6 +54,7 @@ def serve(
     for each other role. The environment file is read again when it changes.
     """
     from gpupool.queue.service import ROLES, Options, configure_logging, serve
+    from gpupool.spec.load import find_environment
 
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
@@ -63,7 +63,7 @@ def serve(
     if database and urlsplit(database).password:
         raise UsageError(f"a password in --database is seen by everybody on this machine; set {DATABASE}")
     options = Options(
-        environment=environment_file(environment),
+        environment=find_environment(environment),
         folder=queue_folder(),
         roles=roles,
         host=host,

@@ -24,9 +24,9 @@ import uvicorn
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
-from gpupool.queue.events.envelope import Envelope
+from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.plan_source import PlanSource
-from gpupool.queue.records import new_id
+from gpupool.queue.records import JobEvent, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
@@ -39,7 +39,7 @@ from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
-from gpupool.queue.store.wakeup import listen
+from gpupool.queue.store.wakeup import Bell, listen
 
 log = structlog.get_logger()
 
@@ -87,7 +87,7 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
     """Run until SIGTERM or SIGINT. `ready` gets the address once the roles run. Raises GpupoolError."""
     if options.dev and options.host not in LOOPBACK:
         raise GpupoolError(
-            f"--dev asks for no credentials, so it listens on this machine alone; --host {options.host} is not"
+            f"--dev asks for no credentials, so that it listens on this machine alone, not on {options.host}"
         )
     if options.echo and not options.dev:
         raise GpupoolError("--echo goes with --dev only")
@@ -133,35 +133,39 @@ async def _run(
             all_awake()
         return False
 
-    work: list[Coroutine[None, None, None]] = [repeat("plan", reload, 2.0, asyncio.Event()), listen(url, all_awake)]
+    bell = Bell(db, all_awake)
+    work: list[Coroutine[None, None, None]] = [
+        repeat("plan", reload, 2.0, asyncio.Event()),
+        listen(url, all_awake),
+    ]
     if "dispatcher" in options.roles:
         work.append(Dispatcher(db, leads("dispatcher"), source.supply).run(wake()))
     if "janitor" in options.roles:
         work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
     if "relay" in options.roles:
         bus = await _bus(options, source, stack)
-        envelope = Envelope(source.plan().queue.event_prefix, source.plan().environment)
-        work.append(Relay(db, leads("relay"), bus, envelope).run(wake()))
+        work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
-        executor = Executor(db, holder, http, dev=options.dev, ended=all_awake)
+        executor = Executor(db, holder, http, dev=options.dev, ended=bell.ring)
         work.append(executor.run(wake()))
     address = "no address: the role api does not run here"
     if "api" in options.roles:
-        server, address = _server(options, source, db)
-        work.append(server)
+        server, address = _server(options, source, db, bell)
+        work.append(server.serve())
     tasks = [asyncio.create_task(one) for one in work]
     stopping = asyncio.create_task(stopped.wait())
     try:
         log.info("serve.ready", roles=sorted(options.roles), holder=holder, plan=source.current.hash)
         ready(address)
-        await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([stopping, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             if task.done():
                 task.result()
     finally:
-        for task in (stopping, *tasks):
+        stopping.cancel()
+        for task in tasks:
             task.cancel()
         await asyncio.gather(stopping, *tasks, return_exceptions=True)
         log.info("serve.stopped", holder=holder)
@@ -175,8 +179,19 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _server(options: Options, source: PlanSource, db: Database) -> tuple[asyncio.Future[None], str]:
-    raise NotImplementedError
+def _server(options: Options, source: PlanSource, db: Database, bell: Bell) -> tuple[_Server, str]:
+    app = create_app(source.plan, db, dev=options.dev, ring=bell.ring)
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+    )
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return _Server(config), f"http://{host}:{options.port}"
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
@@ -205,6 +220,11 @@ async def _echo(
         raise GpupoolError(f"--echo {options.echo} is not among queue.targets of {options.environment}")
     echo = await stack.enter_async_context(Echo())
     return {urlsplit(options.echo).hostname or "": ("127.0.0.1", echo.port)}
+
+
+def _message(source: PlanSource, event: JobEvent) -> Message:
+    plan = source.plan()
+    return message(plan.environment, plan.queue.event_prefix, event)
 
 
 def _kept(source: PlanSource) -> Kept:

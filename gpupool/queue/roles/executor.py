@@ -20,8 +20,8 @@ from gpupool.queue.roles.local_process import run_process
 from gpupool.queue.roles.loop import repeat
 from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store import attempts
-from gpupool.queue.store.attempts import Result
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.jobs import Result
 
 log = structlog.get_logger()
 

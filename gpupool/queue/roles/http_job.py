@@ -18,7 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.stop import Stop
-from gpupool.queue.store.attempts import Result
+from gpupool.queue.store.jobs import Result
 
 KEPT = 1024 * 1024
 REDIRECTS = 5
@@ -122,7 +122,7 @@ class HttpJobs:
                         continue
                     kept = await _first(answer)
                     return Result(
-                        answer.status, dict(answer.headers), kept[:KEPT], truncated=len(kept) > KEPT
+                        answer.status, tuple(answer.headers.items()), kept[:KEPT], truncated=len(kept) > KEPT
                     )
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 

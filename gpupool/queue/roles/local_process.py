@@ -49,11 +49,11 @@ async def run_process(job: Job, stop: Stop, write: Write, grace_s: float = GRACE
             code = ending.result()
             return Outcome("succeeded", None, 0) if code == 0 else Outcome("failed", _ended(code), code)
         await _terminate(process, grace_s)
-        code = process.returncode
         if stop.why is not None:
             ended = stop.outcome()
-            return Outcome(ended.kind, ended.reason, code)
-        return Outcome("timeout", f"it ran for longer than {job.run_limit_s} s", code, False)
+            return Outcome(ended.kind, ended.reason, process.returncode)
+        reason = f"it ran for longer than {job.run_limit_s} s"
+        return Outcome("timeout", reason, process.returncode, False)
     finally:
         stopping.cancel()
         await _kill(process)

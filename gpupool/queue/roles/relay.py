@@ -6,11 +6,13 @@ The database is the truth; a broker that is away delays and loses nothing. It mu
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
-from gpupool.queue.events.bus import Bus, BusError
-from gpupool.queue.events.envelope import Envelope
+from gpupool.queue.events.bus import Bus, BusUnavailable
+from gpupool.queue.events.envelope import Message
+from gpupool.queue.records import JobEvent
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import outbox
@@ -25,11 +27,13 @@ BATCH = 500
 class Relay:
     """Publishes while it leads its role."""
 
-    def __init__(self, db: Database, leadership: Leadership, bus: Bus, envelope: Envelope) -> None:
+    def __init__(
+        self, db: Database, leadership: Leadership, bus: Bus, message: Callable[[JobEvent], Message]
+    ) -> None:
         self._db = db
         self._leadership = leadership
         self._bus = bus
-        self._envelope = envelope
+        self._message = message
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Steps until cancelled."""
@@ -52,11 +56,10 @@ class Relay:
         sent = []
         try:
             for event in due:
-                await self._bus.publish(
-                    self._envelope.subject(event), self._envelope.payload(event), event.id
-                )
-                sent.append(event.id)
-        except BusError as error:
+                message = self._message(event)
+                await self._bus.publish(message.subject, message.payload, message.id)
+                sent.append(event)
+        except BusUnavailable as error:
             log.warning("relay.waiting", error=str(error), unpublished=len(due) - len(sent))
         finally:
             if sent:

@@ -1,7 +1,7 @@
 """Wake-ups through PostgreSQL: one constant channel, a hint and never the truth.
 
-Whoever waits looks again after its interval in any case. A notification takes a lock of the whole server at
-commit, so senders send few: one after a change, and none within `QUIET_S` of the last. It must not carry data.
+Who waits looks again after its interval in any case. A notification takes a lock of the whole server at
+commit, so senders send few: one after a change, and none within `QUIET_S` of the last. It carries no data.
 """
 
 from __future__ import annotations
