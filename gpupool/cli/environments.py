@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,16 +57,34 @@ def validate(
         raise typer.Exit(1)
 
 
-def plan(env: Env, format: FormatOption = Format.text) -> None:
+class PlanFormat(StrEnum):
+    """What `plan --format` takes."""
+
+    text = "text"
+    json = "json"
+    env = "env"
+
+
+def plan(
+    env: Env,
+    format: Annotated[
+        PlanFormat,
+        typer.Option("--format", help="text for people, json for machines, env: slots as shell variables."),
+    ] = PlanFormat.text,
+) -> None:
     """Show an environment's plan: slices, quotas, cost.
 
     Example: gpupool plan prod
     """
+    from gpupool.plan.queue import slot_variables
     from gpupool.plan.resolve import read_plan
 
     resolved = read_plan(env)
-    if format is Format.json:
+    if format is PlanFormat.json:
         print_json(resolved.as_dict())
+    elif format is PlanFormat.env:
+        for name, value in slot_variables(resolved.pools).items():
+            print(f"{name}={shlex.quote(value)}")
     else:
         _print_plan(resolved)
 

@@ -15,6 +15,7 @@ from typing import Any
 from gpupool.catalog.models import GpuModel
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
+from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import Priority, Share, Tenant
 from gpupool.sharing import Sharing
 
@@ -286,7 +287,7 @@ class Plan:
     """Ceiling for all pools at their maximum, USD a month; None where the file sets none."""
     prometheus_operator: bool
     dcgm_interval: str
-    queue_enabled: bool
+    queue: QueueSettings
     policies: Policies
     delivery: Delivery
     assertion: Assertion | None = None
@@ -333,6 +334,6 @@ class Plan:
             "pools": [pool.as_dict() for pool in self.pools],
             "priorities": [{"name": p.name, "value": p.value, "level": p.level} for p in self.priorities],
             "tenants": [tenant.as_dict() for tenant in self.tenants],
-            "queue": {"enabled": self.queue_enabled, "slots": [slots.as_dict() for slots in self.slots]},
+            "queue": {**self.queue.as_dict(), "slots": [slots.as_dict() for slots in self.slots]},
             "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
         }

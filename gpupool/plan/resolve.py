@@ -22,7 +22,8 @@ from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
 from gpupool.plan.delivery import ENGINE_CLASSES, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits, Waiver
 from gpupool.plan.policy_files import policy_files
-from gpupool.plan.tenants import NOTHING, Budget, Priority, Share, Tenant
+from gpupool.plan.queue_settings import queue_settings
+from gpupool.plan.tenants import NOTHING, Budget, Priority, Project, Share, Tenant
 from gpupool.sharing import Sharing
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
@@ -221,7 +222,7 @@ def _plan(context: Context, text: str) -> plan.Plan:
         monthly_usd_max=environment.cost.monthly_usd_max,
         prometheus_operator=environment.monitoring.prometheus_operator,
         dcgm_interval=environment.monitoring.dcgm_interval,
-        queue_enabled=environment.queue.enabled,
+        queue=queue_settings(environment),
         policies=_policies(context),
         delivery=_delivery(environment),
         assertion=_assertion(environment),
@@ -250,22 +251,20 @@ def _karpenter(environment: spec.Environment) -> plan.Karpenter:
 
 def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
     lowest = context.environment.priorities[-1].name if context.environment.priorities else None
-    budget = tenant.budget
     grants = {name: grant_slices(context.pools[name], grant) for name, grant in tenant.pools.items()}
     extra = share_of(tenant.extra) if tenant.extra else NOTHING
     return Tenant(
         name=tenant.name,
+        id=tenant.id,
         namespace=tenant.namespace,
-        projects=tuple(tenant.projects),
+        projects=tuple(_project(project) for project in tenant.projects),
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
         grants=grants,
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
-        budget=Budget(budget.usd, budget.period, tuple(budget.alert_at), budget.on_exhausted)
-        if budget
-        else None,
+        budget=_budget(tenant.budget),
         ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
@@ -273,6 +272,18 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         extra=extra,
         requests=_requests(context, grants, extra),
     )
+
+
+def _budget(given: spec_tenants.Budget | None) -> Budget | None:
+    if given is None:
+        return None
+    return Budget(given.usd, given.period, tuple(given.alert_at), given.on_exhausted, given.overrun_by)
+
+
+def _project(given: str | spec_tenants.Project) -> Project:
+    if isinstance(given, str):
+        return Project(given)
+    return Project(given.name, given.id, _budget(given.budget))
 
 
 def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:

@@ -65,13 +65,29 @@ class Budget:
     period: str
     alert_at: tuple[float, ...]
     on_exhausted: str
+    overrun_by: float = 0.0
+    """Share by which critical jobs may exceed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    name: str
+    id: str | None = None
+    """UUID that older clients call it by."""
+    budget: Budget | None = None
+    """Within the tenant's; None: the tenant's alone."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "id": self.id, "budgetUsd": self.budget.usd if self.budget else None}
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
     name: str
+    id: str | None
+    """UUID that older clients call it by."""
     namespace: str
-    projects: tuple[str, ...]
+    projects: tuple[Project, ...]
     weight: float
     max_priority: str | None
     grants: Mapping[str, Mapping[str, int]]
@@ -106,7 +122,9 @@ class Tenant:
         """The tenant as `plan --format json` promises it."""
         return {
             "name": self.name,
+            "id": self.id,
             "namespace": self.namespace,
+            "projects": [project.as_dict() for project in self.projects],
             "quota": dict(self.quota),
             "pools": {pool: dict(grant) for pool, grant in self.grants.items()},
             "requests": self.requests.as_dict() if self.requests else None,

@@ -34,7 +34,8 @@ from gpupool.spec.field_types import (
     Version,
 )
 from gpupool.spec.promotion import Promotion
-from gpupool.spec.services import Monitoring, Policies, Queue
+from gpupool.spec.queue import Queue
+from gpupool.spec.services import Monitoring, Policies
 from gpupool.spec.tenants import Tenant
 
 API_VERSION = "gpupool.dev/v1alpha1"

@@ -29,7 +29,7 @@ LabelKey = Annotated[str, StringConstraints(pattern=_LABEL_KEY, max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=_LABEL_VALUE)]
 NodeFact = Annotated[str, StringConstraints(pattern=_LABEL_VALUE, min_length=1)]
 """What nodes are chosen by as the value of a label: a zone, an instance type (NodePool requirements)."""
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST_SECONDS = (2**63 - 1) // 10**9
 """What Go's time.Duration, 64 bits of nanoseconds, can hold. Karpenter reads a longer one as no duration, and
 then lists no pool at all (NodePool, 1.14.1)."""
@@ -37,7 +37,7 @@ then lists no pool at all (NodePool, 1.14.1)."""
 
 def duration_seconds(text: str) -> int:
     """A duration of the file, such as 90s or 1h30m, in seconds."""
-    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", text))
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smhd])", text))
 
 
 _MEBIBYTES = {"Mi": 1, "Gi": 1024, "Ti": 1024**2}
@@ -67,10 +67,24 @@ DurationOrNever = Annotated[
     StringConstraints(pattern=r"^(([0-9]+(s|m|h))+|Never)$", max_length=40),
     _fits_go(f'{_HOURS}, or "Never"'),
 ]
+DurationWithDays = Annotated[
+    str, StringConstraints(pattern=r"^([0-9]+(s|m|h|d))+$", max_length=40), _fits_go(_HOURS)
+]
+"""For what Kubernetes never reads."""
 Version = Annotated[str, StringConstraints(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?([-+.][0-9A-Za-z.-]+)?$")]
 AmiAlias = Annotated[
     str, StringConstraints(pattern=r"^(al2023|al2|bottlerocket)@[A-Za-z0-9._-]+$", max_length=30)
 ]
+Uuid = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+]
+Origin = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^https?://([a-z0-9]([-a-z0-9.]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$", max_length=300
+    ),
+]
+"""Scheme, host and port of a web address."""
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}(Mi|Gi|Ti)$")]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Count = Annotated[int, Field(ge=0, le=1_000_000)]

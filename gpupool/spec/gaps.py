@@ -27,6 +27,8 @@ _NEUTRAL: Mapping[Loc, Any] = {
     ("tenants", 0, "name"): "x",
     ("tenants", 0, "namespace"): "x",
     ("tenants", 0, "budget", "usd"): 0,
+    ("tenants", 0, "projects", 0, "name"): "x",
+    ("tenants", 0, "projects", 0, "budget", "usd"): 0,
     ("policies", "waivers", 0, "owner"): "x",
     ("policies", "waivers", 0, "reason"): "x",
     ("policies", "waivers", 0, "until"): "9999-12-31",

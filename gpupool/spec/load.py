@@ -18,6 +18,7 @@ from gpupool.findings import Finding, UsageError
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps, value_at
 from gpupool.spec.messages import describe
+from gpupool.spec.tenants import PROJECT_FORMS
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, path_text, read_source
 
@@ -163,8 +164,8 @@ def _kind(value: Any) -> str:
 
 
 def _strip_tags(kind: str, loc: Loc) -> Loc:
-    """Without what pydantic puts in between: the union tag after `sharing`, `[key]` after a mapping's key,
-    and inside free values the kind of each container."""
+    """Without what pydantic puts in between: the union tag after `sharing`, that after a project's index,
+    `[key]` after a mapping's key, and inside free values the kind of each container."""
     free = next(
         (
             len(path)
@@ -176,8 +177,10 @@ def _strip_tags(kind: str, loc: Loc) -> Loc:
     if free is not None:
         loc = loc[: free + 1] + loc[free + 2 :: 2]
     parts = list[str | int]()
-    for before, part in zip(("", *loc), loc, strict=False):
-        if before != "sharing" or part not in SHARING_VARIANTS:
+    for at, part in enumerate(loc):
+        variant = loc[at - 1 : at] == ("sharing",) and part in SHARING_VARIANTS
+        form = at > 1 and loc[at - 2] == "projects" and part in PROJECT_FORMS
+        if not (variant or form):
             parts.append(part)
     # An unknown field may itself be called "[key]".
     return tuple(parts[:-1] if parts[-1:] == ["[key]"] and kind != "extra_forbidden" else parts)

@@ -1,4 +1,4 @@
-"""What runs beside the pools, as sections of the environment file: queue, policies, monitoring.
+"""What runs beside the pools, as sections of the environment file: policies, monitoring.
 
 As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
 """
@@ -10,53 +10,6 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from gpupool.spec.field_types import Day, Duration, Model, Name
-
-
-class SecretRef(Model):
-    name: Name
-    """Name of the Secret."""
-    key: str
-    """Key in the Secret."""
-
-
-class Database(Model):
-    secret_ref: SecretRef
-    """Where the connection URL is."""
-
-
-class Nats(Model):
-    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
-    """Server address."""
-
-
-class Alerts(Model):
-    webhook_secret_ref: SecretRef | None = None
-    """Where the Slack-compatible webhook's URL is."""
-
-
-class Queue(Model):
-    enabled: bool = True
-    """Whether the job queue is installed."""
-    engine: Literal["builtin", "kueue"] = "builtin"
-    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
-    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
-    """Who goes first."""
-    aging: Duration = "30m"
-    """Waiting time that lifts a job by one level."""
-    reserve_after: Duration = "10m"
-    """Waiting time after which capacity is held for a job."""
-    retries: Annotated[int, Field(ge=0, le=20)] = 3
-    """Attempts after the first."""
-    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
-        "mlops.gpu.jobs"
-    )
-    """Prefix of event subjects."""
-    database: Database | None = None
-    """PostgreSQL; absent: SQLite."""
-    nats: Nats | None = None
-    """Event broker; absent: none."""
-    alerts: Alerts = Alerts()
-    """Where alerts go."""
 
 
 class Waiver(Model):

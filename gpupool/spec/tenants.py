@@ -5,11 +5,11 @@ As strict as the rest (`gpupool.spec`, which puts the sections together), and as
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Usd
+from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Usd, Uuid
 
 
 class Grant(Model):
@@ -39,6 +39,30 @@ class Budget(Model):
     """Shares of the budget at which an alert goes out."""
     on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
     """What happens to jobs when it is spent."""
+    overrun_by: Annotated[float, Field(ge=0, le=10)] = 0
+    """Share of the budget by which critical jobs may exceed it; default: not at all."""
+
+
+class Project(Model):
+    name: Name
+    """Name of the project."""
+    id: Uuid | None = None
+    """UUID that older clients call the project by."""
+    budget: Budget | None = None
+    """Money of the project, within the tenant's; absent: the tenant's alone."""
+
+
+PROJECT_FORMS = ("a name", "a mapping")
+"""The two ways to write a project, as pydantic's errors have them between the index and what is in it."""
+
+
+def _form(project: Any) -> str:
+    return PROJECT_FORMS[isinstance(project, dict | Project)]
+
+
+ProjectOrName = Annotated[
+    Annotated[Name, Tag(PROJECT_FORMS[0])] | Annotated[Project, Tag(PROJECT_FORMS[1])], Discriminator(_form)
+]
 
 
 class Access(Model):
@@ -55,10 +79,12 @@ class Access(Model):
 class Tenant(Model):
     name: Name
     """Name of the tenant."""
+    id: Uuid | None = None
+    """UUID that older clients call the tenant by, in the queue's X-Tenant-Id."""
     namespace: Name
     """The tenant's namespace; one per tenant."""
-    projects: list[Name] = []
-    """Projects, for budgets and reports."""
+    projects: list[ProjectOrName] = []
+    """Projects, for budgets and reports: each a name, or a mapping with name, id and budget."""
     weight: Annotated[float, Field(gt=0, le=1000)] = 1
     """Fair share relative to other tenants."""
     max_priority: str | None = None

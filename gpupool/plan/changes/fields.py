@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import FieldChange
 from gpupool.plan.model import POOL_LABEL, Machine, Pool
-from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.plan.tenants import NOTHING, Budget, Project, Share, Tenant, cpu_quantity, memory_quantity
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""
@@ -93,22 +93,42 @@ def tenant_settings(tenant: Tenant) -> dict[str, str | None]:
     settings: dict[str, str | None] = {
         "name": tenant.name,
         "namespace": tenant.namespace,
-        "projects": _listed(tenant.projects),
+        "id": tenant.id,
+        "projects": _listed([project.name for project in tenant.projects]),
         "weight": f"{tenant.weight:g}",
         "maxPriority": tenant.max_priority,
         "limits.running": number(tenant.running),
         "limits.queued": number(tenant.queued),
         "limits.gpusPerJob": number(tenant.gpus_per_job),
-        "budget.alertAt": _listed([f"{share:g}" for share in tenant.budget.alert_at])
-        if tenant.budget
-        else None,
+        "budget.alertAt": _alerts(tenant.budget),
+        "budget.overrunBy": _overrun(tenant.budget),
         "access.ingressFrom": _listed(tenant.ingress_from),
         "access.oidcGroups": _listed(tenant.oidc_groups),
         "access.serviceAccounts": _listed(tenant.service_accounts),
         "access.exposure": _listed(tenant.exposure),
         "extra": _share(tenant.extra) if tenant.extra != NOTHING else None,
     }
+    for project in tenant.projects:
+        settings |= _project_settings(project)
     return settings | {f"pools.{pool}": wording.counts(grant) for pool, grant in tenant.grants.items()}
+
+
+def _project_settings(project: Project) -> dict[str, str | None]:
+    place = f"projects.{project.name}"
+    return {
+        f"{place}.id": project.id,
+        f"{place}.budget": wording.budget(project.budget),
+        f"{place}.budget.alertAt": _alerts(project.budget),
+        f"{place}.budget.overrunBy": _overrun(project.budget),
+    }
+
+
+def _alerts(budget: Budget | None) -> str | None:
+    return _listed([f"{share:g}" for share in budget.alert_at]) if budget else None
+
+
+def _overrun(budget: Budget | None) -> str | None:
+    return f"{budget.overrun_by:g}" if budget and budget.overrun_by else None
 
 
 def _listed(items: Sequence[str]) -> str | None:

@@ -32,8 +32,8 @@ def _pair(before: Tenant | None, after: Tenant | None) -> TenantChange:
     assert there is not None
     fields = differing(tenant_settings(before), tenant_settings(after)) if before and after else ()
     if before and after and not (before.budget and after.budget):
-        # When alerts go out is part of a budget that comes or goes.
-        fields = tuple(field for field in fields if field.name != "budget.alertAt")
+        # When alerts go out and the like is part of a budget that comes or goes.
+        fields = tuple(field for field in fields if not field.name.startswith("budget."))
     budget = BeforeAfter(
         wording.budget(before.budget) if before else None, wording.budget(after.budget) if after else None
     )

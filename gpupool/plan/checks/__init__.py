@@ -23,6 +23,7 @@ from gpupool.plan.checks import (
     pools,
     priorities,
     promotion,
+    queue,
     tenants,
 )
 from gpupool.plan.checks.context import Context, Problem, Siblings
@@ -56,6 +57,8 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.budgets,
     tenants.projects,
     tenants.access,
+    queue.durations,
+    queue.ids,
     policies.references,
     policies.waivers,
     delivery.source,

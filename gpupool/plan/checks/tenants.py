@@ -150,18 +150,25 @@ def extra(context: Context) -> Iterator[Problem]:
 
 def projects(context: Context) -> Iterator[Problem]:
     for index, tenant in enumerate(context.environment.tenants):
+        place: Loc = ("tenants", index)
+        yield from _alerts((*place, "budget"), tenant.budget)
+        listed = set[str]()
         for position, project in enumerate(tenant.projects):
-            if tenant.projects.index(project) < position:
-                yield Problem(
-                    ("tenants", index, "projects", position),
-                    f"project {project!r} is listed twice",
-                    "list it once",
-                )
-        if tenant.budget is not None and sorted(tenant.budget.alert_at) != list(tenant.budget.alert_at):
-            message = f"alertAt {list(tenant.budget.alert_at)} is not in rising order"
-            yield Problem(
-                ("tenants", index, "budget", "alertAt"), message, "list the shares from low to high"
-            )
+            loc: Loc = (*place, "projects", position)
+            name, of_name = (project, loc) if isinstance(project, str) else (project.name, (*loc, "name"))
+            if not isinstance(project, str):
+                yield from _alerts((*loc, "budget"), project.budget)
+            if context.gaps.covers(of_name):
+                continue
+            if name in listed:
+                yield Problem(of_name, f"project {name!r} is listed twice", "list it once")
+            listed.add(name)
+
+
+def _alerts(loc: Loc, budget: spec_tenants.Budget | None) -> Iterator[Problem]:
+    if budget is not None and sorted(budget.alert_at) != list(budget.alert_at):
+        message = f"alertAt {list(budget.alert_at)} is not in rising order"
+        yield Problem((*loc, "alertAt"), message, "list the shares from low to high")
 
 
 def access(context: Context) -> Iterator[Problem]:

@@ -84,5 +84,6 @@ def test_nodes_offer_what_the_plan_says(pool: Pool) -> None:
         "inference-mig": {"nvidia.com/mig-3g.40gb": 8, "nvidia.com/mig-2g.20gb": 16},
         "batch-a10g": {"nvidia.com/gpu": 16},
         "training": {"nvidia.com/gpu": 4},
+        "training-a100": {"nvidia.com/gpu": 8},
     }
     assert dict(pool.slices_per_node) == expected[pool.name]

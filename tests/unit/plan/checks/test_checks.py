@@ -38,6 +38,10 @@ BASE: Data = {
 }
 
 
+PROJECT_ALERTS = "tenants[0].projects[0].budget.alertAt"
+UUID = "11111111-1111-1111-1111-111111111111"
+
+
 def found(*changes: tuple[tuple[str | int, ...], Any]) -> list[str]:
     """Paths of the findings of BASE with the values at some places set, or removed where they are None."""
     environment = copy.deepcopy(BASE)
@@ -130,6 +134,12 @@ BAD: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("tenants", 1, "namespace"), "one", "tenants[1].namespace"),
     (("tenants", 1, "name"), "one", "tenants[1].name"),
     (tenant("projects"), ["a", "a"], "tenants[0].projects[1]"),
+    (tenant("projects"), ["a", {"name": "a"}], "tenants[0].projects[1].name"),
+    (tenant("projects"), [{"name": "a", "budget": {"usd": 1, "alertAt": [2, 1]}}], PROJECT_ALERTS),
+    (("queue",), {"aging": "0s"}, "queue.aging"),
+    (("queue",), {"idle": {"for": "0m"}}, "queue.idle.for"),
+    (("queue",), {"logs": {"keepFor": "0d"}}, "queue.logs.keepFor"),
+    (("queue",), {"defaultTimeout": "337h"}, "queue.defaultTimeout"),
     (("priorities", 0, "value"), 1, "priorities[1].value"),
     (("priorities", 1, "level"), "critical", "priorities[1].level"),
     (("priorities", 0, "name"), "system-x", "priorities[0].name"),
@@ -160,3 +170,19 @@ def test_just_wrong(place: tuple[str | int, ...], value: object, path: str) -> N
 
 def test_every_rule_is_registered_once() -> None:
     assert len(set(CHECKS)) == len(CHECKS)
+
+
+def test_an_id_is_one_tenants_and_one_projects() -> None:
+    """A tenant and a project may share one; two of a kind may not."""
+    project = {"name": "a", "id": UUID}
+    assert found((tenant("id"), UUID), (tenant("projects"), [project])) == []
+    assert found((tenant("id"), UUID), (("tenants", 1, "id"), UUID)) == ["tenants[1].id"]
+    other = (("tenants", 1, "projects"), ["b", {**project, "name": "c"}])
+    assert found((tenant("projects"), [project]), other) == ["tenants[1].projects[1].id"]
+
+
+def test_the_default_timeout_is_judged_where_it_is_written() -> None:
+    deadline = (("policies",), {"limits": {"jobDeadline": "3h"}})
+    assert found(deadline) == []
+    assert found(deadline, (("queue",), {"defaultTimeout": "3h"})) == []
+    assert found(deadline, (("queue",), {"defaultTimeout": "4h"})) == ["queue.defaultTimeout"]

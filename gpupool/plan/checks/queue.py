@@ -1,0 +1,54 @@
+"""The queue: durations that mean something, and ids that mean one tenant or project each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpupool.plan.checks.context import Context, Problem
+from gpupool.spec.field_types import duration_seconds
+from gpupool.spec.yaml_source import Loc
+
+
+def durations(context: Context) -> Iterator[Problem]:
+    """None is zero, and what jobs get that name no timeout is within the policies' limit."""
+    queue, limits = context.environment.queue, context.environment.policies.limits
+    given: list[tuple[Loc, str]] = [
+        (("queue", "aging"), queue.aging),
+        (("queue", "defaultTimeout"), queue.default_timeout),
+        (("queue", "logs", "keepFor"), queue.logs.keep_for),
+    ]
+    if queue.idle:
+        given.append((("queue", "idle", "for"), queue.idle.for_))
+    for loc, duration in given:
+        if not duration_seconds(duration):
+            yield Problem(loc, f"{duration} is no time at all", "write a duration of at least 1s")
+    longest = ("policies", "limits", "jobDeadline")
+    written = "default_timeout" in queue.model_fields_set
+    if written and duration_seconds(queue.default_timeout) > duration_seconds(limits.job_deadline):
+        message = f"{queue.default_timeout} is longer than policies.limits.jobDeadline, {limits.job_deadline}"
+        loc = ("queue", "defaultTimeout")
+        yield Problem(loc, message, f"use at most {limits.job_deadline}", judged_by=(loc, longest))
+
+
+def ids(context: Context) -> Iterator[Problem]:
+    """A UUID stands for one tenant, or for one project of one tenant."""
+    of_tenants: dict[str, str] = {}
+    of_projects: dict[str, str] = {}
+    for index, tenant in enumerate(context.environment.tenants):
+        loc: Loc = ("tenants", index, "id")
+        if tenant.id is not None and (message := _taken(of_tenants, tenant.id, f"tenant {tenant.name!r}")):
+            yield Problem(loc, message, "give each its own")
+        for position, project in enumerate(tenant.projects):
+            if isinstance(project, str) or project.id is None:
+                continue
+            loc = ("tenants", index, "projects", position, "id")
+            whose = f"project {project.name!r} of tenant {tenant.name!r}"
+            if message := _taken(of_projects, project.id, whose):
+                yield Problem(loc, message, "give each its own")
+
+
+def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:
+    """What is wrong with `uuid` where another has it already; else it is theirs from now on."""
+    owner = owners.get(uuid)
+    owners.setdefault(uuid, whose)
+    return f"id {uuid} is already that of {owner}" if owner else ""

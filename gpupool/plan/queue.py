@@ -1,0 +1,114 @@
+"""The settings of a Plan's job queue, and the counts of slots that older consumers read.
+
+Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpupool.sharing import GPU_RESOURCE
+
+if TYPE_CHECKING:
+    from gpupool.plan.model import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """A key of a Secret."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Smtp:
+    """The mail server that alerts go through."""
+
+    host: str
+    port: int
+    sender: str
+    to: tuple[str, ...]
+    user: str
+    """Who logs in, where there is a password."""
+    password: SecretKey | None
+    """None: no login."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """How the queue works in this environment; durations in seconds."""
+
+    enabled: bool = True
+    engine: str = "builtin"
+    """builtin or kueue."""
+    ordering: str = "fair-share"
+    """fifo, priority or fair-share."""
+    aging_s: int = 1800
+    """Waiting time that lifts a job by one level."""
+    reserve_after_s: int = 600
+    """Waiting time after which capacity is held for a job."""
+    retries: int = 3
+    """Attempts after the first, of jobs that name no number."""
+    default_timeout_s: int = 14400
+    """How long a job may run that names no timeout."""
+    longest_timeout_s: int = 1209600
+    """The longest timeout that a job may name: policies.limits.jobDeadline."""
+    event_prefix: str = "mlops.gpu.jobs"
+    targets: tuple[str, ...] = ()
+    """Origins (scheme, host, port) that HTTP jobs may call."""
+    database: SecretKey | None = None
+    """Where the URL of PostgreSQL is; None: an embedded one."""
+    nats_url: str | None = None
+    """None: no broker."""
+    auth_issuer: str | None = None
+    """OIDC provider; None: API keys alone."""
+    auth_audience: str | None = None
+    idle_below: float | None = None
+    """Share of a GPU's time in use under which a job is idle; None: nobody looks."""
+    idle_for_s: int = 1800
+    idle_action: str = "warn"
+    """warn or stop."""
+    logs_keep_mib: int = 10
+    """Kept of the log of each attempt."""
+    logs_keep_for_s: int = 604800
+    webhook: SecretKey | None = None
+    """Where the URL of the Slack-compatible webhook is."""
+    smtp: Smtp | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings as `plan --format json` has them, in camelCase."""
+        return {_camel(name): value for name, value in asdict(self).items()}
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("Seconds" if word == "s" else word.capitalize() for word in rest)
+
+
+def slot_variables(pools: Iterable[Pool]) -> Mapping[str, str]:
+    """The counts of slots under the names that older consumers know, sorted.
+
+    `T4_SHARED_SLOTS`: slices of time-sliced and MPS pools with the GPU. `T4_EXCLUSIVE_SLOTS`: whole GPUs that
+    one job can have alone: those of exclusive pools, and one on each node of time-sliced pools whose machines
+    all have one GPU. `MIG_TOTAL_SLOTS`: instances of all MIG pools. gpupool itself never reads them.
+    """
+    counts = {"MIG_TOTAL_SLOTS": 0}
+    for pool in pools:
+        if pool.sharing.mode == "mig":
+            counts["MIG_TOTAL_SLOTS"] += sum(pool.slices_max.values())
+            continue
+        word = pool.gpu.key.upper().replace("-", "_").replace(".", "_")
+        shared, exclusive = f"{word}_SHARED_SLOTS", f"{word}_EXCLUSIVE_SLOTS"
+        counts.setdefault(shared, 0)
+        counts.setdefault(exclusive, 0)
+        if pool.sharing.mode == "exclusive":
+            counts[exclusive] += pool.nodes_max * pool.gpus_per_node
+        else:
+            counts[shared] += sum(pool.slices_max.values())
+        if pool.sharing.mode == "time-slicing" and {machine.gpus for machine in pool.machines} == {1}:
+            counts[exclusive] += pool.nodes_max
+    found = {name: str(count) for name, count in counts.items()} | {"GPU_RESOURCE_NAME": GPU_RESOURCE}
+    return dict(sorted(found.items()))

@@ -1,0 +1,55 @@
+"""The queue's section of an environment file -> QueueSettings. Fills in what follows from other fields, and
+checks nothing."""
+
+from __future__ import annotations
+
+from gpupool.plan.queue import QueueSettings, SecretKey, Smtp
+from gpupool.spec import queue as spec
+from gpupool.spec.environment import Environment
+from gpupool.spec.field_types import duration_seconds
+
+
+def queue_settings(environment: Environment) -> QueueSettings:
+    """The settings of `environment`, which is sound."""
+    given = environment.queue
+    longest = duration_seconds(environment.policies.limits.job_deadline)
+    return QueueSettings(
+        enabled=given.enabled,
+        engine=given.engine,
+        ordering=given.ordering,
+        aging_s=duration_seconds(given.aging),
+        reserve_after_s=duration_seconds(given.reserve_after),
+        retries=given.retries,
+        default_timeout_s=min(duration_seconds(given.default_timeout), longest),
+        longest_timeout_s=longest,
+        event_prefix=given.event_prefix,
+        targets=tuple(given.targets),
+        database=_secret(given.database.secret_ref) if given.database else None,
+        nats_url=given.nats.url if given.nats else None,
+        auth_issuer=given.auth.issuer if given.auth else None,
+        auth_audience=given.auth.audience if given.auth else None,
+        idle_below=given.idle.below if given.idle else None,
+        idle_for_s=duration_seconds((given.idle or spec.Idle()).for_),
+        idle_action=(given.idle or spec.Idle()).action,
+        logs_keep_mib=given.logs.keep_mib,
+        logs_keep_for_s=duration_seconds(given.logs.keep_for),
+        webhook=_secret(given.alerts.webhook_secret_ref),
+        smtp=_smtp(given.alerts.smtp),
+    )
+
+
+def _secret(given: spec.SecretRef | None) -> SecretKey | None:
+    return SecretKey(given.name, given.key) if given else None
+
+
+def _smtp(given: spec.Smtp | None) -> Smtp | None:
+    if given is None:
+        return None
+    return Smtp(
+        given.host,
+        given.port,
+        given.sender,
+        tuple(given.to),
+        given.user or given.sender,
+        _secret(given.secret_ref),
+    )

@@ -1,0 +1,112 @@
+"""The job queue, as a section of the environment file.
+
+As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from gpupool.spec.field_types import Duration, DurationWithDays, Model, Name, Origin, Positive, Share
+
+_Said = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+_Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
+
+
+class SecretRef(Model):
+    name: Name
+    """Name of the Secret."""
+    key: str
+    """Key in the Secret."""
+
+
+class Database(Model):
+    secret_ref: SecretRef
+    """Where the connection URL is."""
+
+
+class Nats(Model):
+    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
+    """Server address."""
+
+
+class Smtp(Model):
+    host: _Said
+    """Mail server."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 587
+    """Its port; 465 is TLS from the start, on others STARTTLS is used where the server offers it."""
+    sender: Annotated[_Address, Field(alias="from")]
+    """Address that alerts come from."""
+    to: Annotated[list[_Address], Field(min_length=1, max_length=50)]
+    """Addresses that alerts go to."""
+    user: _Said | None = None
+    """User that logs in; default: the address in `from`."""
+    secret_ref: SecretRef | None = None
+    """Where the password is; default: no login."""
+
+
+class Alerts(Model):
+    webhook_secret_ref: SecretRef | None = None
+    """Where the Slack-compatible webhook's URL is."""
+    smtp: Smtp | None = None
+    """Mail server for alerts by e-mail; default: none are sent."""
+
+
+class Auth(Model):
+    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500)]
+    """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
+    audience: _Said
+    """What tokens must be made for, as in their `aud`."""
+
+
+class Idle(Model):
+    below: Annotated[Share, Field(gt=0)] = 0.05
+    """Share of a GPU's time in use under which a job is idle."""
+    for_: Annotated[Duration, Field(alias="for")] = "30m"
+    """How long a job must have been idle."""
+    action: Literal["warn", "stop"] = "warn"
+    """What then happens to the job."""
+
+
+class Logs(Model):
+    keep_mib: Annotated[Positive, Field(alias="keepMiB")] = 10
+    """MiB of the log that are kept of each attempt, its end."""
+    keep_for: DurationWithDays = "7d"
+    """How long logs are kept after the job's end."""
+
+
+class Queue(Model):
+    enabled: bool = True
+    """Whether the job queue is installed."""
+    engine: Literal["builtin", "kueue"] = "builtin"
+    """builtin: gpupool's own queue. kueue: objects for a Kueue that is already in charge."""
+    ordering: Literal["fifo", "priority", "fair-share"] = "fair-share"
+    """Who goes first."""
+    aging: Duration = "30m"
+    """Waiting time that lifts a job by one level."""
+    reserve_after: Duration = "10m"
+    """Waiting time after which capacity is held for a job."""
+    retries: Annotated[int, Field(ge=0, le=20)] = 3
+    """Attempts after the first."""
+    default_timeout: Duration = "4h"
+    """How long a job may run that names no timeout."""
+    event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
+        "mlops.gpu.jobs"
+    )
+    """Prefix of event subjects."""
+    targets: Annotated[list[Origin], Field(max_length=1000)] = []
+    """Origins that HTTP jobs may call, such as https://models.example.com; default: none."""
+    database: Database | None = None
+    """PostgreSQL; absent: an embedded PostgreSQL."""
+    nats: Nats | None = None
+    """Event broker; absent: none."""
+    auth: Auth | None = None
+    """OIDC provider whose tokens the queue accepts; absent: API keys alone."""
+    idle: Idle | None = None
+    """What happens to jobs that hold GPUs and do not use them; absent: nothing."""
+    logs: Logs = Logs()
+    """How much of jobs' logs is kept."""
+    alerts: Alerts = Alerts()
+    """Where alerts go."""
