@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query
+from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from gpupool.plan.tenants import Tenant
 from gpupool.queue.api import answers
-from gpupool.queue.api.accept import Named, accept, rank_of, tenant_of
+from gpupool.queue.api.accept import Named, accept, estimate_micro, rank_of, tenant_of
 from gpupool.queue.api.auth import Reader, Writer
 from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.explanations import (
+    budgets_json,
+    explanation_json,
+    hide_others,
+    offers_json,
+    queued_of,
+)
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.in_force import InForce
 from gpupool.queue.records import Job, NewJob, Principal, State
-from gpupool.queue.store import accounts, jobs
+from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -70,14 +81,14 @@ async def submit_job(
     in_force = context.in_force()
     made = accept(in_force, principal, chosen, body, at)
     first = made[0]
-    await _check_budget(context, first)
+    tenant = tenant_of(in_force.plan, principal, first.tenant)
+    await _check_budget(context, in_force, tenant, first, at)
     fingerprint = None
     if idempotency_key:
         asked = f"{first.project}\n{first.user}\n{body.model_dump_json()}"
         fingerprint = hashlib.sha256(asked.encode()).digest()
-    limit = tenant_of(in_force.plan, principal, first.tenant).queued
     try:
-        stored = await jobs.submit(context.db, made, idempotency_key, fingerprint, limit)
+        stored = await jobs.submit(context.db, made, idempotency_key, fingerprint, tenant.queued, at)
     except UnknownDependency as error:
         raise Problem("no-such-dependency", str(error)) from None
     job = await jobs.job(context.db, stored.ids[0]) if stored.replayed or first.depends_on else _fresh(first, at)
@@ -90,20 +101,73 @@ async def submit_job(
     return JSONResponse(answer, 201, headers)
 
 
-def _fresh(job: NewJob, at: Any) -> Job:
+def _fresh(job: NewJob, at: datetime) -> Job:
     """The stored form of a job that was just submitted."""
     values = {name: getattr(job, name) for name in NewJob.__slots__}
     return Job(**values, state=State.QUEUED, version=1, attempt=0, failures=0, disruptions=0, enqueued_at=at)
 
 
-async def _check_budget(context: Context, job: NewJob) -> None:
-    """Refuse a job where the budget is spent and the file says `onExhausted: reject`."""
+async def _check_budget(context: Context, in_force: InForce, tenant: Tenant, job: NewJob, at: datetime) -> None:
+    """Refuse a job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
+    project = next((project for project in tenant.projects if project.name == job.project), None)
+    budgets = (tenant.budget, project.budget if project else None)
+    if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
+        return
+    seen = await context.explanations.snapshot(at)
+    for budget in budgets_json(in_force, seen.accounts, job, 1):
+        own = budgets["/" in budget["scope"]]
+        if not budget["allows"] and own is not None and own.on_exhausted == "reject":
+            detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
+            raise Problem(
+                "budget-exhausted",
+                f"{detail}${budget['limit_usd']:,.2f} of {budget['scope']} this {budget['period']}",
+            )
 
 
-@router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=dict[str, Any])
-async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> dict[str, Any]:
+class ValidBody(BaseModel):
+    """What would become of a job."""
+
+    fits: bool
+    priority: str
+    isolation_level: str
+    offers: list[answers.OfferBody]
+    """Where it could run, best first."""
+    estimate_usd: float
+    """At most, on the first offer."""
+    budgets: list[dict[str, Any]]
+    budget_allows: bool
+    waiting: answers.WaitingBody | None
+    """What it would wait for; null where it would start now."""
+    position: int
+    projected_start: str | None
+    terms: dict[str, Any]
+
+
+@router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=ValidBody)
+async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> Response:
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
-    raise NotImplementedError
+    at = context.clock()
+    in_force = context.in_force()
+    job = accept(in_force, principal, chosen, body, at)[0]
+    estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
+    found = await context.explanations.of(in_force, queued_of(job, at), None, at)
+    seen = await context.explanations.snapshot(at)
+    budgets = budgets_json(in_force, seen.accounts, job, estimate)
+    answer = explanation_json(found)
+    if not principal.acts_for("*"):
+        hide_others(answer["terms"], job.tenant)
+    return JSONResponse(
+        {
+            "fits": True,
+            "priority": job.priority,
+            "isolation_level": job.isolation,
+            "offers": offers_json(job),
+            "estimate_usd": answers.usd(estimate),
+            "budgets": budgets,
+            "budget_allows": all(budget["allows"] for budget in budgets),
+            **answer,
+        }
+    )
 
 
 @router.get("/gpu-jobs", operation_id="list_jobs", response_model=answers.JobPage)
@@ -122,8 +186,8 @@ async def list_jobs(
     """The jobs of the caller's tenants, newest first."""
     wanted = jobs.JobFilter(
         tenants=scope_of(context, principal, chosen),
-        states=tuple(state or ()),
-        project=project,
+        states=frozenset(state) if state else None,
+        project=_project_called(context, project),
         pool=pool,
         user=user,
         group=group,
@@ -133,11 +197,20 @@ async def list_jobs(
     return JSONResponse({"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next})
 
 
-def scope_of(context: Context, principal: Principal, chosen: Named) -> tuple[str, ...] | None:
+def _project_called(context: Context, named: str | None) -> str | None:
+    """The name of a project that may be given by its id."""
+    for tenant in context.plan().tenants:
+        for project in tenant.projects:
+            if named is not None and named.lower() == project.id:
+                return project.name
+    return named
+
+
+def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset[str] | None:
     """Tenants whose jobs the request may see; None for all."""
     if chosen.tenant is not None:
-        return (tenant_of(context.plan(), principal, chosen.tenant).name,)
-    return None if "*" in principal.tenants else tuple(sorted(principal.tenants))
+        return frozenset({tenant_of(context.plan(), principal, chosen.tenant).name})
+    return None if "*" in principal.tenants else principal.tenants
 
 
 @router.get("/gpu-jobs/{id}", operation_id="get_job", response_model=answers.JobBody)
@@ -162,8 +235,11 @@ async def set_priority(
     if tenant is None:
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
     rank = rank_of(plan, tenant, body.priority)
+    preemptible = rank.preemptible and job.request.get("preemptible") is not False
     try:
-        changed = await jobs.reprioritise(context.db, job.id, rank.name, rank.level, _version(if_match))
+        changed = await jobs.reprioritise(
+            context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
+        )
     except Conflict as conflict:
         queued = conflict.state == State.QUEUED
         raise Problem("version-conflict" if queued else "not-queued", str(conflict)) from None
