@@ -32,6 +32,7 @@ VERBS = {
     "repartition": "gpupool.cli.repartition",
     "rollback": "gpupool.cli.repartition",
     "local": "gpupool.cli.local",
+    "keys": "gpupool.cli.keys",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""
 

@@ -1,7 +1,7 @@
 """A checked request -> jobs ready to be stored, as the Plan and the caller's credential allow.
 
-The `X-` headers choose among what the credential grants. This module must not do I/O, and does not decide where
-a job runs: `gpupool.queue.domain.offers` does.
+The `X-` headers choose among what the credential grants. This module must not do I/O, and does not decide
+where a job runs: `gpupool.queue.domain.offers` does.
 """
 
 from __future__ import annotations
@@ -38,18 +38,13 @@ def tenant_of(plan: Plan, principal: Principal, named: str | None) -> Tenant:
     if named is None:
         if len(mine) == 1:
             return mine[0]
-        raise Problem("tenant-required", f"the credential acts for {len(mine)} tenants; name one in X-Tenant-Id")
+        raise Problem(
+            "tenant-required", f"the credential acts for {len(mine)} tenants; name one in X-Tenant-Id"
+        )
     for tenant in mine:
         if named == tenant.name or named.lower() == tenant.id:
             return tenant
     raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
-
-
-def tenants_of(plan: Plan, principal: Principal, named: str | None) -> list[str]:
-    """Names of the tenants whose jobs the request may see: the one in X-Tenant-Id, else all of the caller's."""
-    if named is not None:
-        return [tenant_of(plan, principal, named).name]
-    return [tenant.name for tenant in plan.tenants if principal.acts_for(tenant.name)]
 
 
 def _project(tenant: Tenant, named: Named, body: JobRequest) -> str | None:
@@ -70,7 +65,9 @@ def _user(principal: Principal, named: str | None) -> str:
     if named is None or named == principal.subject:
         return principal.subject
     if "users:any" not in principal.scopes and "admin" not in principal.scopes:
-        raise Problem("user-not-granted", f"the credential stands for {principal.subject}, not {named[:100]!r}")
+        raise Problem(
+            "user-not-granted", f"the credential stands for {principal.subject}, not {named[:100]!r}"
+        )
     if not 1 <= len(named) <= 200 or not named.isprintable():
         raise Problem("invalid-request", "X-User-Id is empty, too long or has control characters")
     return named
@@ -106,7 +103,8 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
     level = max((known for known in levels if known <= wanted), default=min(levels))
     if level > highest:
         raise Problem(
-            "priority-not-granted", f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}"
+            "priority-not-granted",
+            f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}",
         )
     found = levels[level]
     return Rank(level.name.lower(), level, found.preempts, found.preemptible)
@@ -132,7 +130,9 @@ def _check_addresses(plan: Plan, body: JobRequest) -> None:
         found = origin(address) if address else None
         if address and (found is None or found not in allowed):
             listed = ", ".join(plan.queue.targets) or "none"
-            raise Problem("target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}")
+            raise Problem(
+                "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
+            )
 
 
 def offers_of(now: InForce, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
@@ -185,7 +185,9 @@ def accept(now: InForce, principal: Principal, named: Named, body: JobRequest, a
             preempts=rank.preempts,
             retries=plan.queue.retries if body.retries is None else body.retries,
             timeout_s=timeout,
-            budget_limit_micro=None if body.budget_limit_usd is None else round(body.budget_limit_usd * MICRO),
+            budget_limit_micro=None
+            if body.budget_limit_usd is None
+            else round(body.budget_limit_usd * MICRO),
             offers=found,
             request=request,
             plan_hash=now.hash,

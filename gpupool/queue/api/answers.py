@@ -14,14 +14,33 @@ from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
 
 _ASKED = (
-    ("gpu_pool_requested", "gpu_type", "container_image", "container_command", "env", "target_url", "request_json")
-    + ("checkpoint_s3_path", "callback_url", "image_pull_secrets", "env_from_secrets", "volumes")
+    "gpu_pool_requested",
+    "gpu_type",
+    "container_image",
+    "container_command",
+    "env",
+    "target_url",
+    "request_json",
+    "checkpoint_s3_path",
+    "callback_url",
+    "image_pull_secrets",
+    "env_from_secrets",
+    "volumes",
 )
+"""What a job's JSON has from its request unchanged."""
 
 
 class WaitingBody(BaseModel):
     reason: Literal[
-        "capacity", "tenant_limit", "budget", "reservation", "exclusive", "spot_share", "backoff", "dependency", "turn"
+        "capacity",
+        "tenant_limit",
+        "budget",
+        "reservation",
+        "exclusive",
+        "spot_share",
+        "backoff",
+        "dependency",
+        "turn",
     ]
     detail: str
 

@@ -80,7 +80,9 @@ async def principal(
         raise Problem("unauthenticated", str(error)) from None
     wait = context.rate.take(f"{found.source} {found.subject}", now)
     if wait:
-        raise Problem("rate-limited", f"more requests than allowed by {found.subject}", {"Retry-After": str(wait)})
+        raise Problem(
+            "rate-limited", f"more requests than allowed by {found.subject}", {"Retry-After": str(wait)}
+        )
     return found
 
 

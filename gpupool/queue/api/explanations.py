@@ -1,7 +1,8 @@
-"""The queue as the next round would see it, for explanations: why a job waits, what a new one would wait for.
+"""The queue as the next round would see it: why a job waits, what a new one would wait for.
 
-The view is at most a second old, and one explanation is worked out at a time, off the event loop: a round over
-a long queue takes a while. This module must not decide anything; `gpupool.queue.domain.explain` asks the round.
+The view is at most a second old, and one explanation is worked out at a time, off the event loop: a round
+over a long queue takes a while. This module must not decide anything: `gpupool.queue.domain.explain` asks the
+round.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Explanations:
             return self._seen
 
     async def of(self, in_force: InForce, job: Queued, before: int | None, at: datetime) -> Explanation:
-        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all there."""
+        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""
         seen = await self.snapshot(at)
         known = next((other for other in seen.queued if other.job == job.job), job)
         if before is None:
@@ -114,7 +115,11 @@ def offers_json(job: Job | NewJob) -> list[dict[str, Any]]:
 
 
 def allowances_json(
-    in_force: InForce, accounts: Mapping[str, Account], tenant: str, project: str | None = None, overrun: bool = False
+    in_force: InForce,
+    accounts: Mapping[str, Account],
+    tenant: str,
+    project: str | None = None,
+    overrun: bool = False,
 ) -> list[dict[str, Any]]:
     """Budgets of a tenant and its projects, or of one project, in the present period."""
     allowances = in_force.supply.tenants[tenant].budgets

@@ -71,7 +71,12 @@ async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: J
     job = await visible(context, principal, chosen, id)
     at = context.clock()
     shown = job_json(job, at)
-    answer: dict[str, Any] = {"waiting": shown["waiting"], "position": None, "projected_start": None, "terms": {}}
+    answer: dict[str, Any] = {
+        "waiting": shown["waiting"],
+        "position": None,
+        "projected_start": None,
+        "terms": {},
+    }
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
     in_force = context.in_force()
     if ready and job.tenant in in_force.supply.tenants:
@@ -87,7 +92,9 @@ async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: J
     "/gpu-jobs/{id}/logs",
     operation_id="job_logs",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The output."}},
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The output."}
+    },
 )
 async def job_logs(
     context: Present,

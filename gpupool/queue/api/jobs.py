@@ -91,7 +91,11 @@ async def submit_job(
         stored = await jobs.submit(context.db, made, idempotency_key, fingerprint, tenant.queued, at)
     except UnknownDependency as error:
         raise Problem("no-such-dependency", str(error)) from None
-    job = await jobs.job(context.db, stored.ids[0]) if stored.replayed or first.depends_on else _fresh(first, at)
+    job = (
+        await jobs.job(context.db, stored.ids[0])
+        if stored.replayed or first.depends_on
+        else _fresh(first, at)
+    )
     if job is None:
         raise Problem("not-found", "the job of this Idempotency-Key is gone")
     answer = {**answers.job_json(job, at), "job_ids": list(stored.ids)}
@@ -107,7 +111,9 @@ def _fresh(job: NewJob, at: datetime) -> Job:
     return Job(**values, state=State.QUEUED, version=1, attempt=0, failures=0, disruptions=0, enqueued_at=at)
 
 
-async def _check_budget(context: Context, in_force: InForce, tenant: Tenant, job: NewJob, at: datetime) -> None:
+async def _check_budget(
+    context: Context, in_force: InForce, tenant: Tenant, job: NewJob, at: datetime
+) -> None:
     """Refuse a job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
     project = next((project for project in tenant.projects if project.name == job.project), None)
     budgets = (tenant.budget, project.budget if project else None)
@@ -259,7 +265,7 @@ def _version(if_match: str | None) -> int | None:
 
 @router.post("/gpu-jobs/{id}/cancel", operation_id="cancel_job", response_model=answers.JobBody)
 async def cancel_job(context: Present, principal: Writer, chosen: Chosen, id: JobId) -> Response:
-    """Cancel a job: at once while it is queued, else it is asked to stop. A job that has ended stays as it is."""
+    """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
     job = await visible(context, principal, chosen, id)
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
     return job_answer(cancelled or job, context)

@@ -1,7 +1,7 @@
 """Metrics for Prometheus and the two checks of Kubernetes: /metrics, /healthz, /readyz.
 
-Figures of the whole queue are read when they are asked for; those that roles of this process measure come from
-`gpupool.queue.measures`. This module must not keep figures of its own.
+Figures of the whole queue are read when they are asked for; those that roles of this process measure come
+from `gpupool.queue.measures`. This module must not keep figures of its own.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ class _Figures:
         self._seen, self._supply, self._depth = seen, supply, depth
 
     def collect(self) -> Iterable[Metric]:
-        queued = GaugeMetricFamily(
-            "gpupool_queue_jobs_queued", "Queued jobs.", labels=["tenant", "priority"]
-        )
+        queued = GaugeMetricFamily("gpupool_queue_jobs_queued", "Queued jobs.", labels=["tenant", "priority"])
         for (tenant, level), count in sorted(self._depth.items()):
             queued.add_metric([tenant, Level(level).name.lower()], count)
         yield queued

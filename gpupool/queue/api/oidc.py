@@ -52,23 +52,27 @@ class Oidc:
 
     async def verify(self, token: str, plan: Plan, now: float) -> Principal:
         """Who the token stands for. Raises Rejected."""
-        auth = plan.queue.auth
-        if auth is None:
+        issuer, audience = plan.queue.auth_issuer, plan.queue.auth_audience
+        if issuer is None or audience is None:
             raise Rejected("this queue accepts API keys only")
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in ALGORITHMS:
                 raise Rejected(f"the token's algorithm is not one of {', '.join(ALGORITHMS)}")
-            key = await self._key(auth.issuer, str(header.get("kid", "")), now)
+            key = await self._key(issuer, str(header.get("kid", "")), now)
             claims = jwt.decode(
                 token,
                 key,
                 algorithms=list(ALGORITHMS),
-                audience=auth.audience,
-                issuer=auth.issuer,
+                audience=audience,
+                issuer=issuer,
                 leeway=LEEWAY,
-                options={"require": ["exp", "iss", "aud", "sub"], "verify_exp": False, "verify_nbf": False,
-                         "verify_iat": False},
+                options={
+                    "require": ["exp", "iss", "aud", "sub"],
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                },
             )
         except (jwt.PyJWTError, UnicodeError, ValueError) as error:
             raise Rejected(f"the token is not valid: {error}") from None

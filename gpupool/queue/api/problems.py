@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from gpupool.queue.store.errors import Conflict, IdempotencyMismatch, QueueFull, Unavailable
+from gpupool.queue.store.errors import Conflict, IdempotencyMismatch, QueueFull, StoreError, Unavailable
 
 TYPE_PREFIX = "https://gpupool.dev/problems/"
 MEDIA_TYPE = "application/problem+json"
@@ -61,7 +61,9 @@ TYPES: Mapping[str, ProblemType] = {
         403, "The credential does not act for this tenant", "Name one of its own tenants in X-Tenant-Id."
     ),
     "project-not-granted": ProblemType(
-        403, "The tenant has no such project", "Name one of the tenant's projects, or add it to its `projects`."
+        403,
+        "The tenant has no such project",
+        "Name one of the tenant's projects, or add it to its `projects`.",
     ),
     "user-not-granted": ProblemType(
         403,
@@ -79,7 +81,9 @@ TYPES: Mapping[str, ProblemType] = {
         "Use an origin that `queue.targets` of the environment file lists.",
     ),
     "pool-not-found": ProblemType(
-        422, "No pool is called or made like this", "Use a pool, GPU or MIG profile that GET /api/v1/pools lists."
+        422,
+        "No pool is called or made like this",
+        "Use a pool, GPU or MIG profile that GET /api/v1/pools lists.",
     ),
     "pool-not-granted": ProblemType(
         422, "The tenant may not use such a pool", "Use a granted pool, or extend the tenant's `pools`."
@@ -88,13 +92,19 @@ TYPES: Mapping[str, ProblemType] = {
         422, "The tenant's grant is too small for the job", "Ask for less, or extend the tenant's `pools`."
     ),
     "exclusive-not-possible": ProblemType(
-        422, "The pool can't give a job a GPU of its own", "Use one of the pools that `detail` names, or `auto`."
+        422,
+        "The pool can't give a job a GPU of its own",
+        "Use one of the pools that `detail` names, or `auto`.",
     ),
     "gpus-not-possible": ProblemType(
-        422, "The pool can't give one job so many GPUs", "Use one of the pools that `detail` names, or fewer GPUs."
+        422,
+        "The pool can't give one job so many GPUs",
+        "Use one of the pools that `detail` names, or fewer GPUs.",
     ),
     "gpus-per-job": ProblemType(
-        422, "The job asks for more GPUs than the tenant may use", "Ask for fewer, or raise `limits.gpusPerJob`."
+        422,
+        "The job asks for more GPUs than the tenant may use",
+        "Ask for fewer, or raise `limits.gpusPerJob`.",
     ),
     "budget-exhausted": ProblemType(
         422, "The budget is spent", "Wait for the next period, or raise the budget."
@@ -111,7 +121,9 @@ TYPES: Mapping[str, ProblemType] = {
     "idempotency-mismatch": ProblemType(
         422, "The Idempotency-Key was used for another request", "Use a new key for a new request."
     ),
-    "not-found": ProblemType(404, "Nothing is here", "Check the address; jobs of other tenants aren't shown."),
+    "not-found": ProblemType(
+        404, "Nothing is here", "Check the address; jobs of other tenants aren't shown."
+    ),
     "no-result": ProblemType(
         404, "The job has no result", "Read the result of an HTTP job after it has ended."
     ),
@@ -125,7 +137,9 @@ TYPES: Mapping[str, ProblemType] = {
         412, "The job has changed", "Read the job again and send its present ETag in If-Match."
     ),
     "events-pruned": ProblemType(
-        410, "The events after this one are gone", "List the jobs again and follow events without Last-Event-ID."
+        410,
+        "The events after this one are gone",
+        "List the jobs again and follow events without Last-Event-ID.",
     ),
     "unavailable": ProblemType(
         503, "The queue can't reach its database", "Try again; `Retry-After` says when. Nothing was lost."
@@ -198,7 +212,7 @@ def _of_store(error: Exception) -> Problem:
         return Problem("idempotency-mismatch", str(error))
     if isinstance(error, Conflict):
         return Problem("version-conflict", str(error))
-    return Problem("unavailable", str(error))
+    return Problem("unavailable" if isinstance(error, Unavailable) else "invalid-request", str(error))
 
 
 def problems_of(app: FastAPI) -> None:
@@ -217,7 +231,9 @@ def problems_of(app: FastAPI) -> None:
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        name = _BY_STATUS.get(error.status_code, "internal" if error.status_code >= 500 else "invalid-request")
+        name = _BY_STATUS.get(
+            error.status_code, "internal" if error.status_code >= 500 else "invalid-request"
+        )
         return answer(Problem(name, str(error.detail), error.headers), request.url.path)
 
     def on_error(request: Request, error: Exception) -> Response:
@@ -227,8 +243,7 @@ def problems_of(app: FastAPI) -> None:
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
-    for kind in (QueueFull, IdempotencyMismatch, Conflict, Unavailable):
-        app.add_exception_handler(kind, on_store)
+    app.add_exception_handler(StoreError, on_store)
     app.add_exception_handler(Exception, on_error)
 
 

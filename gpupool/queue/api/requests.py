@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-TEXT = r"^[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*$"
+TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """Printable text: no control characters."""
 _WORD = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
@@ -27,7 +27,7 @@ def _storable(text: str) -> str:
 def _json(value: Any) -> Any:
     """PostgreSQL keeps no NUL, no half of a surrogate pair and no number beyond float64 in JSON."""
     if isinstance(value, str):
-        if "\x00" in value or not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+        if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
             raise ValueError("has a NUL character or half of a surrogate pair")
     elif isinstance(value, bool) or value is None:
         pass
@@ -52,7 +52,9 @@ Address = Annotated[
 ]
 Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
 Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]
-Variable = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+Variable = Annotated[
+    str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
+]
 Priority = Literal["critical", "high", "medium", "low"]
 
 
@@ -74,16 +76,21 @@ class JobRequest(_Body):
     """A job: an HTTP request that the queue sends (target_url), or a container (container_image)."""
 
     gpu_pool_requested: Word = Field(
-        "auto", description="A pool, a GPU such as t4, `mig`, a MIG profile, or `auto` for the cheapest that fits."
+        "auto",
+        description="A pool, a GPU such as t4, `mig`, a MIG profile, or `auto` for the cheapest that fits.",
     )
     isolation_level: Literal["shared", "exclusive"] | None = Field(
         None, description="Default: shared where the pool can, else exclusive."
     )
-    target_url: Address | None = Field(None, description="Where an HTTP job is sent; its origin must be allowed.")
-    request_json: Annotated[Any, AfterValidator(_json)] = Field(None, description="The body that is sent there.")
-    container_image: Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$")] | None = (
-        Field(None, description="The image of a container job.")
+    target_url: Address | None = Field(
+        None, description="Where an HTTP job is sent; its origin must be allowed."
     )
+    request_json: Annotated[Any, AfterValidator(_json)] = Field(
+        None, description="The body that is sent there."
+    )
+    container_image: (
+        Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$")] | None
+    ) = Field(None, description="The image of a container job.")
     container_command: Annotated[list[Argument], Field(min_length=1, max_length=200)] | None = Field(
         None, description="Its command; default: the image's own."
     )
@@ -105,7 +112,10 @@ class JobRequest(_Body):
         None, description="Whether it may be stopped for others; default: as its priority says."
     )
     checkpoint_s3_path: (
-        Annotated[str, StringConstraints(max_length=1024, pattern=r"^s3://[^\s/\x00-\x1f]+(/[^\s\x00-\x1f]*)?$")] | None
+        Annotated[
+            str, StringConstraints(max_length=1024, pattern=r"^s3://[^\s/\x00-\x1f]+(/[^\s\x00-\x1f]*)?$")
+        ]
+        | None
     ) = Field(None, description="Where it keeps checkpoints.")
     retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
         None, description="Attempts after a failure; default: the environment's."
@@ -119,7 +129,9 @@ class JobRequest(_Body):
     array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, description="So many jobs with one group_id; each knows its group_index."
     )
-    depends_on: Uuid | None = Field(None, description="A job that must succeed first; its failure cancels this.")
+    depends_on: Uuid | None = Field(
+        None, description="A job that must succeed first; its failure cancels this."
+    )
     deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
         None, description="Queued for longer than this, it expires."
     )
@@ -131,7 +143,12 @@ class JobRequest(_Body):
         if self.target_url is None and self.request_json is not None:
             raise ValueError("request_json belongs to target_url")
         only_containers = (
-            "container_command", "env", "image_pull_secrets", "env_from_secrets", "volumes", "checkpoint_s3_path"
+            "container_command",
+            "env",
+            "image_pull_secrets",
+            "env_from_secrets",
+            "volumes",
+            "checkpoint_s3_path",
         )
         given = [name for name in only_containers if self.target_url and getattr(self, name)]
         if given:

@@ -34,7 +34,9 @@ _POSITION = r"^[0-9]{1,18}$"
     "/events",
     operation_id="events",
     response_class=Response,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}},
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}
+    },
 )
 async def events(
     context: Present,
@@ -45,13 +47,14 @@ async def events(
 ) -> Response:
     """Follow events, from now on or after the position in Last-Event-ID or `after`. 410: that one is gone."""
     tenants = scope_of(context, principal, chosen)
-    latest = await outbox.latest(context.db)
+    oldest, latest = await outbox.bounds(context.db)
     position = latest
     if last_event_id is not None or after is not None:
         position = int(last_event_id or after or 0)
-        oldest = await outbox.oldest(context.db)
-        if position > latest or (oldest is not None and position < oldest - 1):
-            raise Problem("events-pruned", f"there is no event after {position}; present are {oldest} to {latest}")
+        if position > latest or position < oldest - 1:
+            raise Problem(
+                "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
+            )
     return StreamingResponse(
         follow(context, tenants, position),
         media_type="text/event-stream",
@@ -66,7 +69,7 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
     while True:
         now = asyncio.get_running_loop().time()
         try:
-            latest = await outbox.latest(context.db)
+            _, latest = await outbox.bounds(context.db)
             found = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
         except StoreError:
             return  # the reader connects again, and then gets a problem if need be
