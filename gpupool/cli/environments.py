@@ -76,8 +76,8 @@ def plan(
 
     Example: gpupool plan prod
     """
-    from gpupool.plan.queue import slot_variables
     from gpupool.plan.resolve import read_plan
+    from gpupool.plan.slot_variables import slot_variables
 
     resolved = read_plan(env)
     if format is PlanFormat.json:

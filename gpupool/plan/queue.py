@@ -1,18 +1,12 @@
-"""The settings of a Plan's job queue, and the counts of slots that older consumers read.
+"""The settings of a Plan's job queue.
 
 Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-from gpupool.sharing import GPU_RESOURCE
-
-if TYPE_CHECKING:
-    from gpupool.plan.model import Pool
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +61,7 @@ class QueueSettings:
     """OIDC provider; None: API keys alone."""
     auth_audience: str | None = None
     idle_below: float | None = None
-    """Share of a GPU's time in use under which a job is idle; None: nobody looks."""
+    """Share of a GPU's time in use under which a job is idle; None: none is."""
     idle_for_s: int = 1800
     idle_action: str = "warn"
     """warn or stop."""
@@ -86,29 +80,3 @@ class QueueSettings:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join("Seconds" if word == "s" else word.capitalize() for word in rest)
-
-
-def slot_variables(pools: Iterable[Pool]) -> Mapping[str, str]:
-    """The counts of slots under the names that older consumers know, sorted.
-
-    `T4_SHARED_SLOTS`: slices of time-sliced and MPS pools with the GPU. `T4_EXCLUSIVE_SLOTS`: whole GPUs that
-    one job can have alone: those of exclusive pools, and one on each node of time-sliced pools whose machines
-    all have one GPU. `MIG_TOTAL_SLOTS`: instances of all MIG pools. gpupool itself never reads them.
-    """
-    counts = {"MIG_TOTAL_SLOTS": 0}
-    for pool in pools:
-        if pool.sharing.mode == "mig":
-            counts["MIG_TOTAL_SLOTS"] += sum(pool.slices_max.values())
-            continue
-        word = pool.gpu.key.upper().replace("-", "_").replace(".", "_")
-        shared, exclusive = f"{word}_SHARED_SLOTS", f"{word}_EXCLUSIVE_SLOTS"
-        counts.setdefault(shared, 0)
-        counts.setdefault(exclusive, 0)
-        if pool.sharing.mode == "exclusive":
-            counts[exclusive] += pool.nodes_max * pool.gpus_per_node
-        else:
-            counts[shared] += sum(pool.slices_max.values())
-        if pool.sharing.mode == "time-slicing" and {machine.gpus for machine in pool.machines} == {1}:
-            counts[exclusive] += pool.nodes_max
-    found = {name: str(count) for name, count in counts.items()} | {"GPU_RESOURCE_NAME": GPU_RESOURCE}
-    return dict(sorted(found.items()))

@@ -91,6 +91,14 @@ def test_plan_text() -> None:
     assert "\x1b" not in done.stdout, "no colour outside of a terminal"
 
 
+def test_plan_as_shell_variables() -> None:
+    done = gpupool("plan", "local", "--format", "env")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines == sorted(lines)
+    assert {"T4_SHARED_SLOTS=24", "T4_EXCLUSIVE_SLOTS=3", "GPU_RESOURCE_NAME=nvidia.com/gpu"} <= {*lines}
+
+
 def test_plan_json_has_what_is_promised() -> None:
     answer = json.loads(gpupool("plan", "local", "--format", "json").stdout)
     pools = {pool["name"]: pool for pool in answer["pools"]}

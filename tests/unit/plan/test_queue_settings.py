@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from gpupool.plan.queue import QueueSettings, SecretKey, Smtp
 from gpupool.plan.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
@@ -93,3 +95,11 @@ def test_projects_are_names_or_have_ids_and_budgets() -> None:
         Project("b", uuid, Budget(5, "week", (0.8, 1.0), "wait", 0.1)),
     )
     assert tenant.as_dict()["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
+
+
+def test_settings_are_json_in_camel_case() -> None:
+    found = QueueSettings().as_dict()
+    json.dumps(found)
+    assert found["agingSeconds"] == 1800
+    assert found["natsUrl"] is None
+    assert found["logsKeepForSeconds"] == 7 * 86400

@@ -1,11 +1,9 @@
-"""The counts of slots that older consumers read, and the settings as JSON."""
+"""The counts of slots that older consumers read."""
 
 from __future__ import annotations
 
-import json
-
-from gpupool.plan.queue import QueueSettings, slot_variables
 from gpupool.plan.resolve import read_plan
+from gpupool.plan.slot_variables import slot_variables
 from tests.environment_strategies import Data, plan_of
 
 
@@ -50,11 +48,3 @@ def test_names_are_those_of_shell_variables_and_sorted() -> None:
     assert list(found) == sorted(found)
     assert all(name.isidentifier() and name.isupper() for name in found)
     assert found["A100_80GB_EXCLUSIVE_SLOTS"] == "8"
-
-
-def test_settings_are_json_in_camel_case() -> None:
-    found = QueueSettings().as_dict()
-    json.dumps(found)
-    assert found["agingSeconds"] == 1800
-    assert found["natsUrl"] is None
-    assert found["logsKeepForSeconds"] == 7 * 86400
