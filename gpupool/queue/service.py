@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
@@ -179,10 +180,23 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Rings:
+    """The API, and a ring after each request that may have changed a job."""
+
+    def __init__(self, app: ASGIApp, bell: Bell) -> None:
+        self._app = app
+        self._bell = bell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
+            self._bell.ring()
+
+
 def _server(options: Options, source: PlanSource, db: Database, bell: Bell) -> tuple[_Server, str]:
-    app = create_app(source.plan, db, dev=options.dev, ring=bell.ring)
+    app = create_app(source.plan, db, dev=options.dev)
     config = uvicorn.Config(
-        app,
+        _Rings(app, bell),
         host=options.host,
         port=options.port,
         log_config=None,

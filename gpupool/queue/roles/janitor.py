@@ -63,12 +63,10 @@ class Janitor:
             requeued = await housekeeping.expire_leases(self._db, now)
             expired = await housekeeping.expire_queued(self._db, now)
             archived = await housekeeping.archive(self._db, now - kept.jobs)
-            await housekeeping.prune(
-                self._db,
-                events_before=now - kept.events,
-                keys_before=now - kept.idempotency,
-                logs_before=now - kept.logs,
-            )
+            await housekeeping.prune_events(self._db, now - kept.events)
+            await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
+            await housekeeping.prune_output(self._db, now - kept.logs)
+            await housekeeping.prune_lanes(self._db)
         except Deposed as error:
             self._leadership.deposed(error)
             return False

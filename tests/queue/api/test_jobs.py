@@ -32,13 +32,20 @@ def test_the_two_calls_of_older_clients(api: Any, isolation: str) -> None:
         assert response.status_code == 201, response.text
         job = response.json()
         SubmittedBody.model_validate(job, extra="forbid")
-        assert (job["state"], job["tenant"], job["project_id"], job["user_id"]) == ("queued", "vision", "ocr", "demo")
+        assert (job["state"], job["tenant"], job["project_id"], job["user_id"]) == (
+            "queued",
+            "vision",
+            "ocr",
+            "demo",
+        )
         assert (job["isolation_level"], job["request_json"]) == (isolation, {"x": 1})
         assert response.headers["location"] == f"{JOBS}/{job['id']}"
         assert response.headers["etag"] == '"1"'
         read = await served.client.get(response.headers["location"])
         assert read.headers["etag"] == '"1"'
-        assert read.json() | {"waiting": None} == {k: v for k, v in job.items() if k != "job_ids"} | {"waiting": None}
+        assert read.json() | {"waiting": None} == {k: v for k, v in job.items() if k != "job_ids"} | {
+            "waiting": None
+        }
 
     api(test)
 
@@ -149,7 +156,9 @@ def test_what_can_not_be_served_is_refused_with_its_problem(api: Any) -> None:
             for place in (JOBS, f"{JOBS}:validate"):
                 if place != JOBS and name == "no such job":
                     continue
-                response = await served.client.post(place, json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"})
+                response = await served.client.post(
+                    place, json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"}
+                )
                 assert (response.status_code, problem(response)) == (status, expected), name
         assert (await served.client.get(JOBS)).json()["jobs"] == []
 
