@@ -28,6 +28,7 @@ from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
+from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, Alerts, Channels
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
@@ -140,9 +141,11 @@ async def _run(
         listen(url, all_awake),
     ]
     if "dispatcher" in options.roles:
-        work.append(Dispatcher(db, leads("dispatcher"), source.supply).run(wake()))
+        work.append(Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring).run(wake()))
     if "janitor" in options.roles:
         work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
+        alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
+        work.append(alerts.run(asyncio.Event()))
     if "relay" in options.roles:
         bus = await _bus(options, source, stack)
         work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))
@@ -200,6 +203,7 @@ def _server(options: Options, source: PlanSource, db: Database, bell: Bell) -> t
         host=options.host,
         port=options.port,
         log_config=None,
+        lifespan="off",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
@@ -239,6 +243,11 @@ async def _echo(
 def _message(source: PlanSource, event: JobEvent) -> Message:
     plan = source.plan()
     return message(plan.environment, plan.queue.event_prefix, event)
+
+
+def _channels(source: PlanSource) -> Channels:
+    smtp = source.plan().queue.smtp
+    return Channels(os.environ.get(WEBHOOK) or None, smtp, os.environ.get(PASSWORD) or None)
 
 
 def _kept(source: PlanSource) -> Kept:

@@ -49,13 +49,13 @@ class Dispatcher:
         leadership: Leadership,
         supply: Callable[[], tuple[Supply, str]],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        observe: Callable[[Decided], None] = lambda _: None,
+        decided: Callable[[], None] = lambda: None,
     ) -> None:
         self._db = db
         self._leadership = leadership
         self._supply = supply
         self._now = now
-        self._observe = observe
+        self._decided = decided
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
 
@@ -90,6 +90,7 @@ class Dispatcher:
         self._floors = decision.floors
         done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
         if done.started or done.preempted:
+            self._decided()
             log.info(
                 "round.decided",
                 started=done.started,
@@ -97,5 +98,4 @@ class Dispatcher:
                 waiting=done.waiting,
                 milliseconds=round(done.seconds * 1000, 1),
             )
-        self._observe(done)
         return done
