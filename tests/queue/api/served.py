@@ -54,7 +54,10 @@ class Served:
     clock: Clock
 
     async def key(
-        self, *tenants: str, scopes: tuple[str, ...] = ("jobs:read", "jobs:write", "usage:read"), days: float = 1
+        self,
+        *tenants: str,
+        scopes: tuple[str, ...] = ("jobs:read", "jobs:write", "usage:read"),
+        days: float = 1,
     ) -> dict[str, str]:
         """Headers with a new API key."""
         ends = datetime.now(UTC) + timedelta(days=days)
