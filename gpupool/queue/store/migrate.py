@@ -1,7 +1,8 @@
 """Brings a database to the tables that this gpupool needs.
 
     python -m gpupool.queue.store.migrate [URL]     # GPUPOOL_DATABASE_URL without an argument
-    python -m alembic upgrade head                  # the same, where a pyproject.toml or alembic.ini says so
+    python -m alembic upgrade head                  # the same, in a checkout
+    ALEMBIC_CONFIG=$(python -m gpupool.queue.store.migrate --config) python -m alembic upgrade head   # anywhere
 
 This module must not hold SQL.
 """
@@ -14,10 +15,13 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from sqlalchemy.exc import OperationalError
 
 from gpupool.queue.store.errors import StoreError, Unavailable
 
 FOLDER = Path(__file__).parent / "migrations"
+CONFIG = Path(__file__).parent / "alembic.ini"
+"""For Alembic's own command, where there is no checkout; an image sets ALEMBIC_CONFIG to it."""
 VARIABLE = "GPUPOOL_DATABASE_URL"
 LOCK = 7021_0001
 """Key of the advisory lock that one migration holds."""
@@ -25,14 +29,12 @@ LOCK = 7021_0001
 
 def migrate(url: str) -> None:
     """Migrate to the newest revision; does nothing where that is done."""
-    import sqlalchemy.exc
-
     config = Config()
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
     try:
         command.upgrade(config, "head")
-    except sqlalchemy.exc.OperationalError as error:
+    except OperationalError as error:
         raise Unavailable(error.orig) from error
 
 
@@ -46,4 +48,7 @@ def driver_url(url: str | None) -> str:
 
 
 if __name__ == "__main__":
-    migrate((sys.argv[1:] or [os.environ.get(VARIABLE, "")])[0])
+    if sys.argv[1:] == ["--config"]:
+        print(CONFIG)
+    else:
+        migrate((sys.argv[1:] or [""])[0])

@@ -284,16 +284,21 @@ CREATE TABLE gpu_results (
     status int NOT NULL,
     headers jsonb NOT NULL,
     body bytea NOT NULL CONSTRAINT first_mebibyte CHECK (octet_length(body) <= 1048576),
-    truncated boolean NOT NULL
+    truncated boolean NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX gpu_results_at ON gpu_results USING brin (at);
 
 CREATE TABLE gpu_alerts (
     scope text NOT NULL CHECK (scope IN ('tenant', 'project')),
     name text NOT NULL,
     period date NOT NULL,
     threshold int NOT NULL CHECK (threshold > 0),
+    spent_micro bigint NOT NULL,
+    limit_micro bigint NOT NULL,
     due_at timestamptz NOT NULL,
     sent_at timestamptz,
     tries int NOT NULL DEFAULT 0 CHECK (tries >= 0),
     PRIMARY KEY (scope, name, period, threshold)
 );
+CREATE INDEX gpu_alerts_due ON gpu_alerts (due_at) WHERE sent_at IS NULL;
