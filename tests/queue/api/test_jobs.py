@@ -53,9 +53,16 @@ def test_the_two_calls_of_older_clients(api: Any, isolation: str) -> None:
 def test_what_is_answered_at_once_is_what_is_stored(api: Any) -> None:
     async def test(served: Served) -> None:
         made = await served.submit(
-            target_url=None, request_json=None, container_image="a:1", env={"A": "b"},
-            volumes=[{"claim": "c", "path": "/d"}], budget_limit_usd=0.1, deadline_seconds=60,
-            retries=2, preemptible=True, callback_url="http://example/done",
+            target_url=None,
+            request_json=None,
+            container_image="a:1",
+            env={"A": "b"},
+            volumes=[{"claim": "c", "path": "/d"}],
+            budget_limit_usd=0.1,
+            deadline_seconds=60,
+            retries=2,
+            preemptible=True,
+            callback_url="http://example/done",
         )
         read = (await served.client.get(f"{JOBS}/{made['id']}")).json()
         assert read == {name: value for name, value in made.items() if name != "job_ids"}
