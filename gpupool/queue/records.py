@@ -293,6 +293,8 @@ class Decision:
     """Job -> why, for each head that stays."""
     reservations: Mapping[str, str] = field(default_factory=dict)
     """Pool -> job, all that hold after this round."""
+    floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(pool, tenant) -> least fair clock, for the next round's snapshot; not stored."""
 
 
 def new_id(at: float | None = None) -> str:

@@ -88,3 +88,5 @@ class Snapshot:
     """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""
     reservations: Mapping[str, str] = field(default_factory=dict)
     """Pool -> job that it is reserved for."""
+    floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """What the previous round returned; empty for a leader's first."""

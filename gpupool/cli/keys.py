@@ -1,0 +1,193 @@
+"""`gpupool keys`: API keys of the job queue: create, list, revoke.
+
+Works on the queue's database itself, so that the first key needs none. A secret is printed once and kept
+nowhere; the database has its hash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.findings import GpupoolError, UsageError
+from gpupool.spec.field_types import duration_seconds
+
+if TYPE_CHECKING:
+    from gpupool.queue.records import ApiKey
+    from gpupool.queue.store.database import Database
+
+SCOPES = ("jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read", "admin")
+STATE = Path(".gpupool") / "queue"
+"""Where `gpupool serve` keeps the embedded database of a project."""
+T = TypeVar("T")
+
+app = typer.Typer(
+    help="API keys of the job queue: create, list, revoke.", no_args_is_help=True, rich_markup_mode=None
+)
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        envvar="GPUPOOL_DATABASE_URL",
+        metavar="URL",
+        help="PostgreSQL of the queue; default: the one that `gpupool serve` has started here.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What the key is for; jobs show it as their user.")],
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tenant", help="Tenant that the key acts for; repeat it for several, '*' is all of them."
+        ),
+    ] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", help=f"One of {', '.join(SCOPES)}; repeat it for several.")
+    ] = None,
+    expires: Annotated[
+        str, typer.Option("--expires", help="How long it is valid, such as 90d; never.")
+    ] = "90d",
+    database: DatabaseOption = None,
+    format: FormatOption = Format.text,
+) -> None:
+    """Create a key. Its secret is printed once; keep it.
+
+    Example: gpupool keys create ci --tenant vision --scope jobs:read --scope jobs:write
+    """
+    scopes = tuple(dict.fromkeys(scope or ("jobs:read", "jobs:write", "usage:read")))
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown:
+        raise UsageError(f"there is no scope {', '.join(unknown)}; scopes: {', '.join(SCOPES)}")
+    tenants = tuple(dict.fromkeys(tenant or ()))
+    if not tenants:
+        raise UsageError("name the tenants that the key acts for: --tenant NAME, or '*' for all")
+    if not 1 <= len(name) <= 200 or not name.isprintable():
+        raise UsageError("the key's name is empty, too long or has control characters")
+    ends = _end(expires)
+
+    async def make(db: Database) -> tuple[ApiKey, str]:
+        from gpupool.queue.store import keys
+
+        return await keys.create(db, name, tenants, scopes, ends)
+
+    key, secret = _with_database(database, make)
+    if format is Format.json:
+        print_json({**_key_json(key), "secret": secret})
+        return
+    print(secret)
+    typer.echo(
+        f"key {key.id} for {', '.join(tenants)}, "
+        f"{'valid until ' + _day(ends) if ends else 'without an end'}. The secret is not shown again.",
+        err=True,
+    )
+
+
+@app.command(name="list")
+def list_(database: DatabaseOption = None, format: FormatOption = Format.text) -> None:
+    """List the keys, without their secrets."""
+
+    async def read(db: Database) -> list[ApiKey]:
+        from gpupool.queue.store import keys
+
+        return await keys.listed(db)
+
+    found = _with_database(database, read)
+    if format is Format.json:
+        print_json({"keys": [_key_json(key) for key in found]})
+        return
+    print_table(
+        ("id", "name", "tenants", "scopes", "expires", "last used", "state"),
+        [
+            (
+                key.id,
+                key.name,
+                ",".join(key.tenants),
+                ",".join(key.scopes),
+                _day(key.expires_at),
+                _day(key.last_used_at),
+                _state(key),
+            )
+            for key in found
+        ],
+    )
+
+
+@app.command()
+def revoke(
+    id: Annotated[str, typer.Argument(help="The key's id, as `gpupool keys list` shows it.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Revoke a key: it is refused within five seconds, for good."""
+
+    async def end(db: Database) -> bool:
+        from gpupool.queue.store import keys
+
+        return bool(await keys.revoke(db, id))
+
+    if not _with_database(database, end):
+        raise GpupoolError(f"there is no key {id}, or it is revoked; gpupool keys list shows them")
+    print(f"key {id} is revoked")
+
+
+def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) -> T:
+    from gpupool.queue.store.database import Database
+
+    found = url or _running()
+
+    async def run() -> T:
+        async with Database.open(found, connections=1) as db:
+            return await work(db)
+
+    return asyncio.run(run())
+
+
+def _running() -> str:
+    """The embedded database of the service that runs in this project. Raises UsageError where none does."""
+    from gpupool.project import root
+    from gpupool.queue.store.embedded import Embedded
+
+    embedded = Embedded(root() / STATE)
+    if not embedded.server_pid():
+        raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
+    return embedded.url()
+
+
+def _end(text: str) -> datetime | None:
+    if text == "never":
+        return None
+    seconds = duration_seconds(text)
+    if not seconds or seconds > 10 * 366 * 86_400:
+        raise UsageError(f"--expires {text}: give a duration of at most ten years such as 90d, or never")
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def _state(key: ApiKey) -> str:
+    if key.revoked_at:
+        return "revoked"
+    return "expired" if key.expires_at and key.expires_at <= datetime.now(UTC) else "valid"
+
+
+def _day(at: datetime | None) -> str:
+    return at.date().isoformat() if at else "-"
+
+
+def _key_json(key: ApiKey) -> dict[str, Any]:
+    moments = ("created_at", "expires_at", "revoked_at", "last_used_at")
+    return {
+        "id": key.id,
+        "name": key.name,
+        "tenants": list(key.tenants),
+        "scopes": list(key.scopes),
+        **{name: getattr(key, name) and getattr(key, name).isoformat() for name in moments},
+        "state": _state(key),
+    }

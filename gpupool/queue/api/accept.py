@@ -1,0 +1,200 @@
+"""A checked request -> jobs ready to be stored, as the Plan and the caller's credential allow.
+
+The `X-` headers choose among what the credential grants. This module must not do I/O, and does not decide
+where a job runs: `gpupool.queue.domain.offers` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from gpupool.plan.model import Plan
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.requests import JobRequest
+from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
+from gpupool.queue.domain.supply import hold_for
+from gpupool.queue.in_force import InForce
+from gpupool.queue.records import MICRO, Level, NewJob, Offer, Principal, new_id
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the request's headers name; None where a header is absent."""
+
+    tenant: str | None = None
+    project: str | None = None
+    user: str | None = None
+
+
+def tenant_of(plan: Plan, principal: Principal, named: str | None) -> Tenant:
+    """The tenant that the request is for, by name or id. Raises Problem."""
+    mine = [tenant for tenant in plan.tenants if principal.acts_for(tenant.name)]
+    if named is None:
+        if len(mine) == 1:
+            return mine[0]
+        raise Problem(
+            "tenant-required", f"the credential acts for {len(mine)} tenants; name one in X-Tenant-Id"
+        )
+    for tenant in mine:
+        if named == tenant.name or named.lower() == tenant.id:
+            return tenant
+    raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
+
+
+def _project(tenant: Tenant, named: Named, body: JobRequest) -> str | None:
+    chosen = [_project_name(tenant, text) for text in (named.project, body.project_id) if text is not None]
+    if len(set(chosen)) > 1:
+        raise Problem("invalid-request", "X-Project-Id and project_id name different projects")
+    return chosen[0] if chosen else None
+
+
+def _project_name(tenant: Tenant, named: str) -> str:
+    for project in tenant.projects:
+        if named == project.name or named.lower() == project.id:
+            return project.name
+    raise Problem("project-not-granted", f"tenant {tenant.name} has no project {named[:100]!r}")
+
+
+def _user(principal: Principal, named: str | None) -> str:
+    if named is None or named == principal.subject:
+        return principal.subject
+    if "users:any" not in principal.scopes and "admin" not in principal.scopes:
+        raise Problem(
+            "user-not-granted", f"the credential stands for {principal.subject}, not {named[:100]!r}"
+        )
+    if not 1 <= len(named) <= 200 or not named.isprintable():
+        raise Problem("invalid-request", "X-User-Id is empty, too long or has control characters")
+    return named
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The priority of a job, as granted."""
+
+    name: str
+    """critical, high, medium or low."""
+    level: Level
+    preempts: bool
+    preemptible: bool
+
+
+def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
+    """The priority that `asked` comes to: itself, or the next lower level that the file has. Raises Problem
+    above the tenant's maxPriority; a job that asks for none gets at most that."""
+    if not plan.priorities:
+        level = Level[(asked or "medium").upper()]
+        return Rank(level.name.lower(), level, preempts=False, preemptible=False)
+    ceiling = next((p for p in plan.priorities if p.name == tenant.max_priority), plan.priorities[-1])
+    highest = Level[ceiling.level.upper()]
+    levels = {
+        Level[priority.level.upper()]: priority
+        for priority in reversed(plan.priorities)
+        if priority.level != ceiling.level or priority.value <= ceiling.value
+    }
+    wanted = Level[(asked or "medium").upper()]
+    if asked is None:
+        wanted = min(wanted, highest)
+    level = max((known for known in levels if known <= wanted), default=min(levels))
+    if level > highest:
+        raise Problem(
+            "priority-not-granted",
+            f"{wanted.name.lower()} is above {highest.name.lower()}, the highest of {tenant.name}",
+        )
+    found = levels[level]
+    return Rank(level.name.lower(), level, found.preempts, found.preemptible)
+
+
+def origin(address: str) -> str | None:
+    """Scheme, host and port of a web address, in one form; None where it is no such address."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+        if not host or port is None or parts.scheme not in _PORTS or "@" in parts.netloc:
+            return None
+        host = host.encode("idna").decode() if not host.isascii() else host
+    except (UnicodeError, ValueError):
+        return None
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _check_addresses(plan: Plan, body: JobRequest) -> None:
+    allowed = {origin(target) for target in plan.queue.targets}
+    for field in ("target_url", "callback_url"):
+        address = getattr(body, field)
+        found = origin(address) if address else None
+        if address and (found is None or found not in allowed):
+            listed = ", ".join(plan.queue.targets) or "none"
+            raise Problem(
+                "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
+            )
+
+
+def offers_of(now: InForce, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
+    """The ways to run the job. Raises Problem."""
+    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
+    try:
+        return offers(now.plan, now.supply, tenant, wish)
+    except Refused as refused:
+        raise Problem(refused.type, refused.detail) from None
+
+
+def _isolation(body: JobRequest, offer: Offer) -> str:
+    """shared or exclusive: whole GPUs and MIG instances are never shared."""
+    whole = offer.key == MIG or offer.gpu_micro >= MICRO
+    return "exclusive" if whole or body.isolation_level == "exclusive" else "shared"
+
+
+def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> int:
+    """What a job costs at most: its rate for as long as it may run, within its own limit."""
+    cost = hold_for(rate_micro, timeout_s)
+    return cost if limit_micro is None else min(cost, limit_micro)
+
+
+def accept(now: InForce, principal: Principal, named: Named, body: JobRequest, at: datetime) -> list[NewJob]:
+    """The jobs that the request makes: one, or `array` of them. Raises Problem."""
+    plan = now.plan
+    tenant = tenant_of(plan, principal, named.tenant)
+    project, user = _project(tenant, named, body), _user(principal, named.user)
+    rank = rank_of(plan, tenant, body.priority)
+    _check_addresses(plan, body)
+    timeout = body.timeout_seconds or plan.queue.default_timeout_s
+    if timeout > plan.queue.longest_timeout_s:
+        raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
+    found = offers_of(now, tenant, body)
+    request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
+    group = new_id(at.timestamp()) if body.array else None
+    ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
+    return [
+        NewJob(
+            id=id,
+            tenant=tenant.name,
+            project=project,
+            user=user,
+            name=body.job_name,
+            priority=rank.name,
+            level=rank.level,
+            isolation=_isolation(body, found[0]),
+            gpu_count=body.gpu_count,
+            preemptible=rank.preemptible and body.preemptible is not False,
+            preempts=rank.preempts,
+            retries=plan.queue.retries if body.retries is None else body.retries,
+            timeout_s=timeout,
+            budget_limit_micro=None
+            if body.budget_limit_usd is None
+            else round(body.budget_limit_usd * MICRO),
+            offers=found,
+            request=request,
+            plan_hash=now.hash,
+            group_id=group,
+            group_index=index if group else None,
+            depends_on=body.depends_on,
+            deadline_at=at + timedelta(seconds=body.deadline_seconds) if body.deadline_seconds else None,
+        )
+        for index, id in enumerate(ids)
+    ]

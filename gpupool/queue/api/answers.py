@@ -1,0 +1,215 @@
+"""What the API answers: a job as JSON, and the models that describe answers in the OpenAPI document.
+
+The models document; answers are made as plain mappings, and a test compares the two. No I/O.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from gpupool.queue.api.accept import estimate_micro
+from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
+
+_ASKED = (
+    "gpu_pool_requested",
+    "gpu_type",
+    "container_image",
+    "container_command",
+    "env",
+    "target_url",
+    "request_json",
+    "checkpoint_s3_path",
+    "callback_url",
+    "image_pull_secrets",
+    "env_from_secrets",
+    "volumes",
+)
+"""What a job's JSON has from its request unchanged."""
+
+
+class WaitingBody(BaseModel):
+    reason: Literal[
+        "capacity",
+        "tenant_limit",
+        "budget",
+        "reservation",
+        "exclusive",
+        "spot_share",
+        "backoff",
+        "dependency",
+        "turn",
+    ]
+    detail: str
+
+
+class JobBody(BaseModel):
+    """A job. Times are in UTC, sums in USD."""
+
+    id: str
+    state: Literal["queued", "dispatching", "running", "succeeded", "failed", "cancelled", "expired"]
+    tenant: str
+    project_id: str | None
+    user_id: str
+    job_name: str
+    priority: Literal["critical", "high", "medium", "low"]
+    isolation_level: Literal["shared", "exclusive"]
+    gpu_pool_requested: str
+    gpu_type: str | None
+    gpu_count: int
+    pool: str | None
+    capacity_type: str | None
+    attempt: int
+    failures: int
+    disruptions: int
+    retries: int
+    enqueued_at: datetime
+    decided_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline_at: datetime | None
+    waiting: WaitingBody | None
+    reason: str | None
+    exit_code: int | None
+    cost_usd: float
+    estimate_usd: float
+    group_id: str | None
+    group_index: int | None
+    depends_on: str | None
+    version: int
+    container_image: str | None
+    container_command: list[str] | None
+    env: dict[str, str]
+    target_url: str | None
+    request_json: Any
+    timeout_seconds: int
+    budget_limit_usd: float | None
+    preemptible: bool
+    checkpoint_s3_path: str | None
+    callback_url: str | None
+    image_pull_secrets: list[str]
+    env_from_secrets: list[str]
+    volumes: list[dict[str, Any]]
+    plan_hash: str
+
+
+class SubmittedBody(JobBody):
+    """The job that was made; of an array the first, with the ids of all."""
+
+    job_ids: list[str]
+
+
+class JobPage(BaseModel):
+    jobs: list[JobBody]
+    next: str | None
+    """Cursor of the next page; null on the last."""
+
+
+class OfferBody(BaseModel):
+    pool: str
+    resource: str
+    units: int
+    gpus: float
+    usd_per_hour: float
+    spot_usd_per_hour: float | None
+
+
+class EventBody(BaseModel):
+    """A job's event, as on the bus (CloudEvents 1.0)."""
+
+    specversion: str
+    datacontenttype: str
+    id: str
+    source: str
+    type: str
+    subject: str
+    time: datetime
+    tenant: str
+    project: str | None
+    pool: str | None
+    seq: int
+    data: dict[str, Any]
+
+
+class EventList(BaseModel):
+    events: list[EventBody]
+
+
+def usd(micro: int) -> float:
+    return micro / MICRO
+
+
+def time_text(at: datetime | None) -> str | None:
+    """RFC 3339 in UTC."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
+def waiting_of(job: Job, at: datetime) -> Waiting | None:
+    """Why the job waits: as the leader wrote it, and what the job itself says until then."""
+    if job.state is not State.QUEUED:
+        return None
+    if job.blocked:
+        return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
+    if job.not_before is not None and job.not_before > at:
+        return Waiting(Reason.BACKOFF, f"the next attempt may start at {time_text(job.not_before)}")
+    return job.waiting or Waiting(Reason.TURN, f"earlier jobs of {job.tenant} go first")
+
+
+def job_json(job: Job, at: datetime) -> dict[str, Any]:
+    """A job as the API shows it."""
+    waiting = waiting_of(job, at)
+    rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
+    return {
+        "id": job.id,
+        "state": job.state.value,
+        "tenant": job.tenant,
+        "project_id": job.project,
+        "user_id": job.user,
+        "job_name": job.name,
+        "priority": job.priority,
+        "isolation_level": job.isolation,
+        "gpu_count": job.gpu_count,
+        "pool": job.pool,
+        "capacity_type": job.capacity_type,
+        "attempt": job.attempt,
+        "failures": job.failures,
+        "disruptions": job.disruptions,
+        "retries": job.retries,
+        "enqueued_at": time_text(job.enqueued_at),
+        "decided_at": time_text(job.decided_at),
+        "started_at": time_text(job.started_at),
+        "finished_at": time_text(job.finished_at),
+        "deadline_at": time_text(job.deadline_at),
+        "waiting": waiting.as_dict() if waiting else None,
+        "reason": job.reason,
+        "exit_code": job.exit_code,
+        "cost_usd": usd(job.cost_micro),
+        "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
+        "group_id": job.group_id,
+        "group_index": job.group_index,
+        "depends_on": job.depends_on,
+        "version": job.version,
+        "timeout_seconds": job.timeout_s,
+        "budget_limit_usd": None if job.budget_limit_micro is None else usd(job.budget_limit_micro),
+        "preemptible": job.preemptible,
+        "plan_hash": job.plan_hash,
+        **{name: job.request.get(name) for name in _ASKED},
+    }
+
+
+def offer_json(offer: Offer) -> dict[str, Any]:
+    return {
+        "pool": offer.pool,
+        "resource": offer.resource,
+        "units": offer.units,
+        "gpus": offer.gpu_micro / MICRO,
+        "usd_per_hour": usd(offer.rate_micro),
+        "spot_usd_per_hour": None if offer.spot_rate_micro is None else usd(offer.spot_rate_micro),
+    }
+
+
+def etag(job: Job) -> str:
+    """A job's version as an entity tag."""
+    return f'"{job.version}"'

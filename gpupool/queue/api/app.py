@@ -1,0 +1,108 @@
+"""Puts the API together: operations, errors, bounds, the OpenAPI document.
+
+`gpupool.queue.service` starts it; the web pages are added there. This module must not hold operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from prometheus_client import CollectorRegistry
+
+from gpupool import __version__
+from gpupool.plan.model import Plan
+from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api.body_limit import BodyLimit
+from gpupool.queue.api.context import Context, utc_now
+from gpupool.queue.api.credentials import Keys
+from gpupool.queue.api.explanations import Explanations
+from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
+from gpupool.queue.api.rate import Buckets
+from gpupool.queue.store.database import Database
+
+ROUTERS: tuple[APIRouter, ...] = (
+    jobs.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
+)  # fmt: skip
+_PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457; docs/queue-problems.md lists the types.",
+    "required": ["type", "title", "status", "detail", "instance"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "examples": [f"{TYPE_PREFIX}not-found"]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["pointer", "detail"],
+                "properties": {"pointer": {"type": "string"}, "detail": {"type": "string"}},
+            },
+        },
+    },
+}
+_PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_RESPONSES: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "A problem with the request.", "content": _PROBLEM_CONTENT},
+    "5XX": {"description": "A problem of the queue.", "content": _PROBLEM_CONTENT},
+}
+
+
+def create_app(
+    plan_source: Callable[[], Plan],
+    db: Database,
+    *,
+    dev: bool = False,
+    clock: Callable[[], datetime] = utc_now,
+    oidc: Oidc | None = None,
+    rate: Buckets | None = None,
+    failures: Buckets | None = None,
+    registry: CollectorRegistry | None = None,
+) -> FastAPI:
+    """The API over `db`. `dev`: requests from loopback need no credential. `rate`: requests of each caller;
+    `failures`: invalid credentials of each address. `registry`: metrics that other roles of the process keep,
+    shown at /metrics as well."""
+    app = FastAPI(
+        title="gpupool job queue",
+        version=__version__,
+        description="Submit GPU jobs, see why they wait and what they cost.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.context = Context(
+        plan=plan_source,
+        db=db,
+        dev=dev,
+        clock=clock,
+        keys=Keys(db),
+        oidc=oidc or Oidc(),
+        explanations=Explanations(db),
+        rate=rate or Buckets(per_second=1000, burst=2000),
+        failures=failures or Buckets(per_second=2, burst=60),
+    )
+    app.state.registry = registry or CollectorRegistry()
+    for router in ROUTERS:
+        app.include_router(router, responses=_RESPONSES)
+    app.add_middleware(BodyLimit)
+    problems_of(app)
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
+    return app
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made once."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        document["components"]["schemas"]["Problem"] = _PROBLEM
+        app.openapi_schema = document
+    return app.openapi_schema

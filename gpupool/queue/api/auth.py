@@ -1,0 +1,102 @@
+"""Who a request comes from: an API key, an OIDC token, or, with `--dev` on loopback alone, no credential.
+
+What a credential grants is the Principal; `X-` headers choose among it later (`gpupool.queue.api.accept`).
+This module must not read any header but Authorization and X-Api-Key.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.security import APIKeyHeader, HTTPBearer
+
+from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.credentials import KEY_PREFIX, Rejected
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.records import Principal
+
+ALL_SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read", "users:any", "admin"})
+_LONGEST = 16_384
+
+_bearer = HTTPBearer(auto_error=False, description="An API key (gpk_...) or a token of the OIDC provider.")
+_key_header = APIKeyHeader(name="X-Api-Key", auto_error=False, description="An API key (gpk_...).")
+
+
+async def _principal(context: Context, request: Request) -> Principal:
+    credential = request.headers.get("x-api-key", "")
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    if not credential and scheme.lower() == "bearer":
+        credential = value.strip()
+    if not credential:
+        return _without_credential(context, request)
+    if len(credential) > _LONGEST or not credential.isascii() or not credential.isprintable():
+        raise Rejected("the credential is no key and no token")
+    now = context.now()
+    if credential.startswith(KEY_PREFIX):
+        return await context.keys.verify(credential, now)
+    return await context.oidc.verify(credential, context.plan(), now)
+
+
+def _without_credential(context: Context, request: Request) -> Principal:
+    if not context.dev:
+        raise Rejected("the request has no credential")
+    if not _loopback(request) or "x-forwarded-for" in request.headers or "forwarded" in request.headers:
+        raise Rejected("requests without a credential are for loopback alone")
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise Rejected("pages of other sites need a credential")
+    return Principal("dev", frozenset("*"), ALL_SCOPES, "dev")
+
+
+def _loopback(request: Request) -> bool:
+    """Whether the client is this machine, and asks for it by a local name: a page of another origin whose
+    name was pointed at 127.0.0.1 (DNS rebinding) does not."""
+    if request.client is None or request.url.hostname not in ("localhost", "127.0.0.1", "::1"):
+        return False
+    try:
+        return ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+async def principal(
+    context: Annotated[Context, Depends(present)],
+    request: Request,
+    _token: Annotated[Any, Depends(_bearer)] = None,
+    _key: Annotated[Any, Depends(_key_header)] = None,
+) -> Principal:
+    """The verified caller of a request, within its rate."""
+    address = f"address {request.client.host if request.client else ''}"
+    now = context.now()
+    wait = context.failures.empty(address, now)
+    try:
+        if wait:
+            raise Problem("rate-limited", "too many invalid credentials", {"Retry-After": str(wait)})
+        found = await _principal(context, request)
+    except Rejected as error:
+        context.failures.take(address, now)
+        raise Problem("unauthenticated", str(error)) from None
+    wait = context.rate.take(f"{found.source} {found.subject}", now)
+    if wait:
+        raise Problem(
+            "rate-limited", f"more requests than allowed by {found.subject}", {"Retry-After": str(wait)}
+        )
+    return found
+
+
+def needs(scope: str) -> Callable[..., Coroutine[Any, Any, Principal]]:
+    """A dependency: the caller, who must have `scope`."""
+
+    async def checked(caller: Annotated[Principal, Depends(principal)]) -> Principal:
+        if scope not in caller.scopes and "admin" not in caller.scopes:
+            raise Problem("insufficient-scope", f"the credential lacks the scope {scope}")
+        return caller
+
+    return checked
+
+
+Reader = Annotated[Principal, Depends(needs("jobs:read"))]
+Writer = Annotated[Principal, Depends(needs("jobs:write"))]
+UsageReader = Annotated[Principal, Depends(needs("usage:read"))]

@@ -1,0 +1,89 @@
+"""Bounds on what a request may send, checked before it is parsed: media type, size, depth of its JSON.
+
+Plain ASGI, because every request passes here. This module must not look at what the JSON means.
+"""
+
+from __future__ import annotations
+
+import re
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gpupool.queue.api.problems import Problem, answer
+
+LARGEST = 1 << 20
+DEEPEST = 20
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+"""A string that does not end is one as well: each byte is looked at once, whatever the body."""
+
+
+class BodyLimit:
+    """Answers 413 to bodies over 1 MiB, 415 to other media types, 422 to JSON nested deeper than 20."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await _read(scope, receive)
+            if body:
+                _check_type(scope)
+                _check_depth(body)
+        except Problem as problem:
+            await answer(problem, scope["path"])(scope, receive, send)
+            return
+        sent = False
+
+        async def replay() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, replay, send)
+
+
+async def _read(scope: Scope, receive: Receive) -> bytes:
+    for name, value in scope["headers"]:
+        if name == b"content-length" and value.isdigit() and int(value[:12]) > LARGEST:
+            raise _too_large()
+    parts = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            break
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST:
+            raise _too_large()
+        if not message.get("more_body", False):
+            break
+    return b"".join(parts)
+
+
+def _check_type(scope: Scope) -> None:
+    said = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    kind = said.split(b";")[0].strip().lower()
+    if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+        shown = kind.decode("ascii", "replace")[:100] or "none"
+        raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
+
+
+def _too_large() -> Problem:
+    return Problem("body-too-large", f"the body has more than {LARGEST} bytes", {"Connection": "close"})
+
+
+def _check_depth(body: bytes) -> None:
+    if body.count(b"{") + body.count(b"[") <= DEEPEST:
+        return
+    depth = 0
+    for bracket in _BRACKET.findall(_STRING.sub(b"", body)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEEPEST:
+            raise Problem("json-too-deep", f"the JSON is nested deeper than {DEEPEST}")

@@ -1,0 +1,61 @@
+"""What operations share: the Plan in force, the database, verifiers, rates, the clock.
+
+One is made by `create_app` and handed to operations as a dependency. This module must not hold state of its
+own beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import cast
+
+from fastapi import Request
+
+from gpupool.plan.model import Plan
+from gpupool.queue.api.credentials import Keys
+from gpupool.queue.api.explanations import Explanations
+from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.rate import Buckets
+from gpupool.queue.in_force import InForce
+from gpupool.queue.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    plan: Callable[[], Plan]
+    """The Plan in force; raises GpupoolError where none is."""
+    db: Database
+    dev: bool
+    """Whether requests from loopback need no credential."""
+    clock: Callable[[], datetime]
+    keys: Keys
+    oidc: Oidc
+    explanations: Explanations
+    rate: Buckets
+    """Of each caller."""
+    failures: Buckets
+    """Invalid credentials of each address."""
+
+    _in_force: list[InForce] = field(default_factory=list)
+
+    def in_force(self) -> InForce:
+        """The Plan with what follows from it, worked out once for each Plan."""
+        plan = self.plan()
+        if not self._in_force or self._in_force[0].plan is not plan:
+            self._in_force[:] = [InForce(plan)]
+        return self._in_force[0]
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self.clock().timestamp()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def present(request: Request) -> Context:
+    """The application's context, as a dependency."""
+    return cast(Context, request.app.state.context)

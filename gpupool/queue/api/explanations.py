@@ -1,0 +1,152 @@
+"""The queue as the next round would see it: why a job waits, what a new one would wait for.
+
+The view is at most a second old, and one explanation is worked out at a time, off the event loop: a round
+over a long queue takes a while. This module must not decide anything: `gpupool.queue.domain.explain` asks the
+round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.domain.explain import Explanation, explain
+from gpupool.queue.domain.state import Account, Queued, Snapshot
+from gpupool.queue.in_force import InForce
+from gpupool.queue.records import Job, Level, NewJob
+from gpupool.queue.store import dispatch
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.rows import lane_of
+
+PER_LANE = 20
+"""Jobs of each lane that an explanation looks at."""
+FRESH_SECONDS = 1.0
+
+
+class Explanations:
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._reading, self._working = asyncio.Lock(), asyncio.Lock()
+        self._seen: Snapshot | None = None
+
+    async def snapshot(self, at: datetime) -> Snapshot:
+        """The queue as it was at most a second ago."""
+        async with self._reading:
+            if self._seen is None or not 0 <= at.timestamp() - self._seen.now < FRESH_SECONDS:
+                self._seen = await dispatch.snapshot(self._db, at, PER_LANE)
+            return self._seen
+
+    async def of(self, in_force: InForce, job: Queued, before: int | None, at: datetime) -> Explanation:
+        """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""
+        seen = await self.snapshot(at)
+        known = next((other for other in seen.queued if other.job == job.job), job)
+        if before is None:
+            before = sum((other.tenant, other.lane) == (job.tenant, job.lane) for other in seen.queued)
+        async with self._working:
+            return await asyncio.to_thread(explain, seen, in_force.supply, known, before)
+
+
+def queued_of(job: Job | NewJob, at: datetime) -> Queued:
+    """A job as a round sees it."""
+    stored = job if isinstance(job, Job) else None
+    return Queued(
+        job=job.id,
+        attempt=stored.attempt if stored else 0,
+        tenant=job.tenant,
+        project=job.project,
+        lane=lane_of(job.offers, job.level, job.preemptible, job.preempts),
+        level=job.level,
+        enqueued=(stored.enqueued_at if stored else at).timestamp(),
+        offers=job.offers,
+        timeout_s=job.timeout_s,
+        budget_limit_micro=job.budget_limit_micro,
+        spent_micro=stored.cost_micro if stored else 0,
+        preemptible=job.preemptible,
+        preempts=job.preempts,
+    )
+
+
+def explanation_json(found: Explanation) -> dict[str, Any]:
+    start = found.projected_start
+    return {
+        "waiting": found.waiting.as_dict() if found.waiting else None,
+        "position": found.ahead,
+        "projected_start": time_text(datetime.fromtimestamp(start, UTC)) if start is not None else None,
+        "terms": found.terms,
+    }
+
+
+def hide_others(terms: dict[str, Any], tenant: str) -> None:
+    """Other tenants' clocks without their names, and no ids of their jobs."""
+    clocks = terms.get("fair_clock", {}).get("gpu_hours", {})
+    others = [hours for name, hours in sorted(clocks.items()) if name != tenant]
+    if clocks:
+        terms["fair_clock"] = {
+            **terms["fair_clock"],
+            "gpu_hours": {tenant: clocks[tenant]} if tenant in clocks else {},
+            "gpu_hours_of_others": sorted(others),
+        }
+    terms["reserved_for"] = "another job" if terms.get("reserved_for") and not terms.get("reserved") else None
+
+
+def decision_json(job: Job) -> dict[str, Any] | None:
+    """What was decided for the latest attempt; None before the first."""
+    if job.decided_at is None:
+        return None
+    return {
+        "attempt": job.attempt,
+        "decided_at": time_text(job.decided_at),
+        "pool": job.pool,
+        "resource": job.resource,
+        "capacity_type": job.capacity_type,
+        "placement": [list(pair) for pair in job.placement],
+        "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),
+        "hold_usd": None if job.hold_micro is None else usd(job.hold_micro),
+        "run_limit_seconds": job.run_limit_s,
+        "plan_hash": job.plan_hash,
+    }
+
+
+def offers_json(job: Job | NewJob) -> list[dict[str, Any]]:
+    return [offer_json(offer) for offer in job.offers]
+
+
+def allowances_json(
+    in_force: InForce,
+    accounts: Mapping[str, Account],
+    tenant: str,
+    project: str | None = None,
+    overrun: bool = False,
+) -> list[dict[str, Any]]:
+    """Budgets of a tenant and its projects, or of one project, in the present period."""
+    allowances = in_force.supply.tenants[tenant].budgets
+    wanted = allowances if project is None else (tenant, f"{tenant}/{project}")
+    listed = []
+    for scope in wanted:
+        if scope not in allowances:
+            continue
+        allowance, account = allowances[scope], accounts.get(scope, Account(0, 0))
+        limit = allowance.limit_micro + (allowance.overrun_micro if overrun else 0)
+        listed.append(
+            {
+                "scope": scope,
+                "period": allowance.period,
+                "limit_usd": usd(limit),
+                "spent_usd": usd(account.spent_micro),
+                "held_usd": usd(account.held_micro),
+                "left_usd": usd(limit - account.spent_micro - account.held_micro),
+            }
+        )
+    return listed
+
+
+def budgets_json(
+    in_force: InForce, accounts: Mapping[str, Account], job: NewJob, estimate_micro: int
+) -> list[dict[str, Any]]:
+    """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
+    overrun = job.level is Level.CRITICAL
+    found = allowances_json(in_force, accounts, job.tenant, job.project or "", overrun)
+    return [{**budget, "allows": usd(estimate_micro) <= budget["left_usd"]} for budget in found]

@@ -1,0 +1,270 @@
+"""Operations on jobs: submit, validate, list, read, change priority, cancel.
+
+Each checks who asks, asks the store, and answers. What is told of one job beside itself is in
+`gpupool.queue.api.job_details`. This module must not hold SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.api import answers
+from gpupool.queue.api.accept import Named, accept, estimate_micro, rank_of, tenant_of
+from gpupool.queue.api.auth import Reader, Writer
+from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.explanations import (
+    budgets_json,
+    explanation_json,
+    hide_others,
+    offers_json,
+    queued_of,
+)
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.in_force import InForce
+from gpupool.queue.records import Job, NewJob, Principal, State
+from gpupool.queue.store import accounts, jobs
+from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
+
+router = APIRouter(prefix="/api/v1", tags=["jobs"])
+_UUID = re.compile(UUID)
+HEADER = Header(max_length=200)
+
+Present = Annotated[Context, Depends(present)]
+
+
+def named(
+    x_tenant_id: Annotated[str | None, HEADER] = None,
+    x_project_id: Annotated[str | None, HEADER] = None,
+    x_user_id: Annotated[str | None, HEADER] = None,
+) -> Named:
+    """What the headers choose among what the credential grants."""
+    return Named(x_tenant_id or None, x_project_id or None, x_user_id or None)
+
+
+Chosen = Annotated[Named, Depends(named)]
+JobId = Annotated[str, Path(max_length=100, description="Id of a job.")]
+
+
+async def visible(context: Context, principal: Principal, chosen: Named, id: str) -> Job:
+    """The job of that id, if the caller may see it. Raises Problem: 404 for other tenants' jobs too."""
+    plan = context.plan()
+    within = tenant_of(plan, principal, chosen.tenant).name if chosen.tenant else None
+    job = await jobs.job(context.db, id.lower()) if _UUID.fullmatch(id) else None
+    if job is None or not principal.acts_for(job.tenant) or within not in (None, job.tenant):
+        raise Problem("not-found", f"there is no job {id[:100]}")
+    return job
+
+
+def job_answer(job: Job, context: Context, status: int = 200) -> Response:
+    return JSONResponse(answers.job_json(job, context.clock()), status, {"ETag": answers.etag(job)})
+
+
+@router.post("/gpu-jobs", operation_id="submit_job", status_code=201, response_model=answers.SubmittedBody)
+async def submit_job(
+    context: Present,
+    principal: Writer,
+    chosen: Chosen,
+    body: JobRequest,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
+) -> Response:
+    """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
+    at = context.clock()
+    in_force = context.in_force()
+    made = accept(in_force, principal, chosen, body, at)
+    first = made[0]
+    tenant = tenant_of(in_force.plan, principal, first.tenant)
+    await _check_budget(context, in_force, tenant, first, at)
+    fingerprint = None
+    if idempotency_key:
+        asked = f"{first.project}\n{first.user}\n{body.model_dump_json()}"
+        fingerprint = hashlib.sha256(asked.encode()).digest()
+    try:
+        stored = await jobs.submit(context.db, made, idempotency_key, fingerprint, tenant.queued, at)
+    except UnknownDependency as error:
+        raise Problem("no-such-dependency", str(error)) from None
+    job = (
+        await jobs.job(context.db, stored.ids[0])
+        if stored.replayed or first.depends_on
+        else _fresh(first, at)
+    )
+    if job is None:
+        raise Problem("not-found", "the job of this Idempotency-Key is gone")
+    answer = {**answers.job_json(job, at), "job_ids": list(stored.ids)}
+    headers = {"Location": f"/api/v1/gpu-jobs/{job.id}", "ETag": answers.etag(job)}
+    if stored.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return JSONResponse(answer, 201, headers)
+
+
+def _fresh(job: NewJob, at: datetime) -> Job:
+    """The stored form of a job that was just submitted."""
+    values = {name: getattr(job, name) for name in NewJob.__slots__}
+    return Job(**values, state=State.QUEUED, version=1, attempt=0, failures=0, disruptions=0, enqueued_at=at)
+
+
+async def _check_budget(
+    context: Context, in_force: InForce, tenant: Tenant, job: NewJob, at: datetime
+) -> None:
+    """Refuse a job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
+    project = next((project for project in tenant.projects if project.name == job.project), None)
+    budgets = (tenant.budget, project.budget if project else None)
+    if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
+        return
+    totals = await accounts.totals(context.db, at)
+    for budget in budgets_json(in_force, totals, job, 1):
+        own = budgets["/" in budget["scope"]]
+        if not budget["allows"] and own is not None and own.on_exhausted == "reject":
+            detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
+            raise Problem(
+                "budget-exhausted",
+                f"{detail}${budget['limit_usd']:,.2f} of {budget['scope']} this {budget['period']}",
+            )
+
+
+class ValidBody(BaseModel):
+    """What would become of a job."""
+
+    fits: bool
+    priority: str
+    isolation_level: str
+    offers: list[answers.OfferBody]
+    """Where it could run, best first."""
+    estimate_usd: float
+    """At most, on the first offer."""
+    budgets: list[dict[str, Any]]
+    budget_allows: bool
+    waiting: answers.WaitingBody | None
+    """What it would wait for; null where it would start now."""
+    position: int
+    projected_start: str | None
+    terms: dict[str, Any]
+
+
+@router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=ValidBody)
+async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> Response:
+    """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
+    at = context.clock()
+    in_force = context.in_force()
+    job = accept(in_force, principal, chosen, body, at)[0]
+    estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
+    found = await context.explanations.of(in_force, queued_of(job, at), None, at)
+    budgets = budgets_json(in_force, await accounts.totals(context.db, at), job, estimate)
+    answer = explanation_json(found)
+    if not principal.acts_for("*"):
+        hide_others(answer["terms"], job.tenant)
+    return JSONResponse(
+        {
+            "fits": True,
+            "priority": job.priority,
+            "isolation_level": job.isolation,
+            "offers": offers_json(job),
+            "estimate_usd": answers.usd(estimate),
+            "budgets": budgets,
+            "budget_allows": all(budget["allows"] for budget in budgets),
+            **answer,
+        }
+    )
+
+
+@router.get("/gpu-jobs", operation_id="list_jobs", response_model=answers.JobPage)
+async def list_jobs(
+    context: Present,
+    principal: Reader,
+    chosen: Chosen,
+    state: Annotated[list[State] | None, Query(max_length=7)] = None,
+    project: Annotated[str | None, Query(max_length=200)] = None,
+    pool: Annotated[str | None, Query(max_length=200)] = None,
+    user: Annotated[str | None, Query(max_length=200)] = None,
+    group: Annotated[str | None, Query(pattern=UUID)] = None,
+    cursor: Annotated[str | None, Query(max_length=300)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> Response:
+    """The jobs of the caller's tenants, newest first."""
+    wanted = jobs.JobFilter(
+        tenants=scope_of(context, principal, chosen),
+        states=frozenset(state) if state else None,
+        project=_project_called(context, project),
+        pool=pool,
+        user=user,
+        group=group,
+    )
+    page = await jobs.jobs(context.db, wanted, cursor, limit)
+    at = context.clock()
+    return JSONResponse({"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next})
+
+
+def _project_called(context: Context, named: str | None) -> str | None:
+    """The name of a project that may be given by its id."""
+    for tenant in context.plan().tenants:
+        for project in tenant.projects:
+            if named is not None and named.lower() == project.id:
+                return project.name
+    return named
+
+
+def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset[str] | None:
+    """Tenants whose jobs the request may see; None for all."""
+    if chosen.tenant is not None:
+        return frozenset({tenant_of(context.plan(), principal, chosen.tenant).name})
+    return None if "*" in principal.tenants else principal.tenants
+
+
+@router.get("/gpu-jobs/{id}", operation_id="get_job", response_model=answers.JobBody)
+async def get_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+    """One job."""
+    return job_answer(await visible(context, principal, chosen, id), context)
+
+
+@router.patch("/gpu-jobs/{id}", operation_id="set_priority", response_model=answers.JobBody)
+async def set_priority(
+    context: Present,
+    principal: Writer,
+    chosen: Chosen,
+    id: JobId,
+    body: PriorityChange,
+    if_match: Annotated[str | None, Header(max_length=100)] = None,
+) -> Response:
+    """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
+    job = await visible(context, principal, chosen, id)
+    plan = context.plan()
+    tenant = next((tenant for tenant in plan.tenants if tenant.name == job.tenant), None)
+    if tenant is None:
+        raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
+    rank = rank_of(plan, tenant, body.priority)
+    preemptible = rank.preemptible and job.request.get("preemptible") is not False
+    try:
+        changed = await jobs.reprioritise(
+            context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
+        )
+    except Conflict as conflict:
+        queued = conflict.state == State.QUEUED
+        raise Problem("version-conflict" if queued else "not-queued", str(conflict)) from None
+    except Unknown:
+        raise Problem("not-found", f"there is no job {job.id}") from None
+    return job_answer(changed, context)
+
+
+def _version(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    found = re.fullmatch(r'(?:W/)?"([0-9]{1,9})"', if_match.strip())
+    if not found:
+        raise Problem("version-conflict", "If-Match is not the ETag of any version of this job")
+    return int(found[1])
+
+
+@router.post("/gpu-jobs/{id}/cancel", operation_id="cancel_job", response_model=answers.JobBody)
+async def cancel_job(context: Present, principal: Writer, chosen: Chosen, id: JobId) -> Response:
+    """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
+    job = await visible(context, principal, chosen, id)
+    cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
+    return job_answer(cancelled or job, context)

@@ -1,0 +1,165 @@
+"""Pools and who holds their slots, and which pool suits a piece of work (D8).
+
+Jobs of tenants that the caller does not act for are shown without their name. This module must not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+
+from gpupool.plan.model import Pool
+from gpupool.queue.api.accept import tenant_of
+from gpupool.queue.api.answers import OfferBody, offer_json, usd
+from gpupool.queue.api.auth import Reader
+from gpupool.queue.api.jobs import Chosen, Present
+from gpupool.queue.domain.recommend import HOURS_A_MONTH, recommend, reserved_hint
+from gpupool.queue.domain.state import Held
+from gpupool.queue.domain.supply import PoolSupply
+from gpupool.queue.records import MICRO, Principal
+
+router = APIRouter(prefix="/api/v1", tags=["pools"])
+
+
+class HeldBody(BaseModel):
+    """Slots that a job holds; job and tenant are null where they are not the caller's."""
+
+    resource: str
+    units: int
+    tenant: str | None
+    job: str | None
+
+
+class NodeBody(BaseModel):
+    """A node that the pool may have; whether it runs at this moment is Kubernetes' matter."""
+
+    number: int
+    capacity_type: str
+    slots: dict[str, int]
+    held: list[HeldBody]
+
+
+class SlotBody(BaseModel):
+    resource: str
+    total: int
+    held: int
+    free: int
+    gpus_each: float
+    usd_per_hour: float
+    spot_usd_per_hour: float | None
+
+
+class PoolBody(BaseModel):
+    name: str
+    description: str
+    gpu: str
+    mode: str
+    slots: list[SlotBody]
+    nodes: list[NodeBody]
+    reserved: bool
+    """Whether it is kept free for a job that waits for it."""
+
+
+class PoolList(BaseModel):
+    pools: list[PoolBody]
+
+
+class RecommendationBody(OfferBody):
+    memory_gib: float
+    isolated: bool
+    why: str
+
+
+class RecommendationList(BaseModel):
+    recommendations: list[RecommendationBody]
+    """Best first."""
+    reserved_hint: str | None
+    """Where reserved capacity would be cheaper for so many hours a month."""
+
+
+@router.get("/pools", operation_id="pools", response_model=PoolList)
+async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response:
+    """The pools that the caller's tenants may use, with each node's slots and what holds them."""
+    in_force = context.in_force()
+    tenants = [tenant for tenant in in_force.plan.tenants if principal.acts_for(tenant.name)]
+    if chosen.tenant is not None:
+        tenants = [tenant_of(in_force.plan, principal, chosen.tenant)]
+    granted = {name for tenant in tenants for name in tenant.grants}
+    all_pools = chosen.tenant is None and principal.acts_for("*")
+    seen = await context.explanations.snapshot(context.clock())
+    listed = [
+        _pool(pool, in_force.supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
+        for pool in in_force.plan.pools
+        if all_pools or pool.name in granted
+    ]
+    return JSONResponse({"pools": listed})
+
+
+def _pool(
+    pool: Pool, supply: PoolSupply, held: Iterable[Held], principal: Principal, reserved: bool
+) -> dict[str, Any]:
+    by_node: dict[int, list[dict[str, Any]]] = {}
+    used: dict[str, int] = {}
+    for job in held:
+        if job.pool != pool.name:
+            continue
+        mine = principal.acts_for(job.tenant) or "admin" in principal.scopes
+        used[job.resource] = used.get(job.resource, 0) + job.units
+        for node, units in job.placement:
+            shown = {"tenant": job.tenant if mine else None, "job": job.job if mine else None}
+            by_node.setdefault(node, []).append({"resource": job.resource, "units": units, **shown})
+    spot = supply.spot_rate_micro
+    return {
+        "name": pool.name,
+        "description": pool.description,
+        "gpu": pool.gpu.key,
+        "mode": pool.sharing.mode,
+        "slots": [
+            {
+                "resource": resource,
+                "total": supply.slots(resource),
+                "held": used.get(resource, 0),
+                "free": max(0, supply.slots(resource) - used.get(resource, 0)),
+                "gpus_each": micro / MICRO,
+                "usd_per_hour": usd(supply.rate_micro[resource]),
+                "spot_usd_per_hour": usd(spot[resource]) if spot else None,
+            }
+            for resource, micro in supply.gpu_micro.items()
+        ],
+        "nodes": [
+            {
+                "number": node.number,
+                "capacity_type": node.capacity_type,
+                "slots": dict(node.slots),
+                "held": by_node.get(node.number, []),
+            }
+            for node in supply.nodes
+        ],
+        "reserved": reserved,
+    }
+
+
+@router.get("/recommendations", operation_id="recommendations", response_model=RecommendationList)
+async def recommendations(
+    context: Present,
+    principal: Reader,
+    chosen: Chosen,
+    memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the work needs.")],
+    kind: Literal["training", "inference", "interactive"] = "training",
+    gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
+    hours_per_month: Annotated[float, Query(ge=0, le=HOURS_A_MONTH, description="For the hint.")] = 0,
+) -> Response:
+    """The cheapest pools that fit a piece of work, with the price of each alternative."""
+    in_force = context.in_force()
+    tenant = tenant_of(in_force.plan, principal, chosen.tenant)
+    found = recommend(in_force.plan, in_force.supply, tenant, memory_gib, kind, gpus)
+    hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
+    listed = [
+        {**offer_json(one.offer), "memory_gib": one.memory_gib, "isolated": one.isolated, "why": one.why}
+        for one in found
+    ]
+    return JSONResponse({"recommendations": listed, "reserved_hint": hint})

@@ -1,0 +1,162 @@
+"""What requests may contain: strict bodies, every size bounded.
+
+Fields are checked one by one and against each other, never against the Plan (`gpupool.queue.api.accept` does
+that). This module must not do I/O.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""Printable text: no control characters, and none that turn the direction of text around."""
+_WORD = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"
+_DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("has a NUL character")
+    return text
+
+
+def _json(value: Any) -> Any:
+    """PostgreSQL keeps no NUL, no half of a surrogate pair and no number beyond float64 in JSON."""
+    if isinstance(value, str):
+        if "\x00" in value or (not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value)):
+            raise ValueError("has a NUL character or half of a surrogate pair")
+    elif isinstance(value, bool) or value is None:
+        pass
+    elif isinstance(value, int | float):
+        if not abs(value) <= 1e308 or not math.isfinite(value):
+            raise ValueError("has a number that is too large")
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            _json(name)
+            _json(inner)
+    else:
+        for inner in value:
+            _json(inner)
+    return value
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=TEXT)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_WORD)]
+ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=_DNS_NAME)]
+Address = Annotated[
+    str, StringConstraints(min_length=8, max_length=2048, pattern=r"^https?://[^\s\x00-\x1f\x7f-\x9f\\]+$")
+]
+Uuid = Annotated[str, StringConstraints(pattern=UUID, to_lower=True)]
+Argument = Annotated[str, StringConstraints(max_length=32_768), AfterValidator(_storable)]
+Variable = Annotated[
+    str, StringConstraints(min_length=1, max_length=253, pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")
+]
+Priority = Literal["critical", "high", "medium", "low"]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Volume(_Body):
+    """A PersistentVolumeClaim of the tenant's namespace."""
+
+    claim: ObjectName = Field(description="Name of the claim.")
+    path: Annotated[str, StringConstraints(max_length=1024, pattern=r"^/[^\x00:]*$")] = Field(
+        description="Where the container sees it."
+    )
+    read_only: bool = False
+
+
+class JobRequest(_Body):
+    """A job: an HTTP request that the queue sends (target_url), or a container (container_image)."""
+
+    gpu_pool_requested: Word = Field(
+        "auto",
+        description="A pool, a GPU such as t4, `mig`, a MIG profile, or `auto` for the cheapest that fits.",
+    )
+    isolation_level: Literal["shared", "exclusive"] | None = Field(
+        None, description="Default: shared where the pool can, else exclusive."
+    )
+    target_url: Address | None = Field(
+        None, description="Where an HTTP job is sent; its origin must be allowed."
+    )
+    request_json: Annotated[Any, AfterValidator(_json)] = Field(
+        None, description="The body that is sent there."
+    )
+    container_image: (
+        Annotated[str, StringConstraints(min_length=1, max_length=1024, pattern=r"^[!-~]+$")] | None
+    ) = Field(None, description="The image of a container job.")
+    container_command: Annotated[list[Argument], Field(min_length=1, max_length=200)] | None = Field(
+        None, description="Its command; default: the image's own."
+    )
+    env: Annotated[dict[Variable, Argument], Field(max_length=200)] = Field({}, description="Its variables.")
+    job_name: Name = Field("job", description="A name for people; need not be unique.")
+    project_id: Name | None = Field(None, description="Name or id of a project of the tenant.")
+    priority: Priority | None = Field(
+        None, description="Default: medium. A level that the environment lacks falls to the next lower."
+    )
+    gpu_type: Word | None = Field(None, description="Key of a GPU in the catalog, such as a100-80gb.")
+    gpu_count: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="GPUs, or slices of one.")
+    budget_limit_usd: Annotated[float, Field(ge=0.000001, le=1_000_000_000)] | None = Field(
+        None, description="What all its attempts may cost."
+    )
+    timeout_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
+        None, description="How long an attempt may run; default: the environment's."
+    )
+    preemptible: bool | None = Field(
+        None, description="Whether it may be stopped for others; default: as its priority says."
+    )
+    checkpoint_s3_path: (
+        Annotated[
+            str, StringConstraints(max_length=1024, pattern=r"^s3://[^\s/\x00-\x1f]+(/[^\s\x00-\x1f]*)?$")
+        ]
+        | None
+    ) = Field(None, description="Where it keeps checkpoints.")
+    retries: Annotated[int, Field(ge=0, le=20)] | None = Field(
+        None, description="Attempts after a failure; default: the environment's."
+    )
+    callback_url: Address | None = Field(
+        None, description="Called when the job has ended; its origin must be allowed."
+    )
+    image_pull_secrets: Annotated[list[ObjectName], Field(max_length=10)] = []
+    env_from_secrets: Annotated[list[ObjectName], Field(max_length=20)] = []
+    volumes: Annotated[list[Volume], Field(max_length=20)] = []
+    array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
+        None, description="So many jobs with one group_id; each knows its group_index."
+    )
+    depends_on: Uuid | None = Field(
+        None, description="A job that must succeed first; its failure cancels this."
+    )
+    deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
+        None, description="Queued for longer than this, it expires."
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.target_url is None) == (self.container_image is None):
+            raise ValueError("give either target_url or container_image")
+        if self.target_url is None and self.request_json is not None:
+            raise ValueError("request_json belongs to target_url")
+        only_containers = (
+            "container_command",
+            "env",
+            "image_pull_secrets",
+            "env_from_secrets",
+            "volumes",
+            "checkpoint_s3_path",
+        )
+        given = [name for name in only_containers if self.target_url and getattr(self, name)]
+        if given:
+            raise ValueError(f"{', '.join(given)}: only for jobs with container_image")
+        return self
+
+
+class PriorityChange(_Body):
+    """A new priority for a queued job."""
+
+    priority: Priority

@@ -1,0 +1,92 @@
+"""GET /api/v1/events: the events of the caller's tenants as they happen (server-sent events).
+
+Each event's `id` is its position among all events, which Last-Event-ID continues after. A stream ends after a
+quarter of an hour, so that its reader proves again who it is. This module must not place or publish events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+
+from gpupool.queue.api.auth import Reader
+from gpupool.queue.api.context import Context
+from gpupool.queue.api.jobs import Chosen, Present, scope_of
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.events.envelope import envelope
+from gpupool.queue.store import outbox
+from gpupool.queue.store.errors import StoreError
+
+router = APIRouter(prefix="/api/v1", tags=["events"])
+POLL_SECONDS = 0.5
+HEARTBEAT_SECONDS = 15.0
+LONGEST_SECONDS = 900.0
+BATCH = 200
+_POSITION = r"^[0-9]{1,18}$"
+
+
+@router.get(
+    "/events",
+    operation_id="events",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}
+    },
+)
+async def events(
+    context: Present,
+    principal: Reader,
+    chosen: Chosen,
+    last_event_id: Annotated[str | None, Header(max_length=18, pattern=_POSITION)] = None,
+    after: Annotated[str | None, Query(max_length=18, pattern=_POSITION)] = None,
+) -> Response:
+    """Follow events, from now on or after the position in Last-Event-ID or `after`. 410: that one is gone."""
+    tenants = scope_of(context, principal, chosen)
+    oldest, latest = await outbox.bounds(context.db)
+    position = latest
+    if last_event_id is not None or after is not None:
+        position = int(last_event_id or after or 0)
+        if position > latest or position < oldest - 1:
+            raise Problem(
+                "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
+            )
+    return StreamingResponse(
+        follow(context, tenants, position),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:
+    """The stream's bytes, from after `position`."""
+    yield f"retry: 2000\nid: {position}\n: events after {position}\n\n".encode()
+    started = quiet_since = asyncio.get_running_loop().time()
+    while True:
+        now = asyncio.get_running_loop().time()
+        try:
+            _, latest = await outbox.bounds(context.db)
+            found = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
+        except StoreError:
+            return  # the reader connects again, and then gets a problem if need be
+        plan = context.plan()
+        for event in found:
+            assert event.position is not None
+            sent = envelope(plan.environment, plan.queue.event_prefix, event)
+            data = json.dumps(sent, separators=(",", ":"))
+            yield f"id: {event.position}\nevent: {event.type}\ndata: {data}\n\n".encode()
+            position, quiet_since = event.position, now
+        if len(found) == BATCH:
+            continue
+        # Events of others are passed over as well: what is not there now is not looked for again.
+        position = max(position, latest)
+        if now - started > LONGEST_SECONDS:
+            return
+        if now - quiet_since >= HEARTBEAT_SECONDS:
+            quiet_since = now
+            yield b": heartbeat\n\n"
+        await asyncio.sleep(POLL_SECONDS)

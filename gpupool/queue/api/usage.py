@@ -1,0 +1,111 @@
+"""GET /api/v1/tenants/{tenant}/usage: GPU-hours and money of a tenant by project and pool.
+
+This module must not add up money itself beyond one answer; the ledger keeps it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
+
+from gpupool.queue.api.accept import tenant_of
+from gpupool.queue.api.answers import time_text, usd
+from gpupool.queue.api.auth import UsageReader
+from gpupool.queue.api.explanations import allowances_json
+from gpupool.queue.api.jobs import Present
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.records import MICRO
+from gpupool.queue.store import accounts
+
+router = APIRouter(prefix="/api/v1", tags=["usage"])
+
+
+class UsageRow(BaseModel):
+    project: str | None
+    pool: str
+    gpu_hours: float
+    cost_usd: float
+    jobs: int
+
+
+class BudgetBody(BaseModel):
+    scope: str
+    """The tenant, or tenant/project."""
+    period: str
+    limit_usd: float
+    spent_usd: float
+    held_usd: float
+    left_usd: float
+
+
+class UsageBody(BaseModel):
+    tenant: str
+    since: datetime
+    until: datetime
+    gpu_hours: float
+    cost_usd: float
+    usage: list[UsageRow]
+    budgets: list[BudgetBody]
+
+
+@router.get("/tenants/{tenant}/usage", operation_id="usage", response_model=UsageBody)
+async def tenant_usage(
+    context: Present,
+    principal: UsageReader,
+    tenant: Annotated[str, Path(max_length=200, description="Name or id.")],
+    since: Annotated[datetime | None, Query(description="Default: 30 days before `until`.")] = None,
+    until: Annotated[datetime | None, Query(description="Default: now.")] = None,
+) -> Response:
+    """What a tenant used between two moments, and its budgets of the present period."""
+    in_force = context.in_force()
+    try:
+        found = tenant_of(in_force.plan, principal, tenant)
+    except Problem:
+        raise Problem("not-found", f"there is no tenant {tenant[:100]!r}") from None
+    end = _utc(until) or context.clock()
+    begin = _utc(since) or _before(end)
+    if begin > end:
+        raise Problem("invalid-request", "since is later than until")
+    rows = await accounts.usage(context.db, found.name, begin, end)
+    totals = await accounts.totals(context.db, context.clock())
+    listed: list[dict[str, Any]] = [
+        {
+            "project": row.project,
+            "pool": row.pool,
+            "gpu_hours": row.gpu_seconds / 3600,
+            "cost_usd": usd(row.micro),
+            "jobs": row.jobs,
+        }
+        for row in rows
+    ]
+    return JSONResponse(
+        {
+            "tenant": found.name,
+            "since": time_text(begin),
+            "until": time_text(end),
+            "gpu_hours": sum(row["gpu_hours"] for row in listed),
+            "cost_usd": sum(row.micro for row in rows) / MICRO,
+            "usage": listed,
+            "budgets": allowances_json(in_force, totals, found.name),
+        }
+    )
+
+
+def _before(end: datetime) -> datetime:
+    return end - timedelta(days=30) if end.year > 1 else end
+
+
+def _utc(given: datetime | None) -> datetime | None:
+    """A moment without a zone is in UTC."""
+    if given is None:
+        return None
+    if given.tzinfo is None:
+        return given.replace(tzinfo=UTC)
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:
+        raise Problem("invalid-request", "since or until lies outside of the calendar") from None

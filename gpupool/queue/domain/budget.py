@@ -1,0 +1,63 @@
+"""Whether money allows a start, and how much is held for it.
+
+A hold is what the attempt costs at most; it is settled when the attempt ends. So what runs never exceeds a
+budget, and a job with a small budget runs for as long as that pays. This module must not read prices from
+anywhere but the offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpupool.queue.domain.state import Account, Queued
+from gpupool.queue.domain.supply import TenantRule, hold_for
+from gpupool.queue.records import MICRO, Level, Reason, Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Money for one attempt."""
+
+    micro: int
+    run_limit_s: int
+
+
+def scopes(tenant: str, project: str | None) -> tuple[str, ...]:
+    """The accounts that a job is charged to."""
+    return (tenant, f"{tenant}/{project}") if project else (tenant,)
+
+
+def hold(job: Queued, rate_micro: int) -> Hold | Waiting:
+    """What one attempt holds: the smaller of its timeout's cost and what is left of the job's own budget."""
+    if job.budget_limit_micro is None or rate_micro == 0:
+        return Hold(hold_for(rate_micro, job.timeout_s), job.timeout_s)
+    left = job.budget_limit_micro - job.spent_micro
+    seconds = min(job.timeout_s, left * 3600 // rate_micro)
+    if seconds < 1:
+        return Waiting(Reason.BUDGET, f"the job's own budget of {usd(job.budget_limit_micro)} is spent")
+    return Hold(min(hold_for(rate_micro, seconds), left), seconds)
+
+
+def refusal(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> Waiting | None:
+    """Why the tenant's or the project's budget does not allow `amount` more; None where it does."""
+    for scope in scopes(job.tenant, job.project):
+        allowance = rule.budgets.get(scope)
+        if allowance is None:
+            continue
+        account = accounts.get(scope, Account(0, 0))
+        limit = allowance.limit_micro
+        if job.level is Level.CRITICAL:
+            limit += allowance.overrun_micro
+        if account.spent_micro + account.held_micro + amount > limit:
+            return Waiting(
+                Reason.BUDGET,
+                f"{scope} has {usd(limit)} a {allowance.period}: {usd(account.spent_micro)} spent, "
+                f"{usd(account.held_micro)} held, {usd(amount)} needed",
+            )
+    return None
+
+
+def usd(micro: int) -> str:
+    """An amount as people read it."""
+    return f"${micro / MICRO:,.2f}"

@@ -1,0 +1,350 @@
+"""One round: of the jobs that wait, which start now, where, and why the others don't.
+
+Order, each term before the next: a job that capacity was reserved for; tenants below their guaranteed share;
+the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. Inside
+a lane (one tenant, like jobs) it is first in, first out. A job that does not fit is passed over, and after
+`reserve_after` its pool is reserved for it. This module must not know where snapshots come from.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpupool.queue.domain import budget, fairness, preemption, reservation
+from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.supply import Supply, TenantRule
+from gpupool.queue.records import MICRO, Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
+
+Key = tuple[bool, bool, int, int, float, str]
+"""What orders heads of lanes; smaller goes first."""
+
+UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
+"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
+
+
+def decide(snapshot: Snapshot, supply: Supply) -> Decision:
+    """What this round starts, preempts and reserves, and why each other head waits."""
+    return Round.of(snapshot, supply).run()
+
+
+@dataclass(slots=True)
+class Round:
+    """A round as it goes on. `explain` asks it for the terms of its order."""
+
+    supply: Supply
+    now: float
+    slots: Slots
+    held: list[Held]
+    accounts: dict[str, Account]
+    clocks: dict[fairness.Key, int]
+    """Effective clocks: at least the floors."""
+    floors: Mapping[fairness.Key, int]
+    reservations: dict[str, str]
+    lanes: dict[tuple[str, str], deque[Queued]]
+    running: dict[str, int] = field(default_factory=dict)
+    used: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    """(tenant, pool, resource) -> units held."""
+    gpus: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(pool, capacity type) -> gpu_micro held."""
+    reserved: dict[str, Queued] = field(default_factory=dict)
+    """Pool -> job of its reservation."""
+    shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
+    starts: list[Start] = field(default_factory=list)
+    preempts: list[Preempt] = field(default_factory=list)
+    waits: dict[str, Waiting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
+        lanes: dict[tuple[str, str], deque[Queued]] = {}
+        by_id = {}
+        active = {(job.pool, job.tenant) for job in snapshot.held}
+        for job in snapshot.queued:
+            lanes.setdefault((job.tenant, job.lane), deque()).append(job)
+            by_id[job.job] = job
+            active.update((offer.pool, job.tenant) for offer in job.offers)
+        floors = fairness.floors(snapshot.floors, active, snapshot.clocks)
+        made = cls(
+            supply=supply,
+            now=snapshot.now,
+            slots=Slots.of(supply.pools, snapshot.held),
+            held=list(snapshot.held),
+            accounts=dict(snapshot.accounts),
+            clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
+            floors=floors,
+            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
+            lanes=lanes,
+        )
+        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
+        for held in snapshot.held:
+            made._count(held)
+        return made
+
+    def run(self) -> Decision:
+        heap = [(self.key(lane[0]), name) for name, lane in self.lanes.items()]
+        heapq.heapify(heap)
+        while heap:
+            key, name = heapq.heappop(heap)
+            lane = self.lanes[name]
+            head = lane[0]
+            present = self.key(head)
+            if present > key:  # keys only ever grow within a round, so the heap stays right
+                heapq.heappush(heap, (present, name))
+                continue
+            waiting = self.start(head)
+            if waiting is None:
+                lane.popleft()
+                if lane:
+                    heapq.heappush(heap, (self.key(lane[0]), name))
+            else:
+                self.waits[head.job] = self._wait(head, waiting)
+        return Decision(
+            tuple(self.starts), tuple(self.preempts), self.waits, dict(self.reservations), self.floors
+        )
+
+    def key(self, job: Queued) -> Key:
+        """The terms that order `job`, in the order of their weight."""
+        pool = job.offers[0].pool
+        ordering = self.supply.rules.ordering
+        if ordering == "fifo":
+            return (self.reservations.get(pool) != job.job, False, 0, 0, job.enqueued, job.job)
+        clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
+        above = ordering == "fair-share" and not self.below_guarantee(job)
+        return (
+            self.reservations.get(pool) != job.job,
+            above,
+            -self.aged(job),
+            clock,
+            job.enqueued,
+            job.job,
+        )
+
+    def aged(self, job: Queued) -> int:
+        """The level with ageing: never stored, so that a changed setting holds at once."""
+        return min(Level.CRITICAL, job.level + int((self.now - job.enqueued) / self.supply.rules.aging_s))
+
+    def below_guarantee(self, job: Queued) -> bool:
+        """Whether the tenant stays within its guaranteed share of the pool with this job."""
+        offer = job.offers[0]
+        guaranteed = self.rule(job.tenant).guaranteed.get((offer.pool, offer.resource), 0)
+        return self.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
+
+    def rule(self, tenant: str) -> TenantRule:
+        return self.supply.tenants.get(tenant, UNKNOWN)
+
+    def start(self, job: Queued) -> Waiting | None:
+        """Start `job` on the first of its offers that is possible; else why not, of the first offer."""
+        limit = self.running_limit(job)
+        if limit is not None:
+            return limit
+        first: Waiting | None = None
+        for offer in job.offers:
+            waiting = self._start_on(job, offer)
+            if waiting is None:
+                return None
+            first = first or waiting
+        return first
+
+    def running_limit(self, job: Queued) -> Waiting | None:
+        rule, running = self.rule(job.tenant), self.running.get(job.tenant, 0)
+        if rule is UNKNOWN:
+            return Waiting(Reason.TENANT_LIMIT, f"the environment file has no tenant {job.tenant}")
+        if rule.running is not None and running >= rule.running:
+            return Waiting(
+                Reason.TENANT_LIMIT, f"{running} of {rule.running} jobs of {job.tenant} are running"
+            )
+        return None
+
+    def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
+        granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
+        used = self.used.get((job.tenant, offer.pool, offer.resource), 0)
+        if used + offer.units > granted:
+            return Waiting(
+                Reason.TENANT_LIMIT,
+                f"{job.tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
+                f"and the job needs {offer.units}",
+            )
+        return None
+
+    def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
+        limit = self.grant_limit(job, offer)
+        if limit is not None:
+            return limit
+        wanted = self.capacity_types(job, offer)
+        shadow = self.shadow(job, offer.pool)
+        placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
+        placement = placement or self.slots.place(offer, wanted)
+        if placement is None:
+            return self.no_room(offer, wanted)
+        pool = self.supply.pools[offer.pool]
+        capacity_type = pool.nodes[placement[0][0]].capacity_type
+        spot = capacity_type == "spot" and offer.spot_rate_micro is not None
+        rate = offer.spot_rate_micro if spot and offer.spot_rate_micro is not None else offer.rate_micro
+        hold = budget.hold(job, rate)
+        if isinstance(hold, Waiting):
+            return hold
+        refused = budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts)
+        if refused is not None:
+            return refused
+        if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
+            return self.passed_over(offer.pool)
+        self._take(job, offer, placement, capacity_type, rate, hold)
+        return None
+
+    def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
+        """Where the spot share wants the job: spot or on demand, whichever brings the share nearer."""
+        pool = self.supply.pools.get(offer.pool)
+        types = pool.types if pool else frozenset[str]()
+        if pool is None or len(types) < 2:
+            return types
+        if not job.preemptible or job.on_demand_only:
+            return types - {"spot"}
+        spot = self.gpus.get((pool.name, "spot"), 0)
+        total = spot + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
+        with_spot = abs((spot + offer.gpu_micro) / total - pool.spot_share)
+        without = abs(spot / total - pool.spot_share)
+        return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
+
+    def no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
+        pool = self.supply.pools.get(offer.pool)
+        if pool is None:
+            return Waiting(Reason.CAPACITY, f"the environment file has no pool {offer.pool}")
+        if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:
+            (only,) = wanted
+            return Waiting(
+                Reason.SPOT_SHARE,
+                f"{offer.pool} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
+            )
+        free = self.slots.sum_free(pool.name, offer.resource)
+        if offer.units > offer.request:
+            return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
+        alone = sum(self.exclusive(held) for held in self.held if held.pool == pool.name)
+        if free == 0 and alone:
+            return Waiting(
+                Reason.EXCLUSIVE,
+                f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
+            )
+        return Waiting(
+            Reason.CAPACITY,
+            f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
+            f"{pool.slots(offer.resource)} free, at most "
+            f"{self.slots.largest_free(pool.name, offer.resource)} on one node",
+        )
+
+    def exclusive(self, held: Held) -> bool:
+        """Whether a job has a node of time-sliced GPUs to itself."""
+        size = self.slots.total(held.pool, held.resource)
+        return size > 1 and held.units == size and self.slots.gpu_micro(held.pool, held.resource) < MICRO
+
+    def passed_over(self, pool: str) -> Waiting:
+        other = self.reserved[pool]
+        waited = (self.now - other.enqueued) / 60
+        return Waiting(
+            Reason.RESERVATION,
+            f"{pool} is reserved for job {other.job}, which has waited for {waited:.0f} minutes",
+        )
+
+    def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
+        """What another job's reservation keeps of the pool; None where there is none."""
+        other = self.reserved.get(pool)
+        if other is None or other.job == job.job:
+            return None
+        if pool not in self.shadows:
+            offer = next(offer for offer in other.offers if offer.pool == pool)
+            self.shadows[pool] = reservation.shadow(offer, self.slots, self.held, self.now)
+        return self.shadows[pool]
+
+    def _wait(self, job: Queued, waiting: Waiting) -> Waiting:
+        """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
+        if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
+            return waiting
+        offer = job.offers[0]
+        holder = self.reserved.get(offer.pool)
+        if job.preempts and not any(held.preempting_for == job.job for held in self.held):
+            rules = self.supply.rules
+            taken = preemption.victims(job, offer, self.slots, self.held, self.now, rules.least_run_s)
+            if taken and (holder is None or holder.job == job.job or holder.level < job.level):
+                reason = f"preempted for job {job.job} of {job.tenant} ({job.level.name.lower()})"
+                self.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
+                gone = {held.job for held in taken}
+                self.held = [
+                    replace(held, preempting_for=job.job) if held.job in gone else held for held in self.held
+                ]
+                self._reserve(job)
+                names = ", ".join(sorted(gone))
+                return Waiting(waiting.reason, f"{waiting.detail}; preempting {names}")
+        if holder is None and self.now - job.enqueued >= self.supply.rules.reserve_after_s:
+            self._reserve(job)
+        return waiting
+
+    def _reserve(self, job: Queued) -> None:
+        pool = job.offers[0].pool
+        if pool in self.supply.pools:
+            self.reservations[pool] = job.job
+            self.reserved[pool] = job
+            self.shadows.pop(pool, None)
+
+    def _take(
+        self,
+        job: Queued,
+        offer: Offer,
+        placement: Placement,
+        capacity_type: str,
+        rate: int,
+        hold: budget.Hold,
+    ) -> None:
+        clock_key = (offer.pool, job.tenant)
+        weight = self.rule(job.tenant).weight
+        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + fairness.charge(
+            offer.gpu_micro, hold.run_limit_s, weight
+        )
+        held = Held(
+            job.job,
+            job.attempt + 1,
+            job.tenant,
+            job.project,
+            job.level,
+            offer.pool,
+            offer.resource,
+            capacity_type,
+            placement,
+            offer.gpu_micro,
+            hold.micro,
+            self.now,
+            hold.run_limit_s,
+            job.preemptible,
+        )
+        self.slots.take(offer.pool, offer.resource, placement)
+        self.held.append(held)
+        self._count(held)
+        for scope in budget.scopes(job.tenant, job.project):
+            account = self.accounts.get(scope, Account(0, 0))
+            self.accounts[scope] = replace(account, held_micro=account.held_micro + hold.micro)
+        for pool, reserved in list(self.reservations.items()):
+            if reserved == job.job:
+                del self.reservations[pool], self.reserved[pool]
+        self.shadows.pop(offer.pool, None)
+        self.starts.append(
+            Start(
+                job.job,
+                job.attempt,
+                job.tenant,
+                offer,
+                capacity_type,
+                placement,
+                rate,
+                hold.micro,
+                hold.run_limit_s,
+                self.clocks[clock_key],
+            )
+        )
+
+    def _count(self, held: Held) -> None:
+        self.running[held.tenant] = self.running.get(held.tenant, 0) + 1
+        used = (held.tenant, held.pool, held.resource)
+        self.used[used] = self.used.get(used, 0) + held.units
+        typed = (held.pool, held.capacity_type)
+        self.gpus[typed] = self.gpus.get(typed, 0) + held.gpu_micro

@@ -1,0 +1,125 @@
+"""Why a job waits, term by term, and when it may start.
+
+It asks the very round that decides, so that an explanation can't differ from the decision. Projections assume
+that everything runs for as long as it may. This module must not decide anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpupool.queue.domain.decide import Round, decide
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import MICRO, Level, Reason, Start, Waiting
+
+MOST_ROUNDS = 100
+"""A projection looks at so many ends of running jobs and no further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One job's place in the order."""
+
+    waiting: Waiting | None
+    """None where it would start now."""
+    ahead: int
+    """Heads of other lanes that go before it, and jobs before it in its own."""
+    terms: dict[str, Any]
+    """Every term of the order with its numbers."""
+    projected_start: float | None
+    """Epoch seconds; None where no end of a running job within reach makes room."""
+
+
+def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Explanation:
+    """Explain `job`. `before`: jobs before it in its own lane that the snapshot may not hold."""
+    known = [other for other in snapshot.queued if other.job != job.job]
+    lane = [other for other in known if (other.tenant, other.lane) == (job.tenant, job.lane)]
+    mine = [other for other in lane if (other.enqueued, other.job) < (job.enqueued, job.job)]
+    own = [*mine, job] if len(mine) == before else [*mine[:before], job]
+    others = [other for other in known if other not in lane]
+    state = replace(snapshot, queued=(*others, *own))
+    opened = Round.of(state, supply)
+    key = opened.key(job)
+    ahead = before + sum(
+        1
+        for (tenant, name), queued in opened.lanes.items()
+        if (tenant, name) != (job.tenant, job.lane) and opened.key(queued[0]) < key
+    )
+    terms = _terms(opened, job)
+    decision = decide(state, supply)
+    started = any(start.job == job.job for start in decision.starts)
+    waiting = None if started else decision.waits.get(job.job)
+    if waiting is None and not started:
+        waiting = Waiting(Reason.TURN, f"{before} jobs of {job.tenant} with the same request go first")
+    projected = snapshot.now if started else _projection(state, supply, job.job)
+    return Explanation(waiting, ahead, terms, projected)
+
+
+def _terms(opened: Round, job: Queued) -> dict[str, Any]:
+    offer, rules = job.offers[0], opened.supply.rules
+    rule = opened.rule(job.tenant)
+    used = opened.used.get((job.tenant, offer.pool, offer.resource), 0)
+    guaranteed = rule.guaranteed.get((offer.pool, offer.resource), 0)
+    clocks = {tenant: clock for (pool, tenant), clock in opened.clocks.items() if pool == offer.pool}
+    return {
+        "ordering": rules.ordering,
+        "reserved": opened.reservations.get(offer.pool) == job.job,
+        "guaranteed_share": {"used": used, "guaranteed": guaranteed, "below": opened.below_guarantee(job)},
+        "level": {
+            "granted": job.level.name.lower(),
+            "aged": Level(opened.aged(job)).name.lower(),
+            "aging_seconds": rules.aging_s,
+            "waited_seconds": round(opened.now - job.enqueued, 1),
+        },
+        "fair_clock": {
+            "gpu_hours": {tenant: round(clock / MICRO / 3600, 3) for tenant, clock in sorted(clocks.items())},
+            "weight": rule.weight,
+        },
+        "reserved_for": opened.reservations.get(offer.pool),
+    }
+
+
+def _projection(state: Snapshot, supply: Supply, job: str) -> float | None:
+    """When `job` starts if each running job takes as long as it may."""
+    for _ in range(MOST_ROUNDS):
+        decision = decide(state, supply)
+        if any(start.job == job for start in decision.starts):
+            return state.now
+        started = {start.job: start for start in decision.starts}
+        waiting = tuple(other for other in state.queued if other.job not in started)
+        held = [
+            *state.held,
+            *(_held(other, started[other.job], state.now) for other in state.queued if other.job in started),
+        ]
+        if not held:
+            return None
+        soonest = min(max(state.now, other.ends) for other in held)
+        ended = [other for other in held if other.ends <= soonest]
+        accounts = dict(state.accounts)
+        for other in ended:
+            for scope in (other.tenant, f"{other.tenant}/{other.project}"):
+                if scope in accounts:
+                    account = accounts[scope]
+                    accounts[scope] = Account(
+                        account.spent_micro + other.hold_micro, max(0, account.held_micro - other.hold_micro)
+                    )
+        state = replace(
+            state,
+            now=soonest,
+            held=tuple(other for other in held if other.ends > soonest),
+            queued=waiting,
+            accounts=accounts,
+            reservations=decision.reservations,
+            floors=decision.floors,
+        )
+    return None
+
+
+def _held(job: Queued, start: Start, now: float) -> Held:
+    return Held(
+        job.job, job.attempt + 1, job.tenant, job.project, job.level, start.offer.pool, start.offer.resource,
+        start.capacity_type, start.placement, start.offer.gpu_micro, start.hold_micro, now, start.run_limit_s,
+        job.preemptible,
+    )  # fmt: skip

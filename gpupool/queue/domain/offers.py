@@ -1,0 +1,191 @@
+"""What a job asks for -> its offers, or the reason why it can never run here.
+
+Final refusals only: what depends on who else runs is decided later, by `decide`. A named pool, a GPU and
+`auto` all end as a list of offers, cheapest first; the fallbacks of a time-sliced pool follow, and partitions
+(MIG) never mix with anything else. This module must not look at the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.domain.supply import PoolSupply, Supply
+from gpupool.queue.records import MICRO, Offer
+
+AUTO = "auto"
+MIG = "mig"
+
+
+class Refused(Exception):
+    """A request that can't be served; `type` names the problem in the API's documentation."""
+
+    def __init__(self, type: str, detail: str) -> None:
+        super().__init__(detail)
+        self.type = type
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a request says of GPUs."""
+
+    pool: str = AUTO
+    """A pool's name, a catalog key, `mig`, a MIG profile, or `auto`."""
+    isolation: str | None = None
+    """shared, exclusive, or None for either."""
+    gpu_type: str | None = None
+    """A catalog key that narrows the choice."""
+    gpu_count: int = 1
+
+
+def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offer, ...]:
+    """The ways to run the job, best first; at least one. Raises Refused."""
+    pools = [pool for pool in _candidates(plan, wish) if wish.gpu_type in (None, pool.gpu.key)]
+    if not pools:
+        raise Refused("pool-not-found", _nothing_called(plan, wish))
+    granted = [pool for pool in pools if pool.name in tenant.grants]
+    if not granted:
+        names = ", ".join(pool.name for pool in pools)
+        mine = ", ".join(sorted(tenant.grants)) or "no pool at all"
+        raise Refused(
+            "pool-not-granted", f"tenant {tenant.name} is not granted {names}; it is granted {mine}"
+        )
+    found = [offer for pool in granted for offer in _offers(pool, supply.pools[pool.name], wish)]
+    if not found:
+        raise _why_none(plan, tenant, granted, wish)
+    fitting = [offer for offer in found if offer.units <= tenant.grants[offer.pool].get(offer.resource, 0)]
+    if not fitting:
+        best = min(found, key=lambda offer: offer.rate_micro)
+        has = tenant.grants[best.pool].get(best.resource, 0)
+        raise Refused(
+            "does-not-fit",
+            f"the job needs {best.units} {best.resource} of {best.pool}, and {tenant.name} is granted {has}",
+        )
+    if tenant.gpus_per_job is not None:
+        allowed = [offer for offer in fitting if offer.gpu_micro <= tenant.gpus_per_job * MICRO]
+        if not allowed:
+            raise Refused(
+                "gpus-per-job", f"a job of {tenant.name} may have at most {tenant.gpus_per_job} GPUs"
+            )
+        fitting = allowed
+    return _ranked(plan, supply, tenant, wish, sorted(fitting, key=_price))
+
+
+def _ranked(
+    plan: Plan, supply: Supply, tenant: Tenant, wish: Wish, fitting: list[Offer]
+) -> tuple[Offer, ...]:
+    """The cheapest, and what may stand in for it."""
+    first = fitting[0]
+    if wish.pool != AUTO and wish.pool not in {pool.name for pool in plan.pools}:
+        return tuple(offer for offer in fitting if (offer.key == MIG) == (first.key == MIG))
+    result = [first]
+    for name in plan.pool(first.pool).fallback_to:
+        pool = plan.pool(name)
+        if name in tenant.grants and wish.gpu_type in (None, pool.gpu.key):
+            result += [
+                offer
+                for offer in _offers(pool, supply.pools[name], wish)
+                if offer.units <= tenant.grants[name].get(offer.resource, 0)
+            ]
+    return tuple(result)
+
+
+def _price(offer: Offer) -> tuple[int, int, str]:
+    return (offer.rate_micro, offer.gpu_micro, offer.pool)
+
+
+def _candidates(plan: Plan, wish: Wish) -> list[Pool]:
+    named = [pool for pool in plan.pools if pool.name == wish.pool]
+    if named or wish.pool == AUTO:
+        return named or list(plan.pools)
+    if wish.pool == MIG:
+        return [pool for pool in plan.pools if pool.sharing.layout]
+    return [
+        pool
+        for pool in plan.pools
+        if wish.pool in pool.sharing.layout or (pool.gpu.key == wish.pool and not pool.sharing.layout)
+    ] or [pool for pool in plan.pools if pool.gpu.key == wish.pool]
+
+
+def _offers(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
+    """What one pool offers: nothing where it can't do what is wished."""
+    for resource, size in pool.slices_per_node.items():
+        if wish.pool in pool.sharing.layout and not resource.endswith(wish.pool.replace("+", ".")):
+            continue
+        whole = supply.gpu_micro[resource] == MICRO
+        if whole:
+            units = request = wish.gpu_count
+            possible = supply.nodes and (units <= size or units % size == 0)
+            possible = possible and units <= size * len(supply.nodes)
+        elif pool.sharing.layout:
+            units = request = 1
+            possible = wish.gpu_count == 1
+        elif wish.isolation == "exclusive":
+            units, request = size, 1
+            possible = wish.gpu_count == 1 and alone_possible(pool)
+        else:
+            units = request = 1
+            possible = wish.gpu_count == 1
+        if possible and supply.nodes:
+            spot = supply.spot_rate_micro
+            yield Offer(
+                pool=pool.name,
+                resource=resource,
+                units=units,
+                request=request,
+                gpu_micro=supply.gpu_micro[resource] * units,
+                rate_micro=supply.rate_micro[resource] * units,
+                spot_rate_micro=spot[resource] * units if spot else None,
+                key=supply.key,
+            )
+
+
+def alone_possible(pool: Pool) -> bool:
+    """Whether a job can have a time-sliced GPU to itself: only where each node has one GPU, since else the
+    device plugin picks the card; an MPS daemon serves all clients of its node."""
+    return pool.sharing.may_fall_back and all(machine.gpus == 1 for machine in pool.machines)
+
+
+def exclusive_pools(plan: Plan, tenant: Tenant) -> list[str]:
+    """Pools of the tenant where a job can have a GPU, or a partition, to itself."""
+    return [
+        pool.name
+        for pool in plan.pools
+        if pool.name in tenant.grants
+        and (
+            pool.sharing.layout
+            or set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1}
+            or alone_possible(pool)
+        )
+    ]
+
+
+def _why_none(plan: Plan, tenant: Tenant, pools: Iterable[Pool], wish: Wish) -> Refused:
+    names = ", ".join(pool.name for pool in pools)
+    if wish.gpu_count > 1:
+        whole = [
+            f"{pool.name} ({pool.gpus_per_node} on a node, {pool.nodes_max} nodes)"
+            for pool in plan.pools
+            if set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1} and not pool.sharing.layout
+        ]
+        return Refused(
+            "gpus-not-possible",
+            f"{wish.gpu_count} GPUs for one job are not possible on {names}: more than one only on pools of "
+            f"whole GPUs, within a node or in whole nodes; there are: {', '.join(whole) or 'none'}",
+        )
+    fitting = ", ".join(exclusive_pools(plan, tenant)) or "none"
+    return Refused(
+        "exclusive-not-possible",
+        f"{names} can't keep a GPU for one job: its GPUs are shared, several to a machine or through MPS; "
+        f"pools of {tenant.name} that can: {fitting}",
+    )
+
+
+def _nothing_called(plan: Plan, wish: Wish) -> str:
+    keys = sorted({pool.gpu.key for pool in plan.pools})
+    names = ", ".join(pool.name for pool in plan.pools)
+    wanted = f"{wish.pool!r} with GPU {wish.gpu_type!r}" if wish.gpu_type else f"{wish.pool!r}"
+    return f"nothing is called {wanted}; pools: {names}; GPUs: {', '.join(keys)}; or auto, mig, a MIG profile"

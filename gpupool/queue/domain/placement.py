@@ -1,0 +1,96 @@
+"""Which slots are free, and where a job goes: the node that it fills best.
+
+Counts and nothing else. It must not know tenants, priorities or money.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gpupool.queue.domain.state import Held
+from gpupool.queue.domain.supply import PoolSupply
+from gpupool.queue.records import Offer, Placement
+
+
+@dataclass(slots=True)
+class Slots:
+    """Free units of every node, changed as a round goes on."""
+
+    pools: Mapping[str, PoolSupply]
+    free: dict[tuple[str, str], list[int]]
+    """(pool, resource) -> free units by number of the node."""
+    most: dict[tuple[str, str], int]
+    """At least the free units of the freest node: most jobs that don't fit are refused by this alone."""
+
+    @classmethod
+    def of(cls, pools: Mapping[str, PoolSupply], held: Iterable[Held]) -> Slots:
+        free = {
+            (pool.name, resource): [node.slots.get(resource, 0) for node in pool.nodes]
+            for pool in pools.values()
+            for resource in pool.gpu_micro
+        }
+        slots = cls(pools, free, {key: max(units, default=0) for key, units in free.items()})
+        for job in held:
+            slots.take(job.pool, job.resource, job.placement)
+        return slots
+
+    def take(self, pool: str, resource: str, placement: Placement) -> None:
+        """Occupy units. Nodes that the environment file no longer has are left out."""
+        free = self.free.get((pool, resource), [])
+        for node, units in placement:
+            if node < len(free):
+                free[node] -= units
+
+    def give(self, pool: str, resource: str, placement: Placement) -> None:
+        """Free units."""
+        self.take(pool, resource, tuple((node, -units) for node, units in placement))
+        free = self.free.get((pool, resource), [])
+        self.most[pool, resource] = max(free, default=0)
+
+    def total(self, pool: str, resource: str) -> int:
+        """Units of one node, empty."""
+        nodes = self.pools[pool].nodes if pool in self.pools else ()
+        return nodes[0].slots.get(resource, 0) if nodes else 0
+
+    def gpu_micro(self, pool: str, resource: str) -> int:
+        """What one unit is of a physical GPU."""
+        return self.pools[pool].gpu_micro[resource]
+
+    def nodes_for(self, offer: Offer) -> tuple[int, int]:
+        """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice."""
+        size = self.total(offer.pool, offer.resource)
+        return (1, offer.units) if offer.units <= size else (offer.units // size, size)
+
+    def place(
+        self, offer: Offer, types: frozenset[str], avoid: frozenset[int] = frozenset()
+    ) -> Placement | None:
+        """Where the offer fits now on nodes of one of these capacity types; None where it does not. Of one
+        type only: a job does not span spot and on-demand. `avoid`: nodes that are left out."""
+        key = (offer.pool, offer.resource)
+        free = self.free.get(key)
+        if not free:
+            return None
+        count, units = self.nodes_for(offer)
+        if units > self.most[key]:
+            return None
+        nodes = self.pools[offer.pool].nodes
+        for capacity_type in sorted(types):
+            fitting = sorted(
+                (free[node.number], node.number)
+                for node in nodes
+                if free[node.number] >= units
+                and node.capacity_type == capacity_type
+                and node.number not in avoid
+            )
+            if len(fitting) >= count:
+                return tuple(sorted((number, units) for _, number in fitting[:count]))
+        if types == self.pools[offer.pool].types and not avoid:
+            self.most[key] = max(free)
+        return None
+
+    def largest_free(self, pool: str, resource: str) -> int:
+        return max(self.free.get((pool, resource), ()), default=0)
+
+    def sum_free(self, pool: str, resource: str) -> int:
+        return sum(max(0, units) for units in self.free.get((pool, resource), ()))

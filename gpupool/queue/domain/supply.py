@@ -1,0 +1,173 @@
+"""Plan -> Supply: nodes with their slots, what slots cost, and the rules that tenants are held to.
+
+The Plan's numbers in the units that decisions count in; made once per Plan. Nodes are logical: a pool that
+may have four nodes has nodes 0 to 3, whether or not they run at this moment. It must not look at jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.tenants import Budget
+from gpupool.queue.records import MICRO
+
+DAY = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node that a pool may have."""
+
+    number: int
+    capacity_type: str
+    """spot or on-demand."""
+    slots: Mapping[str, int]
+    """Extended resource -> units on the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSupply:
+    """What one pool has to give."""
+
+    name: str
+    key: str
+    """Catalog key of its GPU; `mig` where GPUs are partitioned."""
+    nodes: tuple[Node, ...]
+    gpu_micro: Mapping[str, int]
+    """Extended resource -> what one unit is of a physical GPU."""
+    rate_micro: Mapping[str, int]
+    """Extended resource -> price of one unit for an hour, on demand; 0 where no price is known."""
+    spot_rate_micro: Mapping[str, int] | None
+    """The same on spot; None where the pool has no spot nodes."""
+    spot_share: float
+    """Share of the running GPUs that is to be on spot, where the pool has nodes of both types."""
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset(node.capacity_type for node in self.nodes)
+
+    def slots(self, resource: str) -> int:
+        return sum(node.slots.get(resource, 0) for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A budget in the units of decisions."""
+
+    limit_micro: int
+    overrun_micro: int
+    """What critical jobs may spend beyond it."""
+    period: str
+    """day, week or month."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRule:
+    """What one tenant is held to."""
+
+    name: str
+    weight: float
+    running: int | None
+    grants: Mapping[tuple[str, str], int]
+    """(pool, resource) -> units that it may hold at once."""
+    guaranteed: Mapping[tuple[str, str], int]
+    """The same, scaled down where the grants of all tenants exceed the pool."""
+    budgets: Mapping[str, Allowance]
+    """`tenant` or `tenant/project` -> budget; only those that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Settings of the queue that decisions follow."""
+
+    ordering: str = "fair-share"
+    """fifo, priority or fair-share."""
+    aging_s: float = 1800
+    """Waiting time that lifts a job by one level."""
+    reserve_after_s: float = 600
+    """Waiting time after which capacity is reserved for a job that does not fit."""
+    least_run_s: float = 60
+    """A job that runs for less is not preempted, so that two jobs can't keep each other from any progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Everything that changes only with the environment file."""
+
+    pools: Mapping[str, PoolSupply]
+    tenants: Mapping[str, TenantRule]
+    rules: Rules
+
+
+def supply_of(plan: Plan) -> Supply:
+    """The Plan as decisions see it."""
+    pools = {pool.name: _pool(pool) for pool in plan.pools}
+    granted: dict[tuple[str, str], int] = {}
+    for tenant in plan.tenants:
+        for name, grant in tenant.grants.items():
+            for resource, units in grant.items():
+                granted[name, resource] = granted.get((name, resource), 0) + units
+    tenants = {}
+    for tenant in plan.tenants:
+        grants = {
+            (name, resource): units
+            for name, grant in tenant.grants.items()
+            for resource, units in grant.items()
+        }
+        budgets = {
+            **_allowance(tenant.name, tenant.budget),
+            **{
+                scope: allowance
+                for project in tenant.projects
+                for scope, allowance in _allowance(f"{tenant.name}/{project.name}", project.budget).items()
+            },
+        }
+        guaranteed = {
+            key: units * min(pools[key[0]].slots(key[1]), granted[key]) // granted[key]
+            for key, units in grants.items()
+        }
+        tenants[tenant.name] = TenantRule(
+            tenant.name, tenant.weight, tenant.running, grants, guaranteed, budgets
+        )
+    queue = plan.queue
+    return Supply(pools, tenants, Rules(queue.ordering, queue.aging_s, queue.reserve_after_s))
+
+
+def hold_for(rate_micro: int, seconds: int) -> int:
+    """What so many seconds cost at that hourly price, rounded up to a micro-USD."""
+    return ceil(rate_micro * seconds / 3600)
+
+
+def _allowance(scope: str, budget: Budget | None) -> dict[str, Allowance]:
+    if budget is None:
+        return {}
+    limit = round(budget.usd * MICRO)
+    return {scope: Allowance(limit, round(limit * budget.overrun_by), budget.period)}
+
+
+def _pool(pool: Pool) -> PoolSupply:
+    types = [c.type for c in pool.capacities for _ in range(c.max_nodes)] or ["on-demand"] * pool.nodes_max
+    nodes = tuple(Node(number, type, pool.slices_per_node) for number, type in enumerate(types))
+    spot = any(node.capacity_type == "spot" for node in nodes)
+    return PoolSupply(
+        name=pool.name,
+        key="mig" if pool.sharing.layout else pool.gpu.key,
+        nodes=nodes,
+        gpu_micro={resource: round(share * MICRO) for resource, share in pool.equivalents.items()},
+        rate_micro=_rates(pool, "on-demand"),
+        spot_rate_micro=_rates(pool, "spot") if spot else None,
+        spot_share=pool.spot_share,
+    )
+
+
+def _rates(pool: Pool, capacity_type: str) -> dict[str, int]:
+    """Of the machine whose GPUs cost most, so that a hold is never too small."""
+    prices = [
+        (machine.usd_per_hour if capacity_type == "on-demand" else machine.spot_usd_per_hour, machine.gpus)
+        for machine in pool.machines
+    ]
+    gpu = max(((usd or 0) / gpus for usd, gpus in prices), default=0.0)
+    return {resource: round(gpu * share * MICRO) for resource, share in pool.equivalents.items()}

@@ -1,0 +1,37 @@
+"""What roles measure as they work: how long jobs wait, how long decisions and dispatches take.
+
+Each process has one; `/metrics` of the process shows it beside what the database says. This module must not
+measure anything itself.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Histogram
+
+_LONG = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
+_SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
+
+
+class Measures:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self.wait = Histogram(
+            "gpupool_queue_wait_seconds",
+            "From a job's submission to the decision that starts it.",
+            ["tenant", "priority"],
+            buckets=_LONG,
+            registry=registry,
+        )
+        self.decision = Histogram(
+            "gpupool_queue_decision_seconds",
+            "How long a round of decisions takes, database included.",
+            buckets=_SHORT,
+            registry=registry,
+        )
+        self.dispatch = Histogram(
+            "gpupool_queue_dispatch_seconds",
+            "From the decision that a job starts until it runs.",
+            ["pool"],
+            buckets=_LONG,
+            registry=registry,
+        )

@@ -1,0 +1,197 @@
+"""One attempt after its decision: taken by an executor, started, kept alive, ended, with its logs.
+
+Everything is guarded by (job, attempt): who comes late changes nothing. This module must not run jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from gpupool.queue.records import Job, Outcome, State
+from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run
+from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.jobs import Result
+from gpupool.queue.store.rows import job_of
+
+MICROSECONDS_PER_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """An attempt that is still the executor's."""
+
+    job: str
+    attempt: int
+    cancel_requested: bool
+    preempt_reason: str | None
+    """Set where it is to give way to another job."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """Lines of one attempt's output."""
+
+    number: int
+    """Grows within a job; where to go on reading."""
+    attempt: int
+    at: datetime
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What becomes of a job whose attempt ended."""
+
+    state: State
+    failures: int = 0
+    disruptions: int = 0
+    delay_s: float = 0
+
+
+async def take(
+    db: Database, executor: str, limit: int, lease_s: float, now: datetime | None = None
+) -> list[Job]:
+    """Dispatched jobs that no executor has, for this one; it keeps them by `heartbeat`."""
+    values = {"executor": executor, "limit": limit, "lease_s": lease_s, "now": now}
+    async with db.connection() as connection:
+        rows = await fetch(connection, "take", **values)
+    return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
+
+
+async def started(db: Database, job: str, attempt: int, now: datetime) -> bool:
+    """The job runs. False where the attempt is over: then it must be stopped."""
+    async with db.connection() as connection:
+        return bool(await fetch(connection, "started", job=job, attempt=attempt, now=now))
+
+
+async def heartbeat(
+    db: Database, executor: str, held: Sequence[tuple[str, int]], lease_s: float, now: datetime | None = None
+) -> list[Beat]:
+    """Keep (job, attempt) pairs for another `lease_s`; those that are still the executor's."""
+    ids, attempts = [job for job, _ in held], [attempt for _, attempt in held]
+    values = {"ids": ids, "attempts": attempts, "executor": executor, "lease_s": lease_s, "now": now}
+    async with db.connection() as connection:
+        rows = await fetch(connection, "heartbeat", **values) if held else []
+    return [
+        Beat(row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason"))
+        for row in rows
+    ]
+
+
+async def finish(
+    db: Database,
+    job: str,
+    attempt: int,
+    outcome: Outcome,
+    now: datetime,
+    backoff: tuple[float, float],
+    result: Result | None = None,
+) -> Job | None:
+    """End an attempt: settle its cost, and queue the job again or make it final. None: it was over already.
+
+    `backoff`: seconds before the first retry, doubled for each one after it, and their upper limit.
+    """
+    async with db.transaction() as connection:
+        return await end(connection, job, attempt, outcome, now, backoff, result)
+
+
+async def end(
+    connection: Connection,
+    job: str,
+    attempt: int,
+    outcome: Outcome,
+    now: datetime,
+    backoff: tuple[float, float],
+    result: Result | None = None,
+) -> Job | None:
+    """`finish` within the caller's transaction."""
+    rows = await fetch(connection, "finish_lock", job=job, attempt=attempt)
+    if not rows:
+        return None
+    row = rows[0]
+    after = following(row, outcome, backoff)
+    again = after.state is State.QUEUED
+    ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
+    cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
+    ended = await fetch(
+        connection,
+        "finish",
+        **{name: row[name] for name in ("period_tenant", "period_project", "pool")},
+        job=job,
+        attempt=attempt,
+        state=after.state.value,
+        again=again,
+        failures=after.failures,
+        disruptions=after.disruptions,
+        spot_losses=int(outcome.kind == "disrupted" and row["capacity_type"] == "spot" and after.disruptions),
+        outcome=outcome.kind,
+        reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
+        exit_code=outcome.exit_code,
+        cost=cost,
+        rest=row["hold_micro"] - cost,
+        not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
+        now=now,
+    )
+    if result is not None:
+        await _keep(connection, job, result)
+    gone = [] if again else await follow(connection, job, after.state is State.SUCCEEDED, now)
+    if again:
+        await run(connection, "lanes", ids=[job])
+    names = ("tenant", "project", "period_tenant", "period_project")
+    account = {name: row[name] for name in names}
+    await run(connection, "finish_accounts", **account, cost=cost, hold=row["hold_micro"])
+    held_s = row["run_limit_s"]
+    change = round(row["gpu_micro"] * (ran.total_seconds() - held_s) / row["weight"])
+    await run(connection, "finish_clock", pool=row["pool"], tenant=row["tenant"], change=change)
+    if again:
+        await fetch(connection, "count_queued", tenant=row["tenant"], jobs=1, limit=None)
+    await uncount(connection, gone)
+    return job_of(ended[0])
+
+
+def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
+    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not."""
+    if outcome.kind == "succeeded":
+        return End(State.SUCCEEDED)
+    if outcome.kind == "cancelled" or row["cancel_requested"]:
+        return End(State.CANCELLED)
+    if outcome.kind in ("disrupted", "preempted") and outcome.retry:
+        return End(State.QUEUED, disruptions=1)
+    failures = row["failures"] + 1
+    if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
+        return End(State.FAILED, failures=1)
+    base, cap = backoff
+    return End(State.QUEUED, failures=1, delay_s=min(cap, base * 2.0 ** min(failures - 1, 60)))
+
+
+def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
+    """What an attempt costs: its time at the hourly rate, rounded up, and never more than was held for it."""
+    micros = ran // timedelta(microseconds=1)
+    return min(hold_micro, -(-rate_micro * micros // MICROSECONDS_PER_HOUR))
+
+
+async def append_log(
+    db: Database, job: str, attempt: int, lines: Sequence[str], now: datetime | None = None
+) -> bool:
+    """Keep lines of an attempt's output. False where it is over, and for no lines."""
+    text = "\n".join(lines).replace("\x00", "\ufffd")
+    async with db.connection() as connection:
+        values = {"job": job, "attempt": attempt, "text": text, "now": now}
+        return bool(lines) and bool(await fetch(connection, "log_write", **values))
+
+
+async def log(
+    db: Database, job: str, attempt: int | None = None, after: int = 0, limit: int = 1000
+) -> list[LogChunk]:
+    """Output of all attempts or one, from after the chunk of that number."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "log", job=job, attempt=attempt, after=after, limit=limit)
+    return [LogChunk(**row) for row in rows]
+
+
+async def _keep(connection: Connection, job: str, result: Result) -> None:
+    values: dict[str, Any] = {"status": result.status, "body": result.body, "truncated": result.truncated}
+    await run(connection, "result_write", job=job, headers=as_json(result.headers), **values)

@@ -1,0 +1,120 @@
+"""The connections to PostgreSQL, and the statements in `queries`.
+
+This module must not know what the statements do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.string import TextLoader
+from psycopg_pool import AsyncConnectionPool
+
+from gpupool.queue.records import Offer
+from gpupool.queue.store.errors import Unavailable, Unstorable
+
+QUERIES = Path(__file__).parent / "queries"
+SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
+"""A process that stops in the middle of a transaction must not hold its locks."""
+
+Connection = AsyncConnection[DictRow]
+Row = dict[str, Any]
+
+
+class Database:
+    """A pool of connections. Each function of the store takes one as its first argument."""
+
+    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+        self._pool = pool
+        self.offers: dict[str, tuple[Offer, ...]] = {}
+        """Of each lane that a snapshot saw last; see `dispatch`."""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, url: str, connections: int = 8, timeout_s: float = 10) -> AsyncIterator[Self]:
+        """Connect; wait at most `timeout_s` for the database, now and whenever all connections are in use."""
+        pool = AsyncConnectionPool[Connection](
+            url,
+            min_size=1,
+            max_size=connections,
+            timeout=timeout_s,
+            configure=_configure,
+            kwargs={
+                "autocommit": True,
+                "row_factory": dict_row,
+                "options": SESSION,
+                "application_name": "gpupool",
+            },
+            open=False,
+        )
+        try:
+            with translated():
+                await pool.open(wait=True, timeout=timeout_s)
+            yield cls(pool)
+        finally:
+            await pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection on which each statement is a transaction."""
+        with translated():
+            async with self._pool.connection() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection within a transaction, which an exception rolls back."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @staticmethod
+    def query(name: str) -> bytes:
+        """The statement queries/<name>.sql."""
+        return _query(name)
+
+
+async def fetch(connection: Connection, name: str, /, **values: Any) -> list[Row]:
+    """Run queries/<name>.sql and return its rows."""
+    cursor = await connection.execute(_query(name), values)
+    return await cursor.fetchall()
+
+
+async def run(connection: Connection, name: str, /, **values: Any) -> int:
+    """Run queries/<name>.sql and return how many rows it concerned."""
+    cursor = await connection.execute(_query(name), values)
+    return cursor.rowcount
+
+
+def as_json(value: Any) -> str:
+    """For a parameter that the statement casts to jsonb."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """The driver's errors as the store's."""
+    try:
+        yield
+    except psycopg.DataError as error:
+        raise Unstorable(error) from error
+    except UnicodeEncodeError as error:
+        raise Unstorable("the text is not valid Unicode") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise Unavailable(error) from error
+
+
+@cache
+def _query(name: str) -> bytes:
+    return (QUERIES / f"{name}.sql").read_bytes()
+
+
+async def _configure(connection: Connection) -> None:
+    connection.adapters.register_loader("uuid", TextLoader)

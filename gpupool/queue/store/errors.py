@@ -1,0 +1,79 @@
+"""What the store refuses or can't do, in sentences that say what to do.
+
+This module must not know HTTP.
+"""
+
+from __future__ import annotations
+
+from gpupool.findings import GpupoolError
+
+
+class StoreError(GpupoolError):
+    """Anything that the store reports."""
+
+
+class QueueFull(StoreError):
+    """The tenant has as many queued jobs as it may have."""
+
+    def __init__(self, tenant: str, limit: int) -> None:
+        self.tenant, self.limit = tenant, limit
+        super().__init__(f"tenant {tenant} may have {limit} queued jobs; wait until some have started")
+
+
+class IdempotencyMismatch(StoreError):
+    """The key was used for another request."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"Idempotency-Key {key!r} was used for another request; use a new key")
+
+
+class UnknownDependency(StoreError):
+    """depends_on names no job of the tenant."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        super().__init__(f"depends_on {job} is no job of this tenant; give the id of one")
+
+
+class Unknown(StoreError):
+    """There is no such job."""
+
+    def __init__(self, job: str) -> None:
+        self.job = job
+        super().__init__(f"there is no job {job}")
+
+
+class Conflict(StoreError):
+    """The job is not as the caller last saw it."""
+
+    def __init__(self, version: int, state: str) -> None:
+        self.version, self.state = version, state
+        super().__init__(f"the job is {state} and has version {version} now; read it again")
+
+
+class Deposed(StoreError):
+    """Another process leads now; nothing was written."""
+
+    def __init__(self, role: str, epoch: int) -> None:
+        self.role, self.epoch = role, epoch
+        super().__init__(f"epoch {epoch} of the {role} is over: another process leads; nothing was written")
+
+
+class Unstorable(StoreError):
+    """A value that PostgreSQL can't keep, a NUL character for example."""
+
+    def __init__(self, cause: object) -> None:
+        super().__init__(f"the database can't keep this value: {_line(cause)}; send it in another form")
+
+
+class Unavailable(StoreError):
+    """The database can't be reached, is full or took too long."""
+
+    def __init__(self, cause: object) -> None:
+        super().__init__(f"the database does not answer: {_line(cause)}; try again, and see its log")
+
+
+def _line(cause: object) -> str:
+    """The first line of what the driver says, which names the cause."""
+    return (str(cause).strip().splitlines() or [type(cause).__name__])[0]

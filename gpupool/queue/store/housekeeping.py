@@ -1,0 +1,84 @@
+"""What time does: leases and deadlines that pass, jobs that go to the archive, what is old enough to delete.
+
+Everything here may run at any time and in several processes at once. Amounts per call are limited, so that no
+transaction is long; call again while something was done. This module must not decide when.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gpupool.queue.records import Job, Outcome
+from gpupool.queue.store.attempts import end
+from gpupool.queue.store.database import Database, fetch, run
+from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.rows import job_of
+
+LOST = "its executor has not answered"
+DEADLINE = "deadline"
+
+
+async def expire_leases(db: Database, now: datetime, limit: int = 100) -> list[Job]:
+    """End attempts whose executor has not renewed their lease, as disrupted."""
+    ended: list[Job] = []
+    while len(ended) < limit:
+        async with db.transaction() as connection:
+            rows = await fetch(connection, "lease_expired", now=now)
+            if not rows:
+                break
+            outcome = Outcome("disrupted", LOST)
+            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, now, (0, 0))
+        if job is not None:
+            ended.append(job)
+    return ended
+
+
+async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[Job]:
+    """End queued jobs whose deadline has passed."""
+    async with db.connection() as connection:
+        ids = [row["id"] for row in await fetch(connection, "deadline_passed", now=now, limit=limit)]
+    expired: list[Job] = []
+    for id in ids:
+        async with db.transaction() as connection:
+            values = {"state": "expired", "reason": DEADLINE, "now": now, "by": None}
+            rows = await fetch(connection, "cancel_queued", id=id, **values)
+            if rows:
+                tenants = await follow(connection, id, False, now)
+                await uncount(connection, [rows[0]["tenant"], *tenants])
+        expired += map(job_of, rows)
+    return expired
+
+
+async def archive(db: Database, before: datetime, limit: int = 1000) -> int:
+    """Move jobs that ended before then to the history; how many."""
+    async with db.connection() as connection:
+        return await run(connection, "archive", before=before, limit=limit)
+
+
+async def prune_events(db: Database, before: datetime, limit: int = 5000) -> int:
+    """Delete placed events from before then; how many."""
+    return await _prune(db, "prune_events", before, limit)
+
+
+async def prune_idempotency(db: Database, before: datetime, limit: int = 5000) -> int:
+    """Forget keys that were used before then; how many."""
+    return await _prune(db, "prune_idempotency", before, limit)
+
+
+async def prune_output(db: Database, before: datetime, limit: int = 5000) -> int:
+    """Delete logs and answers of targets from before then; how many."""
+    answers = await _prune(db, "prune_results", before, limit)
+    return answers + await _prune(db, "prune_logs", before, limit)
+
+
+async def prune_lanes(db: Database) -> int:
+    """Delete lanes without jobs that may start; how many."""
+    async with db.transaction() as connection:
+        await connection.execute(b"SET LOCAL lock_timeout = '1s'")
+        await run(connection, "prune_lanes_lock")
+        return await run(connection, "prune_lanes")
+
+
+async def _prune(db: Database, name: str, before: datetime, limit: int) -> int:
+    async with db.connection() as connection:
+        return await run(connection, name, before=before, limit=limit)

@@ -1,0 +1,286 @@
+"""Jobs as their users handle them: submit, read, list, cancel, change the priority.
+
+This module must not start jobs.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from gpupool.queue.records import Job, NewJob, State
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
+from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    QueueFull,
+    StoreError,
+    Unknown,
+    UnknownDependency,
+)
+from gpupool.queue.store.rows import job_of, lane_of
+
+NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
+"""Where the first page of a list begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What a request made."""
+
+    ids: tuple[str, ...]
+    replayed: bool
+    """The request had been made before, with the same key: these are the jobs that it made then."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs to list; None is any."""
+
+    tenants: frozenset[str] | None = None
+    states: frozenset[State] | None = None
+    project: str | None = None
+    pool: str | None = None
+    user: str | None = None
+    group: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, newest first."""
+
+    jobs: tuple[Job, ...]
+    next: str | None
+    """Cursor of the next page; None on the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the target of an HTTP job answered."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    """Its first MiB at most."""
+    truncated: bool
+
+
+async def submit(
+    db: Database,
+    jobs: Sequence[NewJob],
+    key: str | None = None,
+    fingerprint: bytes | None = None,
+    queued_limit: int | None = None,
+    now: datetime | None = None,
+) -> Submitted:
+    """Store the jobs of one request, all of one tenant, or return what the same request made before.
+
+    Raises IdempotencyMismatch, QueueFull, UnknownDependency; then nothing is stored.
+    """
+    now = now or datetime.now(UTC)
+    tenant, ids = jobs[0].tenant, tuple(job.id for job in jobs)
+    async with db.transaction() as connection:
+        if key is not None:
+            values = {"tenant": tenant, "key": key, "fingerprint": fingerprint or b""}
+            if not await fetch(connection, "idempotency", ids=list(ids), now=now, **values):
+                return await _replayed(connection, tenant, key, fingerprint or b"")
+        states = {
+            parent: await _dependency(connection, tenant, parent)
+            for parent in sorted({job.depends_on for job in jobs if job.depends_on})
+        }
+        given = [_new(job, states.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
+        await run(connection, "submit", jobs=as_json(given))
+        queued = sum(not job["cancelled"] for job in given)
+        # The tenant's row is locked last, and so for as short as can be.
+        if queued and not await fetch(
+            connection, "count_queued", tenant=tenant, jobs=queued, limit=queued_limit
+        ):
+            raise QueueFull(tenant, queued_limit or 0)
+    return Submitted(ids, replayed=False)
+
+
+async def job(db: Database, id: str) -> Job | None:
+    """The job, archived or not."""
+    if not _is_id(id):
+        return None
+    async with db.connection() as connection:
+        rows = await fetch(connection, "job", id=id)
+    return job_of(rows[0]) if rows else None
+
+
+async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit: int = 50) -> Page:
+    """A page of the jobs that `filter` selects. Raises StoreError for a cursor that no page returned."""
+    if filter.group is not None and not _is_id(filter.group):
+        return Page((), None)
+    before, before_id = _place(cursor) if cursor else NEWEST
+    values: dict[str, Any] = {
+        "states": [state.value for state in filter.states] if filter.states is not None else None,
+        **{name: getattr(filter, name) for name in ("project", "pool", "user", "group", "name")},
+        "before": before,
+        "before_id": before_id,
+        "limit": limit + 1,
+    }
+    name = "jobs_of_all"
+    if filter.tenants is not None:
+        name, values["tenants"] = "jobs_of_tenants", sorted(filter.tenants)
+    async with db.connection() as connection:
+        # Planned for these values: which index is best depends on which filters are set.
+        rows = await (await connection.execute(db.query(name), values, prepare=False)).fetchall()
+    page = tuple(map(job_of, rows[:limit]))
+    return Page(page, _cursor(page[-1]) if len(rows) > limit else None)
+
+
+async def cancel(db: Database, id: str, by: str, now: datetime) -> Job | None:
+    """Cancel a queued job at once, and ask for a held one to stop. A final job is returned as it is."""
+    reason = f"cancelled by {by}"
+    async with db.transaction() as connection:
+        if not _is_id(id):
+            return None
+        values = {"id": id, "reason": reason, "now": now, "by": by, "state": "cancelled"}
+        if rows := await fetch(connection, "cancel_queued", **values):
+            tenants = await follow(connection, id, False, now)
+            await uncount(connection, [rows[0]["tenant"], *tenants])
+        else:
+            rows = await fetch(connection, "cancel_held", id=id, reason=reason)
+            rows = rows or await fetch(connection, "job", id=id)
+    return job_of(rows[0]) if rows else None
+
+
+async def reprioritise(
+    db: Database,
+    id: str,
+    priority: str,
+    level: int,
+    version: int | None = None,
+    preemptible: bool | None = None,
+    preempts: bool | None = None,
+) -> Job:
+    """Change the priority of a queued job. Raises Conflict where it is not queued or not of that version."""
+    async with db.transaction() as connection:
+        rows = await fetch(connection, "job", id=id) if _is_id(id) else []
+        if not rows:
+            raise Unknown(id)
+        job = job_of(rows[0])
+        preemptible = job.preemptible if preemptible is None else preemptible
+        preempts = job.preempts if preempts is None else preempts
+        if job.state is not State.QUEUED or version not in (None, job.version):
+            raise Conflict(job.version, job.state)
+        changed = await fetch(
+            connection,
+            "reprioritise",
+            id=id,
+            priority=priority,
+            level=int(level),
+            lane=lane_of(job.offers, level, preemptible, preempts),
+            preemptible=preemptible,
+            preempts=preempts,
+            version=job.version,
+        )
+        if not changed:
+            raise Conflict(job.version + 1, "changing")
+        await run(connection, "lanes", ids=[id])
+    return job_of(changed[0])
+
+
+async def position(db: Database, id: str) -> int:
+    """How many jobs of its lane are ahead of a queued job."""
+    async with db.connection() as connection:
+        return int((await fetch(connection, "position", id=id))[0]["ahead"])
+
+
+async def depth(db: Database) -> dict[tuple[str, int], int]:
+    """(tenant, level) -> queued jobs."""
+    async with db.connection() as connection:
+        return {(row["tenant"], row["level"]): row["jobs"] for row in await fetch(connection, "depth")}
+
+
+async def result(db: Database, id: str) -> Result | None:
+    """What the target of an HTTP job answered; None where there is no answer (yet)."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "result", job=id) if _is_id(id) else []
+    if not rows:
+        return None
+    row = rows[0]
+    headers = tuple((name, value) for name, value in row["headers"])
+    return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
+
+
+def valid_ids(ids: Iterable[str]) -> list[str]:
+    """Those that are UUIDs: no other one can be an id."""
+    return [id for id in ids if _is_id(id)]
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+async def _replayed(connection: Connection, tenant: str, key: str, fingerprint: bytes) -> Submitted:
+    row = (await fetch(connection, "idempotency_read", tenant=tenant, key=key))[0]
+    if bytes(row["fingerprint"]) != fingerprint:
+        raise IdempotencyMismatch(key)
+    return Submitted(tuple(row["job_ids"]), replayed=True)
+
+
+async def _dependency(connection: Connection, tenant: str, id: str) -> State:
+    for name in ("dependency", "dependency_archived"):
+        if _is_id(id) and (rows := await fetch(connection, name, id=id, tenant=tenant)):
+            return State(rows[0]["state"])
+    raise UnknownDependency(id)
+
+
+def _new(job: NewJob, dependency: State | None, now: datetime, index: int) -> dict[str, Any]:
+    """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
+    return {
+        "id": job.id,
+        "tenant": job.tenant,
+        "project": job.project,
+        "user_name": job.user,
+        "name": job.name,
+        "group_id": job.group_id,
+        "group_index": job.group_index,
+        "retries": job.retries,
+        "priority": job.priority,
+        "level": int(job.level),
+        "isolation": job.isolation,
+        "gpu_count": job.gpu_count,
+        "preemptible": job.preemptible,
+        "preempts": job.preempts,
+        "request": job.request,
+        "offers": [offer.as_dict() for offer in job.offers],
+        "lane": lane_of(job.offers, job.level, job.preemptible, job.preempts),
+        "timeout_s": job.timeout_s,
+        "budget_limit_micro": job.budget_limit_micro,
+        "depends_on": job.depends_on,
+        "blocked": dependency is not None and not dependency.final,
+        "cancelled": dependency is not None and dependency.final and dependency is not State.SUCCEEDED,
+        "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
+        "plan_hash": job.plan_hash,
+        "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),
+    }
+
+
+def _cursor(job: Job) -> str:
+    return base64.urlsafe_b64encode(f"{job.enqueued_at.isoformat()} {job.id}".encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> tuple[datetime, str]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
+        at, _, id = text.partition(" ")
+        place = datetime.fromisoformat(at), str(UUID(id))
+    except (ValueError, binascii.Error):
+        raise StoreError(f"{cursor[:100]!r} is no cursor; take the one that the last page returned") from None
+    if place[0].tzinfo is None:
+        raise StoreError(f"{cursor[:100]!r} is no cursor; take the one that the last page returned")
+    return place

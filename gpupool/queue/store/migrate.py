@@ -1,0 +1,54 @@
+"""Brings a database to the tables that this gpupool needs.
+
+    python -m gpupool.queue.store.migrate [URL]     # GPUPOOL_DATABASE_URL without an argument
+    python -m alembic upgrade head                  # the same, in a checkout
+    ALEMBIC_CONFIG=$(python -m gpupool.queue.store.migrate --config) python -m alembic upgrade head   # anywhere
+
+This module must not hold SQL.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.exc import OperationalError
+
+from gpupool.queue.store.errors import StoreError, Unavailable
+
+FOLDER = Path(__file__).parent / "migrations"
+CONFIG = Path(__file__).parent / "alembic.ini"
+"""For Alembic's own command, where there is no checkout; an image sets ALEMBIC_CONFIG to it."""
+VARIABLE = "GPUPOOL_DATABASE_URL"
+LOCK = 7021_0001
+"""Key of the advisory lock that one migration holds."""
+
+
+def migrate(url: str) -> None:
+    """Migrate to the newest revision; does nothing where that is done."""
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    try:
+        command.upgrade(config, "head")
+    except OperationalError as error:
+        raise Unavailable(error.orig) from error
+
+
+def driver_url(url: str | None) -> str:
+    """The URL with the driver that SQLAlchemy is to use."""
+    url = url or os.environ.get(VARIABLE) or ""
+    scheme, mark, rest = url.partition("://")
+    if not mark or scheme.split("+")[0] not in ("postgresql", "postgres"):
+        raise StoreError(f"there is no PostgreSQL URL; set {VARIABLE} to postgresql://USER@HOST/DATABASE")
+    return f"postgresql+psycopg://{rest}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--config"]:
+        print(CONFIG)
+    else:
+        migrate((sys.argv[1:] or [""])[0])

@@ -1,0 +1,19 @@
+"""What Alembic runs: connects to the database that the queue uses, and migrates it in one transaction.
+
+The URL comes from the caller (`gpupool.queue.store.migrate`), else from GPUPOOL_DATABASE_URL. An advisory
+lock lets any number of processes start at once. This module must not define tables.
+"""
+
+from __future__ import annotations
+
+from alembic import context
+from sqlalchemy import create_engine, pool, text
+
+from gpupool.queue.store.migrate import LOCK, driver_url
+
+engine = create_engine(driver_url(context.config.get_main_option("sqlalchemy.url")), poolclass=pool.NullPool)
+with engine.connect() as connection:
+    context.configure(connection=connection, version_table="gpu_schema_version")
+    with context.begin_transaction():
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK})"))
+        context.run_migrations()

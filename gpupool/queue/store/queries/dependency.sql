@@ -1,0 +1,2 @@
+-- The lock keeps the state until this submission is committed: who finishes the job then sees its dependents.
+SELECT state FROM gpu_jobs WHERE id = %(id)s AND tenant = %(tenant)s FOR SHARE

@@ -1,0 +1,7 @@
+-- The attempt that ends, locked; no row where it is over already.
+SELECT j.*, l.period_tenant, l.period_project, coalesce(p.weight, 1) AS weight
+FROM gpu_jobs j
+JOIN gpu_ledger l ON l.job = j.id AND l.attempt = j.attempt AND l.kind = 'hold'
+LEFT JOIN tenant_gpu_policies p ON p.tenant = j.tenant
+WHERE j.id = %(job)s::uuid AND j.attempt = %(attempt)s AND j.state IN ('dispatching', 'running')
+FOR UPDATE OF j

@@ -1,0 +1,5 @@
+UPDATE gpu_jobs j SET lease_until = coalesce(%(now)s::timestamptz, now()) + make_interval(secs => %(lease_s)s)
+FROM unnest(%(ids)s::uuid[], %(attempts)s::int[]) AS g (job, attempt)
+WHERE j.id = g.job AND j.attempt = g.attempt AND j.executor = %(executor)s
+    AND j.state IN ('dispatching', 'running')
+RETURNING j.id, j.attempt, j.cancel_requested, j.preempt_reason

@@ -1,0 +1,23 @@
+-- A page, newest first: each table gives one, and they are merged.
+SELECT * FROM (
+    (SELECT * FROM gpu_jobs j
+     WHERE (j.enqueued_at, j.id) < (%(before)s::timestamptz, %(before_id)s::uuid)
+        AND (%(states)s::text[] IS NULL OR j.state = ANY(%(states)s::text[]))
+        AND (%(project)s::text IS NULL OR j.project = %(project)s::text)
+        AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
+        AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
+        AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
+        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
+     ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int)
+    UNION ALL
+    (SELECT * FROM gpu_job_history j
+     WHERE (j.enqueued_at, j.id) < (%(before)s::timestamptz, %(before_id)s::uuid)
+        AND (%(states)s::text[] IS NULL OR j.state = ANY(%(states)s::text[]))
+        AND (%(project)s::text IS NULL OR j.project = %(project)s::text)
+        AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
+        AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
+        AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
+        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
+     ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int)
+) page
+ORDER BY enqueued_at DESC, id DESC LIMIT %(limit)s::int

@@ -1,0 +1,1 @@
+SELECT * FROM gpu_keys WHERE id = %(id)s

@@ -1,0 +1,1 @@
+SELECT * FROM gpu_keys ORDER BY created_at, id

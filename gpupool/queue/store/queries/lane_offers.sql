@@ -1,0 +1,1 @@
+SELECT DISTINCT ON (lane) lane, offers FROM gpu_lanes WHERE lane = ANY(%(lanes)s)

@@ -1,0 +1,1 @@
+SELECT status, headers, body, truncated FROM gpu_results WHERE job = %(job)s::uuid

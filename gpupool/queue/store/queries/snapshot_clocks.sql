@@ -1,0 +1,1 @@
+SELECT pool, tenant, clock::bigint AS clock FROM gpu_clocks

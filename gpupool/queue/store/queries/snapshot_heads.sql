@@ -1,0 +1,12 @@
+-- The first jobs of each lane that may start now.
+SELECT h.id, h.attempt, h.tenant, h.project, h.lane, h.level, extract(epoch FROM h.enqueued_at)::float8 AS enqueued,
+    h.timeout_s, h.budget_limit_micro, h.cost_micro, h.preemptible, h.preempts,
+    h.spot_losses >= greatest(h.retries, 1) AS on_demand_only
+FROM gpu_lanes l
+CROSS JOIN LATERAL (
+    SELECT * FROM gpu_jobs j
+    WHERE j.tenant = l.tenant AND j.lane = l.lane AND j.state = 'queued' AND NOT j.blocked
+        AND (j.not_before IS NULL OR j.not_before <= %(now)s)
+    ORDER BY j.enqueued_at, j.id
+    LIMIT %(per_lane)s
+) h

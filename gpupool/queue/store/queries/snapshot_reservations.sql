@@ -1,0 +1,1 @@
+SELECT pool, job FROM gpu_reservations

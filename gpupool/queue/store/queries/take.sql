@@ -1,0 +1,9 @@
+-- Jobs that are dispatched and that no executor has.
+UPDATE gpu_jobs SET
+    executor = %(executor)s,
+    lease_until = coalesce(%(now)s::timestamptz, now()) + make_interval(secs => %(lease_s)s)
+WHERE id IN (
+    SELECT id FROM gpu_jobs WHERE state = 'dispatching' AND executor IS NULL
+    ORDER BY decided_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+    AND state = 'dispatching' AND executor IS NULL
+RETURNING *

@@ -1,0 +1,63 @@
+"""Rows as records, and back.
+
+This module must not run statements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+from gpupool.queue.records import Job, JobEvent, Level, Offer, Placement, Reason, State, Waiting
+
+_SAME = tuple(
+    name
+    for name in (field.name for field in fields(Job))
+    if name not in ("user", "state", "level", "offers", "placement", "waiting", "preempt_reason")
+)
+"""Fields of a job that are columns of the same name and form."""
+
+
+def job_of(row: Mapping[str, Any]) -> Job:
+    waiting, preempt = row["waiting"], row["preempt_reason"]
+    return Job(
+        user=row["user_name"],
+        state=State(row["state"]),
+        level=Level(row["level"]),
+        offers=offers_of(row["offers"]),
+        placement=placement_of(row["placement"]),
+        waiting=waiting_of(waiting) if waiting else None,
+        preempt_reason=preempt["reason"] if preempt else None,
+        **{name: row[name] for name in _SAME},
+    )
+
+
+def event_of(row: Mapping[str, Any]) -> JobEvent:
+    return JobEvent(**{field.name: row[field.name] for field in fields(JobEvent)})
+
+
+def offers_of(given: list[dict[str, Any]]) -> tuple[Offer, ...]:
+    return tuple(map(Offer.from_dict, given))
+
+
+def placement_of(given: list[list[int]] | None) -> Placement:
+    return tuple((node, units) for node, units in given or ())
+
+
+def waiting_of(given: Mapping[str, str]) -> Waiting:
+    return Waiting(Reason(given["reason"]), given["detail"])
+
+
+def lane_of(offers: tuple[Offer, ...], level: int, preemptible: bool, preempts: bool) -> str:
+    """The lane of a job: jobs that a round can't distinguish but by their age share one."""
+    return _lane(offers, int(level), preemptible, preempts)
+
+
+@lru_cache(4096)
+def _lane(offers: tuple[Offer, ...], level: int, preemptible: bool, preempts: bool) -> str:
+    content = [[offer.as_dict() for offer in offers], level, preemptible, preempts]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

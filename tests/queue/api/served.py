@@ -1,0 +1,93 @@
+"""The API in this process, over a real PostgreSQL and environments/local.yaml."""
+
+from __future__ import annotations
+
+import functools
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import resolve
+from gpupool.queue.api.app import create_app
+from gpupool.queue.store import dispatch, keys
+from gpupool.queue.store.database import Database
+from gpupool.spec.load import load
+
+LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
+VISION = "11111111-1111-1111-1111-111111111111"
+OCR = "00000000-0000-0000-0000-000000000001"
+HTTP_JOB = {"gpu_pool_requested": "t4", "target_url": "http://example", "request_json": {"x": 1}}
+CONTAINER_JOB = {"gpu_pool_requested": "t4", "container_image": "python:3.12"}
+
+
+@functools.cache
+def local_plan() -> Plan:
+    return resolve(load(LOCAL))
+
+
+@dataclass
+class Clock:
+    """Time that tests move."""
+
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def forward(self, seconds: float) -> None:
+        self.at += timedelta(seconds=seconds)
+
+
+@dataclass
+class Served:
+    """A running API with what tests look at from the inside."""
+
+    app: FastAPI
+    db: Database
+    client: httpx2.AsyncClient
+    clock: Clock
+
+    async def key(
+        self,
+        *tenants: str,
+        scopes: tuple[str, ...] = ("jobs:read", "jobs:write", "usage:read"),
+        days: float = 1,
+    ) -> dict[str, str]:
+        """Headers with a new API key."""
+        ends = datetime.now(UTC) + timedelta(days=days)
+        _, secret = await keys.create(self.db, "test", tenants, scopes, ends)
+        return {"Authorization": f"Bearer {secret}"}
+
+    async def submit(self, headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        response = await self.client.post(
+            "/api/v1/gpu-jobs", json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"} | (headers or {})
+        )
+        assert response.status_code == 201, response.text
+        return dict(response.json())
+
+
+@asynccontextmanager
+async def served(db: Database, plan: Plan, dev: bool, **more: Any):
+    policies = [dispatch.TenantPolicy(tenant.name, tenant.id) for tenant in plan.tenants]
+    await dispatch.mirror(db, "hash", policies)
+    clock = Clock()
+    app = create_app(lambda: plan, db, dev=dev, clock=clock, **more)
+    transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
+        yield Served(app, db, client, clock)
+
+
+def problem(response: httpx2.Response) -> str:
+    """The name of the problem that a response is; checks that it is one."""
+    assert response.headers["content-type"] == "application/problem+json", response.text
+    body = response.json()
+    assert body["status"] == response.status_code
+    assert body["detail"]
+    assert body["type"].startswith("https://gpupool.dev/problems/")
+    return str(body["type"]).rpartition("/")[2]

@@ -1,0 +1,227 @@
+"""Jobs over HTTP: submit, read, list, change, cancel, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
+from gpupool.queue.api.jobs import ValidBody
+from gpupool.queue.records import Decision, Reason, Waiting
+from gpupool.queue.store import dispatch
+from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem
+
+JOBS = "/api/v1/gpu-jobs"
+CURL = {
+    "Content-Type": "application/json",
+    "X-Tenant-Id": VISION,
+    "X-Project-Id": OCR,
+    "X-User-Id": "demo",
+}
+
+
+@pytest.mark.parametrize("isolation", ["shared", "exclusive"])
+def test_the_two_calls_of_older_clients(api: Any, isolation: str) -> None:
+    text = f'{{"gpu_pool_requested":"t4","isolation_level":"{isolation}",'
+    text += '"target_url":"http://example","request_json":{"x":1}}'
+
+    async def test(served: Served) -> None:
+        response = await served.client.post(JOBS, content=text, headers=CURL)
+        assert response.status_code == 201, response.text
+        job = response.json()
+        SubmittedBody.model_validate(job, extra="forbid")
+        assert (job["state"], job["tenant"], job["project_id"], job["user_id"]) == (
+            "queued",
+            "vision",
+            "ocr",
+            "demo",
+        )
+        assert (job["isolation_level"], job["request_json"]) == (isolation, {"x": 1})
+        assert response.headers["location"] == f"{JOBS}/{job['id']}"
+        assert response.headers["etag"] == '"1"'
+        read = await served.client.get(response.headers["location"])
+        assert read.headers["etag"] == '"1"'
+        assert read.json() | {"waiting": None} == {k: v for k, v in job.items() if k != "job_ids"} | {
+            "waiting": None
+        }
+
+    api(test)
+
+
+def test_what_is_answered_at_once_is_what_is_stored(api: Any) -> None:
+    async def test(served: Served) -> None:
+        made = await served.submit(
+            target_url=None,
+            request_json=None,
+            container_image="a:1",
+            env={"A": "b"},
+            volumes=[{"claim": "c", "path": "/d"}],
+            budget_limit_usd=0.1,
+            deadline_seconds=60,
+            retries=2,
+            preemptible=True,
+            callback_url="http://example/done",
+        )
+        read = (await served.client.get(f"{JOBS}/{made['id']}")).json()
+        assert read == {name: value for name, value in made.items() if name != "job_ids"}
+        JobBody.model_validate(read, extra="forbid")
+        assert read["budget_limit_usd"] == 0.1
+        assert read["estimate_usd"] <= 0.1
+        assert read["volumes"] == [{"claim": "c", "path": "/d", "read_only": False}]
+
+    api(test)
+
+
+def test_an_idempotency_key_makes_one_job(api: Any) -> None:
+    async def test(served: Served) -> None:
+        key = {"Idempotency-Key": "k", "X-Tenant-Id": "vision"}
+        first, *others = await asyncio.gather(
+            *(served.client.post(JOBS, json=HTTP_JOB, headers=key) for _ in range(5))
+        )
+        assert {response.status_code for response in (first, *others)} == {201}
+        assert len({response.json()["id"] for response in (first, *others)}) == 1
+        assert sorted("idempotency-replayed" in r.headers for r in (first, *others)) == [False] + [True] * 4
+        other = await served.client.post(JOBS, json=HTTP_JOB | {"job_name": "b"}, headers=key)
+        assert (other.status_code, problem(other)) == (422, "idempotency-mismatch")
+        elsewhere = await served.client.post(JOBS, json=HTTP_JOB, headers=key | {"X-Project-Id": "ocr"})
+        assert problem(elsewhere) == "idempotency-mismatch"
+        assert len((await served.client.get(JOBS)).json()["jobs"]) == 1
+
+    api(test)
+
+
+def test_an_array_has_one_group_and_a_list_has_pages(api: Any) -> None:
+    async def test(served: Served) -> None:
+        made = await served.submit(array=5)
+        assert len(made["job_ids"]) == 5
+        seen = list[dict[str, Any]]()
+        cursor = ""
+        while True:
+            page = (await served.client.get(f"{JOBS}?group={made['group_id']}&limit=2{cursor}")).json()
+            seen += page["jobs"]
+            if page["next"] is None:
+                break
+            cursor = f"&cursor={page['next']}"
+        assert [job["group_index"] for job in seen] == [4, 3, 2, 1, 0]
+        assert {job["id"] for job in seen} == set(made["job_ids"])
+        await served.submit(headers={"X-Project-Id": "ocr"})
+        found = (await served.client.get(f"{JOBS}?project={OCR}")).json()["jobs"]
+        assert [job["project_id"] for job in found] == ["ocr"]
+        assert (await served.client.get(f"{JOBS}?state=running")).json()["jobs"] == []
+        assert problem(await served.client.get(f"{JOBS}?cursor=x")) == "invalid-request"
+        assert problem(await served.client.get(f"{JOBS}?state=x&limit=201")) == "invalid-request"
+
+    api(test)
+
+
+def test_a_priority_changes_while_the_job_is_queued(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        assert job["priority"] == "low"
+        place = f"{JOBS}/{job['id']}"
+        stale = await served.client.patch(place, json={"priority": "high"}, headers={"If-Match": '"7"'})
+        assert (stale.status_code, problem(stale)) == (412, "version-conflict")
+        changed = await served.client.patch(place, json={"priority": "high"}, headers={"If-Match": '"1"'})
+        assert (changed.status_code, changed.json()["priority"]) == (200, "high")
+        assert changed.headers["etag"] == '"2"'
+        above = await served.client.patch(place, json={"priority": "critical"})
+        assert (above.status_code, problem(above)) == (403, "priority-not-granted")
+        cancelled = await served.client.post(f"{place}/cancel")
+        assert (cancelled.json()["state"], cancelled.json()["reason"]) == ("cancelled", "cancelled by dev")
+        late = await served.client.patch(place, json={"priority": "low"})
+        assert (late.status_code, problem(late)) == (409, "not-queued")
+        assert (await served.client.post(f"{place}/cancel")).json()["state"] == "cancelled"
+
+    api(test)
+
+
+REFUSED = {
+    "no kind": ({"target_url": None, "request_json": None}, 422, "invalid-request"),
+    "two kinds": ({"container_image": "a"}, 422, "invalid-request"),
+    "unknown field": ({"gpus": 1}, 422, "invalid-request"),
+    "number as text": ({"gpu_count": "1"}, 422, "invalid-request"),
+    "other target": ({"target_url": "http://169.254.169.254/latest"}, 422, "target-not-allowed"),
+    "target with user": ({"target_url": "http://example@evil.test/"}, 422, "target-not-allowed"),
+    "target on another port": ({"target_url": "http://example:81/"}, 422, "target-not-allowed"),
+    "other callback": ({"callback_url": "https://example/"}, 422, "target-not-allowed"),
+    "no pool": ({"gpu_pool_requested": "nothing"}, 422, "pool-not-found"),
+    "foreign pool": ({"gpu_pool_requested": "inference-mig"}, 422, "pool-not-granted"),
+    "two slices": ({"gpu_count": 2}, 422, "gpus-not-possible"),
+    "alone": (
+        {"gpu_pool_requested": "batch-a10g", "isolation_level": "exclusive"}, 422, "exclusive-not-possible"
+    ),
+    "too many GPUs": ({"gpu_pool_requested": "training", "gpu_count": 8}, 422, "does-not-fit"),
+    "foreign project": ({"project_id": "other"}, 403, "project-not-granted"),
+    "critical": ({"priority": "critical"}, 403, "priority-not-granted"),
+    "long": ({"timeout_seconds": 31_000_000}, 422, "invalid-request"),
+    "no such job": ({"depends_on": VISION}, 422, "no-such-dependency"),
+}  # fmt: skip
+
+
+def test_what_can_not_be_served_is_refused_with_its_problem(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for name, (fields, status, expected) in REFUSED.items():
+            for place in (JOBS, f"{JOBS}:validate"):
+                if place != JOBS and name == "no such job":
+                    continue
+                response = await served.client.post(
+                    place, json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"}
+                )
+                assert (response.status_code, problem(response)) == (status, expected), name
+        assert (await served.client.get(JOBS)).json()["jobs"] == []
+
+    api(test)
+
+
+def test_a_dry_run_says_what_would_become_of_a_job(api: Any) -> None:
+    async def test(served: Served) -> None:
+        response = await served.client.post(
+            f"{JOBS}:validate", json=CONTAINER_JOB | {"priority": "medium"}, headers={"X-Tenant-Id": "vision"}
+        )
+        assert response.status_code == 200, response.text
+        answer = response.json()
+        ValidBody.model_validate(answer, extra="forbid")
+        assert (answer["waiting"], answer["priority"], answer["position"]) == (None, "low", 0)
+        assert answer["offers"][0]["pool"] == "notebooks"
+        assert answer["estimate_usd"] == pytest.approx(4 * answer["offers"][0]["usd_per_hour"], abs=1e-5)
+        assert answer["projected_start"]
+        assert (await served.client.get(JOBS)).json()["jobs"] == []
+
+    api(test)
+
+
+def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        epoch = await dispatch.lead(served.db, "dispatcher", "test", 60)
+        assert epoch is not None
+        waits = {job["id"]: Waiting(Reason.CAPACITY, "24 of 24 slots in use")}
+        await dispatch.claim(served.db, epoch, Decision(waits=waits), "hash", 60, served.clock())
+        shown = (await served.client.get(f"{JOBS}/{job['id']}")).json()
+        assert shown["waiting"] == {"reason": "capacity", "detail": "24 of 24 slots in use"}
+        why = (await served.client.get(f"{JOBS}/{job['id']}/why")).json()
+        assert why["terms"]["level"]["granted"] == "low"
+        assert why["position"] == 0
+        assert why["projected_start"]
+        child = await served.submit(depends_on=job["id"])
+        assert child["waiting"]["reason"] == "dependency"
+        why = (await served.client.get(f"{JOBS}/{child['id']}/why")).json()
+        assert why["waiting"]["reason"] == "dependency"
+
+    api(test)
+
+
+def test_a_job_without_output_or_result_says_so(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        place = f"{JOBS}/{job['id']}"
+        logs = await served.client.get(f"{place}/logs")
+        assert (logs.status_code, logs.text) == (200, "")
+        assert problem(await served.client.get(f"{place}/result")) == "no-result"
+        (event,) = (await served.client.get(f"{place}/events")).json()["events"]
+        assert (event["type"], event["seq"]) == ("mlops.gpu.jobs.enqueued", 1)
+        EventBody.model_validate(event, extra="forbid")
+
+    api(test)

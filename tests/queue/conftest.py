@@ -1,0 +1,64 @@
+"""A PostgreSQL for the tests of the queue: one server per worker, and a database of its own for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.embedded import Embedded
+from gpupool.queue.store.migrate import migrate
+
+UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+"""Nothing here has to survive a power cut."""
+NUMBERS = count()
+
+Run = Callable[[Callable[[Database], Coroutine[Any, Any, Any]]], Any]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Embedded]:
+    """A server whose database `migrated` has the queue's tables."""
+    folder = Path(tempfile.mkdtemp(prefix="gpupool-queue-"))
+    server = Embedded(folder, UNSAFE)
+    try:
+        with psycopg.connect(server.start(), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE migrated")
+        migrate(server.url("migrated"))
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database_url(postgres: Embedded) -> Iterator[str]:
+    """A fresh database with the queue's tables."""
+    name = f"test_{next(NUMBERS)}"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+    yield postgres.url(name)
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(database_url: str) -> Run:
+    """Runs `async def test(db)` on a fresh database: `database(test)`."""
+
+    def run(test: Callable[[Database], Coroutine[Any, Any, Any]]) -> Any:
+        async def opened() -> Any:
+            async with Database.open(database_url) as db:
+                return await test(db)
+
+        return asyncio.run(opened())
+
+    return run

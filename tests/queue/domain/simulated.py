@@ -1,0 +1,188 @@
+"""A cluster in memory for tests of the decision: jobs arrive, rounds decide, time passes, jobs end.
+
+It keeps books of its own, apart from those of the code under test, and checks after every round what must
+hold at every moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.fairness import charge
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, Rules, Supply, TenantRule, hold_for
+from gpupool.queue.records import MICRO, Decision, Level, Offer
+
+GPU = "nvidia.com/gpu"
+
+
+def pool(
+    name: str = "pool", nodes: int = 2, slots: int = 4, whole: bool = True, spot: int = 0, share: float = 0.0
+) -> PoolSupply:
+    """A pool of `nodes` nodes; its slots are whole GPUs, or slices of the node's one GPU."""
+    unit = MICRO if whole else MICRO // slots
+    types = ["spot"] * spot + ["on-demand"] * (nodes - spot)
+    return PoolSupply(
+        name=name,
+        key="a10g",
+        nodes=tuple(Node(number, type, {GPU: slots}) for number, type in enumerate(types)),
+        gpu_micro={GPU: unit},
+        rate_micro={GPU: unit * 2},
+        spot_rate_micro={GPU: unit} if spot else None,
+        spot_share=share,
+    )
+
+
+def offer(of: PoolSupply, units: int = 1, alone: bool = False) -> Offer:
+    """Units of a pool; `alone`: a node of slices for one job."""
+    units = of.nodes[0].slots[GPU] if alone else units
+    spot = of.spot_rate_micro
+    return Offer(
+        of.name,
+        GPU,
+        units,
+        1 if alone else units,
+        of.gpu_micro[GPU] * units,
+        of.rate_micro[GPU] * units,
+        spot[GPU] * units if spot else None,
+        of.key,
+    )
+
+
+def tenant(
+    name: str, pools: Iterable[PoolSupply], weight: float = 1.0, running: int | None = None,
+    granted: int = 1000, guaranteed: int = 0, budget_micro: int | None = None,
+) -> TenantRule:  # fmt: skip
+    keys = [(of.name, GPU) for of in pools]
+    budgets = {} if budget_micro is None else {name: Allowance(budget_micro, budget_micro // 10, "month")}
+    return TenantRule(
+        name, weight, running, dict.fromkeys(keys, granted), dict.fromkeys(keys, guaranteed), budgets
+    )
+
+
+def supply(pools: Iterable[PoolSupply], tenants: Iterable[TenantRule], **rules: object) -> Supply:
+    return Supply({of.name: of for of in pools}, {of.name: of for of in tenants}, Rules(**rules))
+
+
+@dataclass
+class Cluster:
+    """Books of what is queued, held and spent."""
+
+    supply: Supply
+    now: float = 0.0
+    queued: list[Queued] = field(default_factory=list)
+    held: dict[str, Held] = field(default_factory=dict)
+    durations: dict[str, float] = field(default_factory=dict)
+    waiting_jobs: dict[str, Queued] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
+    clocks: dict[tuple[str, str], int] = field(default_factory=dict)
+    reservations: dict[str, str] = field(default_factory=dict)
+    floors: dict[tuple[str, str], int] = field(default_factory=dict)
+    served: Counter[str] = field(default_factory=Counter)
+    """gpu_micro seconds by tenant."""
+    started: dict[str, float] = field(default_factory=dict)
+    preempted: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+
+    def add(
+        self, tenant: str, offers: tuple[Offer, ...], seconds: int = 600, level: Level = Level.LOW,
+        takes: float | None = None, budget: int | None = None, preemptible: bool = False,
+        preempts: bool = False,
+    ) -> str:  # fmt: skip
+        """Queue a job that may run `seconds` and takes `takes` of them."""
+        self.count += 1
+        job = f"j{self.count:05}"
+        lane = f"{level}-{'-'.join(f'{o.pool}.{o.units}' for o in offers)}-{preemptible}-{preempts}"
+        queued = Queued(
+            job, 0, tenant, None, lane, level, self.now, offers, seconds, budget, 0, preemptible, preempts
+        )
+        self.queued.append(queued)
+        self.waiting_jobs[job] = queued
+        self.durations[job] = seconds if takes is None else takes
+        return job
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            self.now, tuple(self.held.values()), tuple(self.queued), dict(self.accounts), dict(self.clocks),
+            dict(self.reservations), dict(self.floors),
+        )  # fmt: skip
+
+    def round(self) -> Decision:
+        """Decide once, and do what was decided."""
+        decision = decide(self.snapshot(), self.supply)
+        for start in decision.starts:
+            job = next(job for job in self.queued if job.job == start.job)
+            self.queued.remove(job)
+            self.started[job.job] = self.now
+            self.clocks[start.offer.pool, job.tenant] = start.clock
+            account = self.accounts.get(job.tenant, Account(0, 0))
+            self.accounts[job.tenant] = replace(account, held_micro=account.held_micro + start.hold_micro)
+            self.held[job.job] = Held(
+                job.job, start.attempt + 1, job.tenant, None, job.level, start.offer.pool,
+                start.offer.resource, start.capacity_type, start.placement, start.offer.gpu_micro,
+                start.hold_micro, self.now, start.run_limit_s, job.preemptible,
+            )  # fmt: skip
+        self.reservations = dict(decision.reservations)
+        self.floors = dict(decision.floors)
+        for preempt in decision.preempts:
+            held = self.held[preempt.job]
+            self.preempted[preempt.job] += 1
+            self._end(held)
+            self.queued.append(replace(self.waiting_jobs[held.job], attempt=held.attempt))
+        self.check()
+        return decision
+
+    def ends(self, held: Held) -> float:
+        return held.since + min(held.run_limit_s, self.durations[held.job])
+
+    def advance(self) -> bool:
+        """Go to the next end of a job; False where nothing runs."""
+        if not self.held:
+            return False
+        self.now = max(self.now, min(self.ends(held) for held in self.held.values()))
+        for held in list(self.held.values()):
+            if self.ends(held) <= self.now:
+                self._end(held)
+        return True
+
+    def drain(self, rounds: int = 10_000) -> None:
+        """Rounds until nothing waits or nothing moves any more."""
+        for _ in range(rounds):
+            self.round()
+            if not self.advance():
+                return
+
+    def _end(self, held: Held) -> None:
+        del self.held[held.job]
+        ran = self.now - held.since
+        self.served[held.tenant] += int(held.gpu_micro * ran)
+        weight = self.supply.tenants[held.tenant].weight
+        self.clocks[held.pool, held.tenant] += charge(held.gpu_micro, int(ran) - held.run_limit_s, weight)
+        account = self.accounts[held.tenant]
+        rate = held.hold_micro * 3600 // max(1, held.run_limit_s)
+        cost = min(held.hold_micro, hold_for(rate, int(ran)))
+        self.accounts[held.tenant] = Account(account.spent_micro + cost, account.held_micro - held.hold_micro)
+
+    def check(self) -> None:
+        """What must hold at every moment, counted anew."""
+        used: Counter[tuple[str, int]] = Counter()
+        by_tenant: Counter[tuple[str, str]] = Counter()
+        for held in self.held.values():
+            for node, units in held.placement:
+                used[held.pool, node] += units
+                by_tenant[held.tenant, held.pool] += units
+        for (name, node), units in used.items():
+            assert units <= self.supply.pools[name].nodes[node].slots[GPU], (name, node, units)
+        running = Counter(held.tenant for held in self.held.values())
+        for rule in self.supply.tenants.values():
+            assert rule.running is None or running[rule.name] <= rule.running
+            for (name, _), granted in rule.grants.items():
+                assert by_tenant[rule.name, name] <= granted
+            for scope, allowance in rule.budgets.items():
+                account = self.accounts.get(scope, Account(0, 0))
+                limit = allowance.limit_micro + allowance.overrun_micro
+                assert account.spent_micro + account.held_micro <= limit
+                assert account.held_micro >= 0

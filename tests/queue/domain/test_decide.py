@@ -1,0 +1,281 @@
+"""The decision, by properties: fair, bounded waits, no limit exceeded, nothing shared that may not be."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpupool.queue.domain.explain import explain
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import MICRO, Level, Reason
+from tests.queue.domain.simulated import GPU, Cluster, offer, pool, supply, tenant
+
+SECONDS = st.integers(30, 7200)
+
+
+@given(
+    st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), min_size=2, max_size=4),
+    st.lists(st.tuples(st.integers(1, 4), SECONDS), min_size=4, max_size=8),
+)
+def test_tenants_that_always_have_work_get_shares_within_one_job_each(weights, kinds) -> None:
+    """The bound of start-time fair queueing: served / weight differs by at most one largest job of each."""
+    of = pool(nodes=2, slots=4)
+    rules = [tenant(f"t{n}", [of], weight) for n, weight in enumerate(weights)]
+    cluster = Cluster(supply([of], rules, reserve_after_s=10**12, aging_s=10**12))
+    largest = [0.0] * len(weights)
+    for number in range(60):
+        for n in range(len(weights)):
+            units, seconds = kinds[(number + n) % len(kinds)] if n % 2 else kinds[number % len(kinds)]
+            units = 1  # one size: capacity never passes a job over, so that only the clocks decide
+            cluster.add(f"t{n}", (offer(of, units),), seconds)
+            largest[n] = max(largest[n], units * MICRO * seconds / weights[n])
+    for _ in range(40):
+        cluster.round()
+        backlogged = {job.tenant for job in cluster.queued}
+        if len(backlogged) < len(weights):
+            break
+        clocks = [cluster.clocks.get((of.name, f"t{n}"), 0) for n in range(len(weights))]
+        for a in range(len(weights)):
+            for b in range(a):
+                assert abs(clocks[a] - clocks[b]) <= largest[a] + largest[b]
+        cluster.advance()
+
+
+@given(st.integers(1, 4), st.integers(600, 3600), st.integers(5, 30))
+def test_nobody_waits_beyond_the_printed_bound_of_ageing(level_gap, aging, flood) -> None:
+    """After (top - level) x aging no later job of a higher level goes before it."""
+    of = pool(nodes=1, slots=1)
+    cluster = Cluster(
+        supply([of], [tenant("a", [of]), tenant("b", [of])], ordering="priority", aging_s=aging)
+    )
+    cluster.add("b", (offer(of),), 60, Level.HIGH)
+    low = cluster.add("a", (offer(of),), 60, Level.LOW)
+    bound = (Level.CRITICAL - Level.LOW) * aging
+    while low not in cluster.started and cluster.now < bound + 10 * flood * 60:
+        for _ in range(level_gap):
+            cluster.add("b", (offer(of),), 60, Level.CRITICAL)
+        cluster.round()
+        cluster.advance()
+    # Then only what was already waiting at the top level before may go first: one job runs at a time.
+    queued_before = level_gap * (bound // 60 + 2)
+    assert low in cluster.started
+    assert cluster.started[low] <= bound + queued_before * 60
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> Cluster:
+    """A cluster of three pools, of whole GPUs, slices, and spot, with jobs of all kinds."""
+    whole, sliced = pool("whole", 3, 4), pool("sliced", 3, 4, whole=False)
+    spotty = pool("spotty", 4, 2, spot=2, share=0.5)
+    pools = [whole, sliced, spotty]
+    rules = [
+        tenant(
+            f"t{n}",
+            pools,
+            draw(st.sampled_from([0.5, 1.0, 2.0])),
+            draw(st.none() | st.integers(1, 5)),
+            draw(st.integers(4, 12)),
+            draw(st.integers(0, 6)),
+            draw(st.none() | st.integers(1, 40).map(lambda usd: usd * MICRO)),
+        )
+        for n in range(3)
+    ]
+    ordering = draw(st.sampled_from(["fifo", "priority", "fair-share"]))
+    cluster = Cluster(supply(pools, rules, ordering=ordering, aging_s=600.0, reserve_after_s=300.0))
+    for _ in range(draw(st.integers(5, 40))):
+        of = draw(st.sampled_from(pools))
+        alone = of is sliced and draw(st.booleans())
+        units = draw(st.sampled_from([1, 2, 4, 8])) if of is whole else 1
+        seconds = draw(SECONDS)
+        cluster.add(
+            f"t{draw(st.integers(0, 2))}",
+            (offer(of, units, alone),),
+            seconds,
+            draw(st.sampled_from(list(Level))),
+            takes=draw(st.integers(1, seconds)),
+            preemptible=draw(st.booleans()),
+            preempts=draw(st.booleans()),
+            budget=draw(st.none() | st.integers(1, 5).map(lambda usd: usd * MICRO)),
+        )
+        if draw(st.booleans()):
+            cluster.round()
+            cluster.advance()
+    return cluster
+
+
+@settings(max_examples=40)
+@given(loads())
+def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
+    """`Cluster.check` counts anew after each round; and the decision says of each job why it waits."""
+    for _ in range(100):
+        decision = cluster.round()
+        heads = {}
+        for job in cluster.queued:
+            heads.setdefault((job.tenant, job.lane), job.job)
+        preempted = {preempt.job for preempt in decision.preempts}
+        assert {job for job in heads.values() if job not in preempted} <= set(decision.waits) | preempted
+        if not cluster.advance():
+            break
+
+
+@settings(max_examples=40)
+@given(loads())
+def test_exclusive_and_shared_never_mix_and_gangs_start_whole(cluster: Cluster) -> None:
+    for _ in range(100):
+        cluster.round()
+        nodes: dict[tuple[str, int], list[int]] = {}
+        for held in cluster.held.values():
+            wanted = cluster.waiting_jobs[held.job].offers[0].units
+            assert sum(units for _, units in held.placement) == wanted
+            for node, units in held.placement:
+                nodes.setdefault((held.pool, node), []).append(units)
+        for (name, _), taken in nodes.items():
+            if name == "sliced" and 4 in taken:
+                assert taken == [4]
+        if not cluster.advance():
+            break
+
+
+@settings(max_examples=40)
+@given(loads())
+def test_a_job_is_preempted_only_by_a_higher_level_and_never_in_turns(cluster: Cluster) -> None:
+    by: dict[str, set[str]] = {}
+    for _ in range(100):
+        decision = cluster.round()
+        for preempt in decision.preempts:
+            victim = cluster.waiting_jobs[preempt.job]
+            winner = cluster.waiting_jobs[preempt.beneficiary]
+            assert victim.level < winner.level
+            assert victim.preemptible
+            assert winner.preempts
+            by.setdefault(preempt.job, set()).add(preempt.beneficiary)
+            assert preempt.job not in by.get(preempt.beneficiary, set())
+        if not cluster.advance():
+            break
+
+
+@settings(max_examples=40)
+@given(loads())
+def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
+    """With nothing new coming, only limits, budgets and what never fits keep a job from starting."""
+    cluster.drain(200)
+    for job in cluster.queued:
+        waiting = explain(cluster.snapshot(), cluster.supply, job, 0).waiting
+        assert waiting is not None
+        assert waiting.reason in (Reason.TENANT_LIMIT, Reason.BUDGET), (job, waiting)
+
+
+def small(**rules: object) -> tuple[Cluster, Supply]:
+    of = pool(nodes=2, slots=4)
+    made = supply([of], [tenant("a", [of]), tenant("b", [of])], **rules)
+    return Cluster(made), made
+
+
+def test_a_large_job_gets_a_reservation_and_is_passed_by_short_jobs_only() -> None:
+    cluster, made = small(reserve_after_s=600.0)
+    of = made.pools["pool"]
+    for _ in range(2):
+        cluster.add("a", (offer(of, 3),), 3600)
+    cluster.round()
+    large = cluster.add("b", (offer(of, 4),), 3600)
+    cluster.now = 700.0
+    assert cluster.round().reservations == {"pool": large}
+    # One of the two nodes is the reserved job's; the other may be used by anybody.
+    long, second = (cluster.add("a", (offer(of, 1),), 36_000) for _ in range(2))
+    decision = cluster.round()
+    assert long in cluster.started
+    assert decision.waits[second].reason is Reason.RESERVATION
+    assert large in decision.waits[second].detail
+    short = cluster.add("b", (offer(of, 1),), 600)
+    cluster.round()
+    assert short in cluster.started
+    cluster.now = 3600.0
+    while large not in cluster.started and cluster.advance():
+        cluster.round()
+    assert cluster.started[large] == 3600.0
+
+
+def test_a_critical_job_preempts_the_cheapest_victims_and_gets_their_place() -> None:
+    cluster, made = small()
+    of = made.pools["pool"]
+    old = [cluster.add("a", (offer(of, 4),), 7200, preemptible=True)]
+    cluster.round()
+    cluster.now = 1000.0
+    young = cluster.add("a", (offer(of, 4),), 7200, preemptible=True)
+    cluster.round()
+    cluster.now = 2000.0
+    critical = cluster.add("b", (offer(of, 4),), 600, Level.CRITICAL, preempts=True)
+    decision = cluster.round()
+    assert [preempt.job for preempt in decision.preempts] == [young]
+    cluster.round()
+    assert critical in cluster.started
+    assert cluster.preempted == {young: 1}
+    assert old[0] in cluster.held
+
+
+def test_the_spot_share_is_kept() -> None:
+    of = pool(nodes=10, slots=4, spot=7, share=0.7)
+    cluster = Cluster(supply([of], [tenant("a", [of])]))
+    for _ in range(40):
+        cluster.add("a", (offer(of),), 600, preemptible=True)
+    cluster.round()
+    spot = sum(held.gpu_micro for held in cluster.held.values() if held.capacity_type == "spot")
+    total = sum(held.gpu_micro for held in cluster.held.values())
+    assert abs(spot / total - 0.7) <= 0.02
+
+
+def test_while_an_exclusive_job_runs_no_shared_job_is_started_and_the_other_way_round() -> None:
+    of = pool(nodes=1, slots=8, whole=False)
+    cluster = Cluster(supply([of], [tenant("a", [of]), tenant("b", [of])]))
+    exclusive = cluster.add("a", (offer(of, alone=True),), 600)
+    cluster.round()
+    shared = cluster.add("b", (offer(of),), 600)
+    decision = cluster.round()
+    assert exclusive in cluster.held
+    assert decision.waits[shared].reason is Reason.EXCLUSIVE
+    cluster.advance()
+    cluster.round()
+    second = cluster.add("a", (offer(of, alone=True),), 600)
+    decision = cluster.round()
+    assert shared in cluster.held
+    assert decision.waits[second].reason is Reason.EXCLUSIVE
+
+
+def test_an_idle_tenant_does_not_save_up() -> None:
+    of = pool(nodes=1, slots=1)
+    cluster = Cluster(supply([of], [tenant("a", [of]), tenant("b", [of])], reserve_after_s=10**9))
+    for _ in range(20):
+        cluster.add("a", (offer(of),), 3600)
+    for _ in range(10):
+        cluster.round()
+        cluster.advance()
+    for _ in range(10):
+        cluster.add("b", (offer(of),), 3600)
+    order = []
+    for _ in range(10):
+        order += [start.tenant for start in cluster.round().starts]
+        cluster.advance()
+    assert 4 <= order.count("b") <= 6
+
+
+def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
+    cluster, made = small()
+    of = made.pools["pool"]
+    for _ in range(2):
+        cluster.add("a", (offer(of, 4),), 3600)
+    cluster.round()
+    first, second = (cluster.add("b", (offer(of, 4),), 600) for _ in range(2))
+    queued = {job.job: job for job in cluster.queued}
+    explained = explain(cluster.snapshot(), made, queued[first], 0)
+    assert explained.waiting is not None
+    assert explained.waiting.reason is Reason.CAPACITY
+    assert "4 nvidia.com/gpu of pool needed; 0 of 8 free" in explained.waiting.detail
+    assert explained.projected_start == 3600.0
+    behind = explain(cluster.snapshot(), made, queued[second], 1)
+    assert behind.waiting is not None
+    assert behind.waiting.reason is Reason.TURN
+    assert behind.ahead == 1
+    assert set(behind.terms) == {
+        "ordering", "reserved", "guaranteed_share", "level", "fair_clock", "reserved_for",
+    }  # fmt: skip
+    assert made.pools["pool"].slots(GPU) == 8

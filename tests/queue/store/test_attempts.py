@@ -1,0 +1,234 @@
+"""One attempt after its decision: started, kept alive, ended once, counted, logged."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from gpupool.queue.domain.state import Account
+from gpupool.queue.records import State
+from gpupool.queue.store import attempts, dispatch, outbox
+from gpupool.queue.store import jobs as store
+from gpupool.queue.store.attempts import cost_of
+from gpupool.queue.store.database import Database
+from tests.queue.conftest import Run
+from tests.queue.store.samples import NOW, cancelled, dispatched, finished, read, running, sql, submitted
+
+
+def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
+    async def test(db: Database) -> None:
+        await dispatch.mirror(db, "", [dispatch.TenantPolicy("vision", weight=0.5)])
+        job = await running(db)
+        done = await finished(db, job, "succeeded", 60, exit_code=0)
+        assert done is not None
+        assert (done.state, done.cost_micro, done.exit_code) == (State.SUCCEEDED, 6000, 0)
+        assert (done.pool, done.hold_micro, done.finished_at) == ("t4", None, NOW + timedelta(seconds=60))
+        assert done == await read(db, job.id)
+        assert await finished(db, job, "failed") is None
+        assert await attempts.started(db, job.id, 1, NOW) is False
+        entries = await sql(db, "SELECT kind, micro FROM gpu_ledger ORDER BY id")
+        assert [tuple(row.values()) for row in entries] == [
+            ("hold", 360_000),
+            ("settle", 6_000),
+            ("release", 354_000),
+        ]
+        snapshot = await dispatch.snapshot(db, NOW, 1)
+        assert snapshot.accounts == {"vision": Account(6000, 0)}
+        # It ran 60 of the 3600 seconds that its clock was charged for, at a quarter of a GPU and weight 1/2.
+        assert snapshot.clocks == {("t4", "vision"): max(0, 900_000_000 - 250_000 * 3540 * 2)}
+        types = [(event.seq, event.type) for event in await outbox.of_job(db, job.id)]
+        assert types == [(1, "enqueued"), (2, "dispatched"), (3, "started"), (4, "succeeded")]
+
+    database(test)
+
+
+def test_two_that_finish_an_attempt_at_once_end_it_once(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        ends = await asyncio.gather(
+            *(finished(db, job, kind) for kind in ("succeeded", "failed", "disrupted"))
+        )
+        assert sum(end is not None for end in ends) == 1
+        assert (await sql(db, "SELECT count(*) AS n FROM gpu_ledger"))[0]["n"] == 3
+
+    database(test)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "state", "counts"),
+    [
+        (["failed"], "queued", (1, 0)),
+        (["failed", "failed"], "failed", (2, 0)),
+        (["disrupted", "disrupted", "disrupted"], "queued", (0, 3)),
+        (["preempted", "failed", "succeeded"], "succeeded", (1, 1)),
+        (["timeout"], "failed", (1, 0)),
+        (["cancelled"], "cancelled", (0, 0)),
+    ],
+)
+def test_failures_count_against_retries_and_disruptions_do_not(
+    database: Run, outcomes: list[str], state: str, counts: tuple[int, int]
+) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        for number, kind in enumerate(outcomes, 1):
+            await dispatched(db, now=NOW + timedelta(hours=number))
+            job = await read(db, id)
+            assert job.attempt == number
+            await attempts.take(db, "executor", 1, 30)
+            assert await attempts.started(db, id, number, NOW + timedelta(hours=number))
+            await finished(db, await read(db, id), kind, 1)
+        job = await read(db, id)
+        assert (job.state, job.failures, job.disruptions) == (State(state), *counts)
+        assert job.cost_micro == 100 * len(outcomes)
+        queued = (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"]
+        assert queued == (state == "queued")
+
+    database(test)
+
+
+def test_retries_wait_longer_each_time_up_to_a_limit(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db, retries=9)
+        now, waits = NOW, []
+        for _ in range(8):
+            assert await dispatched(db, now=now) == [id]
+            job = await finished(db, await read(db, id), "failed", 0)
+            assert job is not None
+            assert job.not_before is not None
+            waits.append((job.not_before - now).total_seconds())
+            assert (await dispatch.snapshot(db, job.not_before - timedelta(seconds=1), 1)).queued == ()
+            now = job.not_before
+        assert waits == [10, 20, 40, 80, 160, 320, 600, 600]
+
+    database(test)
+
+
+def test_a_failure_that_another_attempt_cannot_help_is_final(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await finished(db, await running(db, retries=5), "failed", retry=False, reason="no such image")
+        assert job is not None
+        assert (job.state, job.reason) == (State.FAILED, "no such image")
+
+    database(test)
+
+
+def test_a_job_that_never_started_costs_nothing(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        await dispatched(db)
+        job = await finished(db, await read(db, id), "failed", 500)
+        assert job is not None
+        assert (job.state, job.cost_micro, job.pool) == (State.QUEUED, 0, None)
+        assert (await dispatch.snapshot(db, NOW, 1)).accounts == {"vision": Account(0, 0)}
+
+    database(test)
+
+
+def test_a_job_never_costs_more_than_was_held() -> None:
+    assert cost_of(360_000, timedelta(seconds=60), 360_000) == 6000
+    assert cost_of(360_000, timedelta(hours=5), 360_000) == 360_000
+    assert cost_of(1, timedelta(microseconds=1), 5) == 1
+    assert cost_of(0, timedelta(hours=5), 5) == 0
+
+
+def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        for lost in (False, True):
+            assert (await dispatch.snapshot(db, NOW, 1)).queued[0].on_demand_only is False
+            await dispatched(db)
+            capacity_type = "spot" if lost else "on-demand"
+            await sql(db, f"UPDATE gpu_jobs SET capacity_type = '{capacity_type}' RETURNING 1")
+            await finished(db, await read(db, id), "disrupted")
+        assert (await dispatch.snapshot(db, NOW, 1)).queued[0].on_demand_only is True
+
+    database(test)
+
+
+def test_a_heartbeat_keeps_what_is_still_the_executors(database: Run) -> None:
+    async def test(db: Database) -> None:
+        first, second = await running(db), await running(db)
+        await store.cancel(db, second.id, "ada", NOW)
+        beats = await attempts.heartbeat(
+            db, "executor", [(first.id, 1), (second.id, 1), (first.id, 2)], 90, NOW
+        )
+        assert {(beat.job, beat.cancel_requested) for beat in beats} == {(first.id, False), (second.id, True)}
+        assert await attempts.heartbeat(db, "another", [(first.id, 1)], 90, NOW) == []
+        assert await attempts.heartbeat(db, "executor", [], 90, NOW) == []
+        leases = await sql(db, "SELECT DISTINCT lease_until FROM gpu_jobs")
+        assert leases == [{"lease_until": NOW + timedelta(seconds=90)}]
+
+    database(test)
+
+
+def test_a_held_job_that_is_cancelled_ends_when_it_stops(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        asked = await store.cancel(db, job.id, "ada", NOW)
+        assert asked is not None
+        assert (asked.state, asked.cancel_requested, asked.version) == (State.RUNNING, True, job.version + 1)
+        again = await store.cancel(db, job.id, "bob", NOW)
+        assert again == asked
+        done = await finished(db, job, "failed")
+        assert done is not None
+        assert (done.state, done.reason) == (State.CANCELLED, "cancelled by ada")
+        assert await store.cancel(db, job.id, "ada", NOW) == done
+
+    database(test)
+
+
+def test_the_answer_of_a_target_is_kept(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        assert await store.result(db, job.id) is None
+        answer = store.Result(200, (("Content-Type", "text/plain"),), b"\x00\xff", truncated=True)
+        await attempts.finish(db, job.id, 1, attempts.Outcome("succeeded"), NOW, (1, 2), answer)
+        assert await store.result(db, job.id) == answer
+
+    database(test)
+
+
+def test_output_is_kept_per_attempt_and_only_of_the_one_that_runs(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        assert await attempts.append_log(db, job.id, 1, ["one", "two\x00"])
+        assert await attempts.append_log(db, job.id, 1, ["three"])
+        assert not await attempts.append_log(db, job.id, 1, [])
+        await finished(db, job, "disrupted")
+        assert not await attempts.append_log(db, job.id, 1, ["late"])
+        chunks = await attempts.log(db, job.id)
+        assert [chunk.text for chunk in chunks] == ["one\ntwo\ufffd", "three"]
+        assert [chunk.text for chunk in await attempts.log(db, job.id, 1, chunks[0].number)] == ["three"]
+        assert await attempts.log(db, job.id, 2) == []
+
+    database(test)
+
+
+def test_only_queued_jobs_change_their_priority(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        job = await store.reprioritise(db, id, "high", 2, version=1)
+        assert (job.priority, job.level, job.version) == ("high", 2, 2)
+        with pytest.raises(store.Conflict, match="version 2 now"):
+            await store.reprioritise(db, id, "low", 0, version=1)
+        (head,) = (await dispatch.snapshot(db, NOW, 1)).queued
+        assert head.level == 2
+        await cancelled(db, id)
+        with pytest.raises(store.Conflict, match="is cancelled"):
+            await store.reprioritise(db, id, "low", 0)
+        with pytest.raises(store.Unknown):
+            await store.reprioritise(db, "x", "low", 0)
+        assert [event.type for event in await outbox.of_job(db, id)][1:] == ["priority_changed", "cancelled"]
+
+    database(test)
+
+
+def test_the_position_counts_jobs_ahead_in_the_lane(database: Run) -> None:
+    async def test(db: Database) -> None:
+        ids = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
+        await submitted(db, tenant="speech")
+        assert [await store.position(db, id) for id in ids] == [0, 1, 2]
+
+    database(test)

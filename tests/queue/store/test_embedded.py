@@ -1,0 +1,140 @@
+"""The PostgreSQL of the wheel: one owner, and nothing lost when it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from gpupool.queue.store import jobs as store
+from gpupool.queue.store import migrate as migration
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.embedded import Embedded
+from gpupool.queue.store.errors import StoreError, Unavailable
+from gpupool.queue.store.migrate import migrate
+from tests.queue.store.samples import new
+
+OWNER = """
+import sys, time
+from pathlib import Path
+from gpupool.queue.store.embedded import Embedded
+print(Embedded(Path(sys.argv[1])).start(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="gpupool-embedded-"))
+    yield path
+    Embedded(path).start()
+    server = Embedded(path).server_pid()
+    if server:
+        os.kill(server, signal.SIGQUIT)
+        psutil.wait_procs([psutil.Process(server)], 10)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def test_the_folder_has_one_owner_and_survives_it(folder: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert owner.stdout is not None
+        url = owner.stdout.readline().strip()
+        with pytest.raises(StoreError, match=f"process {owner.pid} runs the database"):
+            Embedded(folder).start()
+        migrate(url)
+        migrate(url)
+        with psycopg.connect(url) as connection:
+            connection.execute("INSERT INTO gpu_leader VALUES ('relay', 'one', 7, now())")
+            version = connection.execute("SHOW server_version").fetchone()
+            assert version is not None
+            assert version[0].startswith("18")
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+        server = Embedded(folder).server_pid()
+        assert server is not None
+    finally:
+        owner.kill()
+        owner.wait()
+    # The server still runs: the next owner uses it.
+    following = Embedded(folder)
+    assert following.start() == url
+    assert following.server_pid() == server
+    # Killed as well, it leaves postmaster.pid; the data is whole.
+    for process in (*psutil.Process(server).children(), psutil.Process(server)):
+        process.kill()
+    psutil.wait_procs([psutil.Process(server)] if psutil.pid_exists(server) else [], 10)
+    following.stop()
+    again = Embedded(folder)
+    with again as url, psycopg.connect(url) as connection:
+        assert connection.execute("SELECT epoch FROM gpu_leader").fetchone() == (7,)
+    assert again.server_pid() is None
+    assert not (folder / "data" / "postmaster.pid").exists()
+
+
+def test_only_the_servers_account_opens_its_folder(postgres: Embedded) -> None:
+    assert (postgres.data.stat().st_mode & 0o777) == 0o700
+    server = psutil.Process(postgres.server_pid())
+    assert server.uids().real != 0
+    assert not server.net_connections("inet")
+    assert not any("password" in argument for argument in server.cmdline())
+
+
+def test_another_program_with_the_servers_process_id_is_not_the_server(tmp_path: Path) -> None:
+    server = Embedded(tmp_path)
+    server.data.mkdir()
+    for text in (f"{os.getpid()}\n/data\n1\n", f"{2**22 - 1}\n/data\n1\n", "", "x"):
+        (server.data / "postmaster.pid").write_text(text)
+        assert server.server_pid() is None
+        assert not (server.data / "postmaster.pid").exists()
+
+
+def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
+    assert "gpupool-" in Embedded(tmp_path / ("x" * 100)).url()
+    assert Embedded(Path("/x")).url() == "postgresql://gpupool@/postgres?host=%2Fx%2Fdata"
+
+
+def test_what_is_no_database_is_named() -> None:
+    async def reached(url: str) -> None:
+        async with Database.open(url, timeout_s=0.5):
+            pass
+
+    with pytest.raises(Unavailable, match="the database does not answer: .*try again"):
+        asyncio.run(reached("postgresql://gpupool@127.0.0.1:1/none"))
+    with pytest.raises(Unavailable, match="try again"):
+        migrate("postgresql://gpupool@127.0.0.1:1/none")
+    for url in ("", "mysql://localhost/x", "localhost"):
+        with pytest.raises(StoreError, match="set GPUPOOL_DATABASE_URL"):
+            migrate(url)
+
+
+@pytest.mark.parametrize("where", ["checkout", "elsewhere"])
+def test_alembic_itself_migrates(postgres: Embedded, tmp_path: Path, where: str) -> None:
+    name = f"alembic_{where}"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, migration.VARIABLE: postgres.url(name), "PYTHONPATH": str(root)}
+    if where == "elsewhere":
+        environment["ALEMBIC_CONFIG"] = str(migration.CONFIG)
+    subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"],
+        cwd=root if where == "checkout" else tmp_path,
+        env=environment,
+        check=True,
+    )
+
+    async def test() -> None:
+        async with Database.open(postgres.url(name)) as db:
+            await store.submit(db, [new()])
+
+    asyncio.run(test())

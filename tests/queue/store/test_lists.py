@@ -1,0 +1,219 @@
+"""Lists by cursor over present and archived jobs, what time does, and keys."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpupool.queue.records import Job, State, new_id
+from gpupool.queue.store import dispatch, housekeeping, keys, outbox
+from gpupool.queue.store import jobs as store
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
+from gpupool.queue.store.jobs import JobFilter
+from tests.queue.conftest import Run
+from tests.queue.store.samples import NOW, cancelled, dispatched, finished, new, read, running, sql, submitted
+
+VISION = JobFilter(tenants=frozenset({"vision"}))
+
+
+async def all_pages(db: Database, filter: JobFilter, limit: int) -> list[Job]:
+    listed: list[Job] = []
+    cursor: str | None = None
+    while True:
+        page = await store.jobs(db, filter, cursor, limit)
+        assert len(page.jobs) <= limit
+        listed += page.jobs
+        cursor = page.next
+        if cursor is None:
+            return listed
+
+
+def test_a_list_goes_over_present_and_archived_jobs(database: Run) -> None:
+    async def test(db: Database) -> None:
+        ids = [await submitted(db, now=NOW + timedelta(seconds=n // 3)) for n in range(20)]
+        await submitted(db, tenant="speech")
+        for id in random.sample(ids, 8):
+            await cancelled(db, id)
+        assert await housekeeping.archive(db, NOW + timedelta(days=1)) == 8
+        assert await housekeeping.archive(db, NOW + timedelta(days=1)) == 0
+        for limit in (1, 7, 20, 50):
+            listed = await all_pages(db, VISION, limit)
+            assert [job.id for job in listed] == [
+                job.id for job in sorted(listed, key=lambda job: (job.enqueued_at, job.id), reverse=True)
+            ]
+            assert sorted(job.id for job in listed) == sorted(ids)
+        assert len(await all_pages(db, JobFilter(), 6)) == 21
+        both = JobFilter(tenants=frozenset({"vision", "speech", "unknown"}))
+        assert len(await all_pages(db, both, 6)) == 21
+        final = JobFilter(tenants=frozenset({"vision"}), states=frozenset({State.CANCELLED}))
+        assert len(await all_pages(db, final, 3)) == 8
+        assert (await store.jobs(db, JobFilter(tenants=frozenset()))).jobs == ()
+
+    database(test)
+
+
+def test_archived_jobs_are_read_by_id_and_keep_their_state(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await finished(db, await running(db), "succeeded")
+        assert job is not None
+        await housekeeping.archive(db, NOW + timedelta(days=1))
+        assert await store.job(db, job.id) == job
+        assert await store.cancel(db, job.id, "ada", NOW) == job
+        with pytest.raises(store.Conflict, match="is succeeded"):
+            await store.reprioritise(db, job.id, "high", 2)
+        assert not (await read(db, await submitted(db, depends_on=job.id))).blocked
+
+    database(test)
+
+
+def test_a_cursor_stays_in_its_place_while_jobs_come_and_are_archived(database: Run) -> None:
+    async def test(db: Database) -> None:
+        ids = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(9)]
+        page = await store.jobs(db, VISION, None, 4)
+        await submitted(db, now=NOW + timedelta(seconds=100))
+        await cancelled(db, ids[2])
+        await housekeeping.archive(db, NOW + timedelta(days=1))
+        rest = await store.jobs(db, VISION, page.next, 10)
+        assert [job.id for job in (*page.jobs, *rest.jobs)] == ids[::-1]
+
+    database(test)
+
+
+@pytest.mark.parametrize("cursor", ["x", "", "AAAA", "MjAyNg", "ü", "MjAyNi0xMS0xOCBh", "a" * 9000])
+def test_a_cursor_that_no_page_returned_is_refused(database: Run, cursor: str) -> None:
+    async def test(db: Database) -> None:
+        if cursor:
+            with pytest.raises(StoreError, match="take the one that the last page returned"):
+                await store.jobs(db, VISION, cursor)
+
+    database(test)
+
+
+def test_filters_select(database: Run) -> None:
+    async def test(db: Database) -> None:
+        group = new_id()
+        ids = {
+            "project": await submitted(db, project="other"),
+            "user": await submitted(db, user="bob"),
+            "name": await submitted(db, name="evaluate"),
+            "group": await submitted(db, group_id=group, group_index=0),
+            "pool": (await running(db)).id,
+        }
+        chosen = {"project": "other", "user": "bob", "name": "evaluate", "group": group, "pool": "t4"}
+        for field, id in ids.items():
+            for tenants in (None, frozenset({"vision"})):
+                page = await store.jobs(db, JobFilter(tenants=tenants, **{field: chosen[field]}))
+                assert [job.id for job in page.jobs] == [id]
+        assert (await store.jobs(db, JobFilter(group="no-uuid"))).jobs == ()
+
+    database(test)
+
+
+def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run) -> None:
+    async def test(db: Database) -> None:
+        await store.submit(db, [new() for _ in range(300)], now=NOW)
+        await submitted(db, tenant="speech")
+        await sql(
+            db, "UPDATE gpu_jobs SET state = 'cancelled', finished_at = now() WHERE seq = 1 RETURNING 1"
+        )
+        await housekeeping.archive(db, datetime.now(UTC) + timedelta(days=1))
+        async with db.connection() as connection:
+            await connection.execute(b"ANALYZE gpu_jobs, gpu_job_history")
+            await connection.execute(b"SET enable_seqscan = off")
+            values = {name: None for name in ("states", "project", "pool", "user", "group", "name")}
+            values |= {"before": store.NEWEST[0], "before_id": store.NEWEST[1], "limit": 5}
+            for name, index in (("jobs_of_all", "list"), ("jobs_of_tenants", "list_of_tenant")):
+                statement = b"EXPLAIN " + db.query(name).split(b"\n", 1)[1]
+                given = {**values, "tenants": ["vision"]}
+                rows = await (await connection.execute(statement, given, prepare=False)).fetchall()
+                plan = "\n".join(row["QUERY PLAN"] for row in rows)
+                assert f"using gpu_jobs_{index} on" in plan, plan
+                assert f"using gpu_job_history_{index} on" in plan, plan
+
+    database(test)
+
+
+def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(database: Run) -> None:
+    async def test(db: Database) -> None:
+        lost, waiting = await running(db), await submitted(db)
+        await dispatched(db)
+        assert await housekeeping.expire_leases(db, NOW + timedelta(seconds=30)) == []
+        ended = await housekeeping.expire_leases(db, NOW + timedelta(seconds=31))
+        assert {job.id for job in ended} == {lost.id, waiting}
+        assert {(job.state, job.disruptions, job.failures) for job in ended} == {(State.QUEUED, 1, 0)}
+        assert (await read(db, lost.id)).reason == "its executor has not answered"
+        assert {head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued} == {lost.id, waiting}
+
+    database(test)
+
+
+def test_queued_jobs_expire_at_their_deadline(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db, deadline_at=NOW + timedelta(seconds=5))
+        dependent, other = await submitted(db, depends_on=id), await submitted(db)
+        assert await housekeeping.expire_queued(db, NOW + timedelta(seconds=4)) == []
+        (job,) = await housekeeping.expire_queued(db, NOW + timedelta(seconds=5))
+        assert (job.id, job.state, job.reason) == (id, State.EXPIRED, "deadline")
+        assert (await read(db, dependent)).state is State.CANCELLED
+        assert (await read(db, other)).state is State.QUEUED
+        assert (await outbox.of_job(db, id))[-1].type == "expired"
+        assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 1
+
+    database(test)
+
+
+def test_lanes_stay_while_they_have_jobs(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        await submitted(db, tenant="speech")
+        await cancelled(db, id)
+        assert await housekeeping.prune_lanes(db) == 1
+        assert [head.tenant for head in (await dispatch.snapshot(db, NOW, 1)).queued] == ["speech"]
+
+    database(test)
+
+
+def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
+    async def test(db: Database) -> None:
+        await store.submit(db, [new()], "key", b"", now=NOW)
+        assert await housekeeping.prune_idempotency(db, NOW) == 0
+        assert await housekeeping.prune_idempotency(db, NOW + timedelta(seconds=1)) == 1
+        assert not (await store.submit(db, [new()], "key", b"other", now=NOW)).replayed
+        assert await housekeeping.prune_output(db, NOW) == 0
+
+    database(test)
+
+
+def test_a_key_is_found_by_its_text_and_only_a_hash_is_stored(database: Run) -> None:
+    async def test(db: Database) -> None:
+        key, text = await keys.create(db, "ci", ["vision"], ["jobs:write", "jobs:read"], None)
+        assert text.startswith(f"gpk_{key.id}_")
+        found = await keys.find(db, text)
+        assert found == key
+        assert (await keys.listed(db))[0].last_used_at is not None
+        stored = str(await sql(db, "SELECT * FROM gpu_keys"))
+        assert text not in stored
+        assert text.split("_", 2)[2] not in stored
+        other, _ = await keys.create(db, "other", ["*"], ["admin"], None)
+        wrong = (text[:-1] + ("A" if text[-1] != "A" else "B"), text.replace(key.id, other.id))
+        for presented in (*wrong, "", "gpk_", f"gpk_{'a' * 12}_{'b' * 43}", text + "\n", "ü"):
+            assert await keys.find(db, presented) is None
+
+    database(test)
+
+
+def test_expired_and_revoked_keys_are_not_found(database: Run) -> None:
+    async def test(db: Database) -> None:
+        until = datetime.now(UTC) + timedelta(hours=1)
+        key, text = await keys.create(db, "ci", ["vision"], ["jobs:read"], until)
+        assert await keys.find(db, text, until - timedelta(seconds=1)) is not None
+        assert await keys.find(db, text, until) is None
+        assert await keys.revoke(db, key.id)
+        assert not await keys.revoke(db, key.id)
+        assert await keys.find(db, text) is None
+        assert (await keys.listed(db))[0].revoked_at is not None
+
+    database(test)
