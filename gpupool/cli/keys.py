@@ -69,8 +69,8 @@ def create(
     if unknown:
         raise UsageError(f"there is no scope {', '.join(unknown)}; scopes: {', '.join(SCOPES)}")
     tenants = tuple(dict.fromkeys(tenant or ()))
-    if not tenants and set(scopes) - {"metrics:read"}:
-        raise UsageError("name the tenants that the key acts for: --tenant NAME")
+    if not tenants:
+        raise UsageError("name the tenants that the key acts for: --tenant NAME, or '*' for all")
     if not 1 <= len(name) <= 200 or not name.isprintable():
         raise UsageError("the key's name is empty, too long or has control characters")
     ends = _end(expires)
@@ -86,7 +86,7 @@ def create(
         return
     print(secret)
     typer.echo(
-        f"key {key.id} for {', '.join(tenants) or 'metrics'}, "
+        f"key {key.id} for {', '.join(tenants)}, "
         f"{'valid until ' + _day(ends) if ends else 'without an end'}. The secret is not shown again.",
         err=True,
     )
@@ -99,7 +99,7 @@ def list_(database: DatabaseOption = None, format: FormatOption = Format.text) -
     async def read(db: Database) -> list[ApiKey]:
         from gpupool.queue.store import keys
 
-        return list(await keys.all_keys(db))
+        return await keys.listed(db)
 
     found = _with_database(database, read)
     if format is Format.json:

@@ -117,8 +117,10 @@ class OfferBody(BaseModel):
 
 
 class EventBody(BaseModel):
-    """A job's event, as on the bus."""
+    """A job's event, as on the bus (CloudEvents 1.0)."""
 
+    specversion: str
+    datacontenttype: str
     id: str
     source: str
     type: str

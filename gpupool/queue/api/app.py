@@ -22,6 +22,7 @@ from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
+from gpupool.queue.api.rate import Buckets
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -61,10 +62,13 @@ def create_app(
     dev: bool = False,
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
+    rate: Buckets | None = None,
+    failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
 ) -> FastAPI:
-    """The API over `db`. `dev`: requests from loopback need no credential. `registry`: metrics that other
-    roles of the process keep, shown at /metrics as well."""
+    """The API over `db`. `dev`: requests from loopback need no credential. `rate`: requests of each caller;
+    `failures`: invalid credentials of each address. `registry`: metrics that other roles of the process keep,
+    shown at /metrics as well."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,
@@ -81,6 +85,8 @@ def create_app(
         keys=Keys(db),
         oidc=oidc or Oidc(),
         explanations=Explanations(db),
+        rate=rate or Buckets(per_second=1000, burst=2000),
+        failures=failures or Buckets(per_second=2, burst=60),
     )
     app.state.registry = registry or CollectorRegistry()
     for router in ROUTERS:

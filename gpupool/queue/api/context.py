@@ -33,9 +33,9 @@ class Context:
     keys: Keys
     oidc: Oidc
     explanations: Explanations
-    rate: Buckets = field(default_factory=lambda: Buckets(per_second=1000, burst=2000))
+    rate: Buckets
     """Of each caller."""
-    failures: Buckets = field(default_factory=lambda: Buckets(per_second=2, burst=60))
+    failures: Buckets
     """Invalid credentials of each address."""
 
     _in_force: list[InForce] = field(default_factory=list)

@@ -31,7 +31,7 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
 from gpupool.queue.in_force import InForce
 from gpupool.queue.records import Job, NewJob, Principal, State
-from gpupool.queue.store import jobs
+from gpupool.queue.store import accounts, jobs
 from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -119,8 +119,8 @@ async def _check_budget(
     budgets = (tenant.budget, project.budget if project else None)
     if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
         return
-    seen = await context.explanations.snapshot(at)
-    for budget in budgets_json(in_force, seen.accounts, job, 1):
+    totals = await accounts.totals(context.db, at)
+    for budget in budgets_json(in_force, totals, job, 1):
         own = budgets["/" in budget["scope"]]
         if not budget["allows"] and own is not None and own.on_exhausted == "reject":
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
@@ -157,8 +157,7 @@ async def validate_job(context: Present, principal: Reader, chosen: Chosen, body
     job = accept(in_force, principal, chosen, body, at)[0]
     estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     found = await context.explanations.of(in_force, queued_of(job, at), None, at)
-    seen = await context.explanations.snapshot(at)
-    budgets = budgets_json(in_force, seen.accounts, job, estimate)
+    budgets = budgets_json(in_force, await accounts.totals(context.db, at), job, estimate)
     answer = explanation_json(found)
     if not principal.acts_for("*"):
         hide_others(answer["terms"], job.tenant)

@@ -71,7 +71,7 @@ async def tenant_usage(
     if begin > end:
         raise Problem("invalid-request", "since is later than until")
     rows = await accounts.usage(context.db, found.name, begin, end)
-    seen = await context.explanations.snapshot(context.clock())
+    totals = await accounts.totals(context.db, context.clock())
     listed: list[dict[str, Any]] = [
         {
             "project": row.project,
@@ -90,7 +90,7 @@ async def tenant_usage(
             "gpu_hours": sum(row["gpu_hours"] for row in listed),
             "cost_usd": sum(row.micro for row in rows) / MICRO,
             "usage": listed,
-            "budgets": allowances_json(in_force, seen.accounts, found.name),
+            "budgets": allowances_json(in_force, totals, found.name),
         }
     )
 
