@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from gpupool import project
+from gpupool.cli.output import progress
 from gpupool.findings import UsageError
 
 DATABASE = "GPUPOOL_DATABASE_URL"
@@ -47,15 +49,24 @@ def serve(
         str | None,
         typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
     ] = None,
+    background: Annotated[
+        bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 
     All roles in one process, or one each in several with --role; any number of API processes, and one leader
     for each other role. The environment file is read again when it changes.
+
+    Example: gpupool serve local --dev
     """
     from gpupool.queue.service import ROLES, Options, configure_logging, serve
     from gpupool.spec.load import find_environment
 
+    if stop:
+        _stop()
+        return
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
     if unknown:
@@ -73,8 +84,28 @@ def serve(
         dev=dev,
         echo=echo,
     )
+    if background:
+        _in_background(sys.argv[1:], port)
+        return
     configure_logging()
     asyncio.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+
+
+def _in_background(arguments: list[str], port: int) -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    given = [argument for argument in arguments if argument != "--background"]
+    with progress("job queue") as step:
+        started = JobQueue(queue_folder()).start(given, port, step)
+    again = "runs already" if started.already else "runs"
+    print(f"the job queue {again} at {started.address}; its log is {started.log}")
+
+
+def _stop() -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    stopped = JobQueue(queue_folder()).stop()
+    print("the job queue is stopped; its data stays" if stopped else "no job queue runs in the background")
 
 
 def queue_folder() -> Path:
