@@ -28,7 +28,9 @@ def serve(
         typer.Option(help="api, dispatcher, relay, janitor or executor; may be repeated. Default: all."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8021,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, envvar="GPUPOOL_PORT", help="Port to listen on.")
+    ] = 8021,
     database: Annotated[
         str | None,
         typer.Option(
