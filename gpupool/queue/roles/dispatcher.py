@@ -1,6 +1,6 @@
 """The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
 
-Between rounds it keeps nothing but the least fair clocks, which a new leader makes anew. It must not run jobs
+Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run jobs
 or talk to a cluster.
 """
 
