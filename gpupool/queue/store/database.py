@@ -88,7 +88,7 @@ async def fetch(connection: Connection, name: str, /, **values: Any) -> list[Row
 
 
 async def fetch_planned(connection: Connection, name: str, /, **values: Any) -> list[Row]:
-    """The same, planned for its values: PostgreSQL may otherwise keep one plan for all from the sixth run on."""
+    """The same, planned for its values: PostgreSQL may otherwise have one plan for all after some runs."""
     cursor = await connection.execute(_query(name), values, prepare=False)
     return await cursor.fetchall()
 

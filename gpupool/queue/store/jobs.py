@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -212,11 +212,6 @@ async def result(db: Database, id: str) -> Result | None:
     row = rows[0]
     headers = tuple((name, value) for name, value in row["headers"])
     return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
-
-
-def valid_ids(ids: Iterable[str]) -> list[str]:
-    """Those that are UUIDs: no other one can be an id."""
-    return [id for id in ids if _is_id(id)]
 
 
 def _is_id(text: str) -> bool:
