@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg.errors import RaiseException
 
 from gpupool.queue.records import Job, NewJob, State
-from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_planned, run
 from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.errors import (
     Conflict,
@@ -133,8 +133,8 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
     if filter.tenants is not None:
         name, values["tenants"] = "jobs_of_tenants", sorted(filter.tenants)
     async with db.connection() as connection:
-        # Planned for these values: which index is best depends on which filters are set.
-        rows = await (await connection.execute(db.query(name), values, prepare=False)).fetchall()
+        # Which index is best depends on which filters are set.
+        rows = await fetch_planned(connection, name, **values)
     page = tuple(map(job_of, rows[:limit]))
     return Page(page, _cursor(page[-1]) if len(rows) > limit else None)
 
@@ -212,11 +212,6 @@ async def result(db: Database, id: str) -> Result | None:
     row = rows[0]
     headers = tuple((name, value) for name, value in row["headers"])
     return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
-
-
-def valid_ids(ids: Iterable[str]) -> list[str]:
-    """Those that are UUIDs: no other one can be an id."""
-    return [id for id in ids if _is_id(id)]
 
 
 def _is_id(text: str) -> bool:
