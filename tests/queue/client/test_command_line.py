@@ -43,9 +43,8 @@ async def submitted(queue: Queue, *arguments: str) -> dict[str, Any]:
 def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         options = ("--pool", "t4", "--image", "python:3.12", "--project", "ocr", "--timeout", "1h30m")
-        made = await submitted(
-            queue, *options, "--env", "A=b=c", "--", "python", "-c", "", "--format", "json"
-        )
+        command = ("python", "-c", "", "--format", "json")
+        made = await submitted(queue, *options, "--env", "A=b=c", "--", *command)
         assert made["container_command"] == list(command)
         assert (made["timeout_seconds"], made["env"], made["project_id"]) == (5400, {"A": "b=c"}, "ocr")
         id = made["id"]
