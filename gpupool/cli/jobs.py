@@ -243,7 +243,7 @@ def logs(
 @app.command()
 def watch(
     job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="Id of a job; default: all that may be seen.")
+        str | None, typer.Argument(metavar="JOB", help="Id of a job; default: all that may be seen.")
     ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,

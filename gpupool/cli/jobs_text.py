@@ -63,7 +63,8 @@ def print_job(job: Job, history: Sequence[Event]) -> None:
     for name, value in job.data.items():
         if value in (None, [], {}) or name in hidden:
             continue
-        print(f"{name.ljust(width)}  {_plain(value)}")
+        text = f"{value['reason']}: {value['detail']}" if name == "waiting" else _plain(value)
+        print(f"{name.ljust(width)}  {text}")
     if history:
         print()
         for event in history:
@@ -77,7 +78,7 @@ def print_why(why: Why) -> None:
     if why.position is not None:
         print(f"jobs before it: {why.position}")
     if why.projected_start:
-        print(f"starts at the latest: {_moment(why.projected_start)}, as far as can be foreseen")
+        print(f"projected start: {_moment(why.projected_start)}, if everything runs for as long as it may")
     for line in _lines(why.terms):
         print(line)
     decision = why.data.get("decision")
@@ -137,6 +138,10 @@ def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "-"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
     if isinstance(value, list | tuple):

@@ -189,7 +189,7 @@ MISTAKES: dict[str, tuple[str, Callable[[Data], Any]]] = {
     ),
     "project": (
         r"tenants\[\d\]\.projects\[\d\]",
-        to_each("tenants", lambda tenant: tenant.setdefault("projects", []).insert(0, "a b")),
+        to_each("tenants", lambda tenant: tenant.setdefault("projects", []).append("a b")),
     ),
 }
 
