@@ -1,6 +1,6 @@
 """Operations on jobs: submit, validate, list, read, change priority, cancel.
 
-Each checks who asks, asks the store, and answers. What is told of one job beside itself is in
+Each checks who asks, asks the store, and answers. Explanations, logs, results and events of one job are in
 `gpupool.queue.api.job_details`. This module must not hold SQL.
 """
 
