@@ -103,7 +103,7 @@ def translated() -> Iterator[None]:
     """The driver's errors as the store's."""
     try:
         yield
-    except psycopg.DataError as error:
+    except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
         raise Unstorable(error) from error
     except UnicodeEncodeError as error:
         raise Unstorable("the text is not valid Unicode") from error

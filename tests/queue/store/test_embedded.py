@@ -108,7 +108,7 @@ def test_what_is_no_database_is_named() -> None:
         async with Database.open(url, timeout_s=0.5):
             pass
 
-    with pytest.raises(Unavailable, match="the database does not answer: .*try again"):
+    with pytest.raises(Unavailable, match=r"does not answer: .+ try again"):
         asyncio.run(reached("postgresql://gpupool@127.0.0.1:1/none"))
     with pytest.raises(Unavailable, match="try again"):
         migrate("postgresql://gpupool@127.0.0.1:1/none")
