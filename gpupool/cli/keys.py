@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from gpupool.queue.store.database import Database
 
 SCOPES = ("jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read", "admin")
-STATE = Path(".gpupool") / "queue"
-"""Where `gpupool serve` keeps the embedded database of a project."""
 T = TypeVar("T")
 
 app = typer.Typer(
@@ -153,10 +150,10 @@ def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) ->
 
 def _running() -> str:
     """The embedded database of the service that runs in this project. Raises UsageError where none does."""
-    from gpupool.project import root
+    from gpupool.cli.serve import queue_folder
     from gpupool.queue.store.embedded import Embedded
 
-    embedded = Embedded(root() / STATE)
+    embedded = Embedded(queue_folder())
     if not embedded.server_pid():
         raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
     return embedded.url()
