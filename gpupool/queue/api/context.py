@@ -56,6 +56,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def present(request: Request) -> Context:
-    """The application's context, as a dependency."""
+async def present(request: Request) -> Context:
+    """The application's context, as a dependency. (Not async, FastAPI would run it in a thread.)"""
     return cast(Context, request.app.state.context)

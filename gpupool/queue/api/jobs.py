@@ -41,7 +41,7 @@ HEADER = Header(max_length=200)
 Present = Annotated[Context, Depends(present)]
 
 
-def named(
+async def named(
     x_tenant_id: Annotated[str | None, HEADER] = None,
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,

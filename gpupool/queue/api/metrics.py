@@ -26,6 +26,8 @@ from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 
 router = APIRouter(tags=["operation"])
+OPEN = ("/healthz", "/readyz")
+"""Asked by kubelet, which has no credential."""
 
 
 class _Figures:
