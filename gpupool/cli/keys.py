@@ -7,6 +7,7 @@ nowhere; the database has its hash.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -162,7 +163,7 @@ def _running() -> str:
 def _end(text: str) -> datetime | None:
     if text == "never":
         return None
-    seconds = duration_seconds(text)
+    seconds = duration_seconds(text) if re.fullmatch(r"([0-9]{1,9}[smhd])+", text) else 0
     if not seconds or seconds > 10 * 366 * 86_400:
         raise UsageError(f"--expires {text}: give a duration of at most ten years such as 90d, or never")
     return datetime.now(UTC) + timedelta(seconds=seconds)
