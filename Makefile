@@ -83,7 +83,7 @@ schema: setup ## write gpupool/schema/*.schema.json from gpupool/spec/environmen
 	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
 
 kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
-	@gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
+	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
