@@ -11,7 +11,7 @@ import typer
 
 from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig, Profile, Source
 from gpupool.catalog.project import catalog_here, gpu_file
-from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import UsageError
 from gpupool.json_keys import json_of
 
@@ -29,7 +29,7 @@ def catalog(
     gpu: Annotated[
         str | None, typer.Argument(help="Key of one GPU, e.g. h100-80gb.", show_default=False)
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
     file: Annotated[
         bool,
         typer.Option("--file", help="Print the GPU's file, or one to fill in where there is none."),
@@ -50,7 +50,7 @@ def catalog(
     known = catalog_here()
     if gpu is None:
         models = [known[key] for key in known.models]
-        if format is Format.json:
+        if format == "json":
             print_json({"gpus": [_details(model) for model in models]})
         else:
             _print_list(models)
@@ -59,7 +59,7 @@ def catalog(
         model = known[gpu]
     except CatalogError as error:
         raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
-    if format is Format.json:
+    if format == "json":
         print_json(_details(model))
     else:
         _print_one(model)

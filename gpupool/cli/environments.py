@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.cli.output import FormatOption, finding_json, print_error, print_json, print_table
 
 if TYPE_CHECKING:
     from generators.manifest import Bundle
@@ -25,7 +25,7 @@ def validate(
     env: Annotated[
         list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Check environment files; every error at once, with its place.
 
@@ -42,7 +42,7 @@ def validate(
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
     findings = list(dict.fromkeys(finding for path in paths for finding in findings_of(path)))
-    if format is Format.json:
+    if format == "json":
         print_json(finding_json(findings))
     else:
         for finding in findings:
@@ -55,7 +55,7 @@ def validate(
         raise typer.Exit(1)
 
 
-def plan(env: Env, format: FormatOption = Format.text) -> None:
+def plan(env: Env, format: FormatOption = "text") -> None:
     """Show an environment's plan: slices, quotas, cost.
 
     Example: gpupool plan prod
@@ -63,7 +63,7 @@ def plan(env: Env, format: FormatOption = Format.text) -> None:
     from gpupool.plan.resolve import read_plan
 
     resolved = read_plan(env)
-    if format is Format.json:
+    if format == "json":
         print_json(resolved.as_dict())
     else:
         _print_plan(resolved)
@@ -75,7 +75,7 @@ def render(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
     ] = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
     Flux about them where `delivery.engine` names one.
@@ -99,7 +99,7 @@ def render(
         ) from error
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
-    if format is Format.json:
+    if format == "json":
         print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **found})
     elif check:
         for what, paths in found.items():

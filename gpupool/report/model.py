@@ -17,8 +17,6 @@ from gpupool.plan.changes.model import (
     Cost,
     FieldChange,
     PoolChange,
-    PoolState,
-    QuotaChange,
     ResourceChange,
     TenantChange,
 )
@@ -266,31 +264,3 @@ class Report:
 
     def _risks(self, severity: Severity) -> int:
         return sum(risk.severity == severity for each in self.environments for risk in each.risks)
-
-
-__all__ = [
-    "BeforeAfter",
-    "Change",
-    "Cost",
-    "EffectKind",
-    "EnvironmentReport",
-    "FieldChange",
-    "FindingChanges",
-    "LiveState",
-    "NodeEffect",
-    "PodAtRisk",
-    "PodFate",
-    "PolicyNote",
-    "PoolChange",
-    "PoolNodes",
-    "PoolState",
-    "QuotaChange",
-    "Report",
-    "ResourceChange",
-    "Risk",
-    "Severity",
-    "State",
-    "TenantChange",
-    "TenantUse",
-    "WaiverNote",
-]
