@@ -53,12 +53,22 @@ AREAS = {
     "policies": Area(("policies/", "vapcheck/fixtures/")),
     "policy engine": Area(("vapcheck/", "tests/vapcheck/")),
     "environments": Area(
-        ("gpupool/spec/", "gpupool/plan/", "gpupool/rules/", "generators/", "tests/environment_strategies.py")
+        (
+            "gpupool/spec/",
+            "gpupool/plan/",
+            "gpupool/rules/",
+            "generators/",
+            "tests/environment_strategies.py",
+        ),
     ),
     "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
     "promotion": Area(("gpupool/promote/",)),
-    "conversion": Area(("gpupool/convert/",)),
+    "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
     "report": Area(("gpupool/report/",)),
+    "wheel": Area(
+        ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
+        ("tests/cluster/wheel/",),
+    ),
 }
 SHARE = 4
 """One in so many tests of a file is drawn, and at least one."""
