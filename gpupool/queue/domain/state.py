@@ -1,0 +1,90 @@
+"""What a round of decisions is made from: supply, what is held, who waits, money, clocks.
+
+Values only. Times are epoch seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpupool.queue.records import Level, Offer, Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A job that is dispatching or running."""
+
+    job: str
+    attempt: int
+    tenant: str
+    project: str | None
+    level: Level
+    pool: str
+    resource: str
+    capacity_type: str
+    placement: Placement
+    gpu_micro: int
+    hold_micro: int
+    since: float
+    """When it was decided."""
+    run_limit_s: int
+    preemptible: bool
+    preempting_for: str | None = None
+    """The job that it is being preempted for."""
+
+    @property
+    def units(self) -> int:
+        return sum(units for _, units in self.placement)
+
+    @property
+    def ends(self) -> float:
+        """When it ends at the latest, if it runs as long as it may."""
+        return self.since + self.run_limit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A job that waits and may start now (not blocked, not backing off)."""
+
+    job: str
+    attempt: int
+    tenant: str
+    project: str | None
+    lane: str
+    """Jobs of one tenant with the same offers and level wait in one lane, first in, first out."""
+    level: Level
+    enqueued: float
+    offers: tuple[Offer, ...]
+    timeout_s: int
+    budget_limit_micro: int | None
+    spent_micro: int
+    """Settled cost of its earlier attempts; counts against budget_limit_micro."""
+    preemptible: bool
+    preempts: bool
+    on_demand_only: bool = False
+    """Its spot attempts were interrupted as often as retries allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Money of one tenant or project in the present period."""
+
+    spent_micro: int
+    held_micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that changes between rounds."""
+
+    now: float
+    held: tuple[Held, ...]
+    queued: tuple[Queued, ...]
+    """Heads of all lanes, several of each lane, in the order of each lane."""
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    """`tenant` or `tenant/project` -> account; absent: nothing spent yet."""
+    clocks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(pool, tenant) -> fair clock in gpu_micro seconds per weight."""
+    reservations: Mapping[str, str] = field(default_factory=dict)
+    """Pool -> job that it is reserved for."""

@@ -1,0 +1,304 @@
+"""What the parts of the queue hand to each other: jobs, events, credentials, outcomes.
+
+Frozen values without behaviour; the database, HTTP and the decision each have their own forms and convert at
+their edge. Money is in micro-USD, GPUs in millionths of a physical GPU, durations in seconds, times are aware
+and in UTC. This module must import nothing of gpupool.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, StrEnum
+from typing import Any
+
+MICRO = 1_000_000
+"""Micro-USD in a USD, and gpu_micro in a GPU."""
+
+
+class State(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    DISPATCHING = "dispatching"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def final(self) -> bool:
+        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.EXPIRED)
+
+
+class Level(IntEnum):
+    """Operator-granted priority levels, as `priorities[].level` of the environment file."""
+
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+    CRITICAL = 3
+
+
+class Reason(StrEnum):
+    """Why a queued job waits."""
+
+    CAPACITY = "capacity"
+    TENANT_LIMIT = "tenant_limit"
+    BUDGET = "budget"
+    RESERVATION = "reservation"
+    EXCLUSIVE = "exclusive"
+    SPOT_SHARE = "spot_share"
+    BACKOFF = "backoff"
+    DEPENDENCY = "dependency"
+    TURN = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a job waits, with its numbers in one plain sentence."""
+
+    reason: Reason
+    detail: str
+
+    def as_dict(self) -> dict[str, str]:
+        return {"reason": self.reason.value, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One way to run a job: on slices of one resource of one pool."""
+
+    pool: str
+    resource: str
+    """Extended resource name."""
+    units: int
+    """Slots that it takes; all replicas of a node for an exclusive job on a time-sliced pool."""
+    request: int
+    """Units of the resource that the pod asks for."""
+    gpu_micro: int
+    """What it holds of physical GPUs, the whole job."""
+    rate_micro: int
+    """On-demand price of an hour, the whole job."""
+    spot_rate_micro: int | None
+    """Spot price of an hour; None where the pool has no spot nodes."""
+    key: str
+    """Catalog key of the GPU, or `mig`: what its events are called by."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Offer:
+        return cls(**given)
+
+
+Placement = tuple[tuple[int, int], ...]
+"""(logical node of the pool, units taken there) pairs, in order of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """An accepted request, ready to be stored."""
+
+    id: str
+    tenant: str
+    project: str | None
+    user: str
+    name: str
+    priority: str
+    level: Level
+    """As granted; never above the tenant's maxPriority."""
+    isolation: str
+    """shared or exclusive."""
+    gpu_count: int
+    preemptible: bool
+    """Whether the job and its priority both allow it."""
+    preempts: bool
+    """Whether its priority may preempt others."""
+    retries: int
+    timeout_s: int
+    budget_limit_micro: int | None
+    offers: tuple[Offer, ...]
+    """Cheapest first; at least one."""
+    request: Mapping[str, Any]
+    """The whole accepted request, as the API returns it."""
+    plan_hash: str
+    group_id: str | None = None
+    group_index: int | None = None
+    depends_on: str | None = None
+    deadline_at: datetime | None = None
+    """A job that is still queued then expires."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A stored job."""
+
+    id: str
+    tenant: str
+    project: str | None
+    user: str
+    name: str
+    state: State
+    version: int
+    """Grows with every change; the ETag."""
+    attempt: int
+    """The fence: grows with every claim."""
+    failures: int
+    disruptions: int
+    retries: int
+    priority: str
+    level: Level
+    isolation: str
+    gpu_count: int
+    preemptible: bool
+    preempts: bool
+    timeout_s: int
+    budget_limit_micro: int | None
+    offers: tuple[Offer, ...]
+    request: Mapping[str, Any]
+    plan_hash: str
+    enqueued_at: datetime
+    group_id: str | None = None
+    group_index: int | None = None
+    depends_on: str | None = None
+    blocked: bool = False
+    """Its dependency has not succeeded yet."""
+    not_before: datetime | None = None
+    deadline_at: datetime | None = None
+    decided_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    pool: str | None = None
+    resource: str | None = None
+    capacity_type: str | None = None
+    """spot or on-demand."""
+    placement: Placement = ()
+    gpu_micro: int | None = None
+    rate_micro: int | None = None
+    """Price of an hour of this attempt."""
+    hold_micro: int | None = None
+    run_limit_s: int | None = None
+    """The run time that the hold pays for; at most timeout_s."""
+    waiting: Waiting | None = None
+    preempt_reason: str | None = None
+    """Set while the running attempt is asked to stop for another job."""
+    cancel_requested: bool = False
+    reason: str | None = None
+    exit_code: int | None = None
+    cost_micro: int = 0
+    """Settled cost of all attempts."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One change of one job, as the outbox keeps it."""
+
+    id: str
+    job: str
+    seq: int
+    """Counts the job's events from 1 without a gap."""
+    type: str
+    """enqueued, dispatched, started, requeued, preempted, priority_changed, or a final state."""
+    tenant: str
+    project: str | None
+    pool: str | None
+    at: datetime
+    data: Mapping[str, Any]
+    position: int | None = None
+    """Place in the stream of all events, without a gap; None until the relay has placed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended."""
+
+    kind: str
+    """succeeded, failed (counts against retries), disrupted (does not), preempted, cancelled, timeout."""
+    reason: str | None = None
+    exit_code: int | None = None
+    retry: bool = True
+    """False where another attempt can't help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who a verified credential stands for."""
+
+    subject: str
+    tenants: frozenset[str]
+    """Names of the tenants that it may act for; with `*` all of them."""
+    scopes: frozenset[str]
+    """jobs:read, jobs:write, usage:read, admin."""
+    source: str
+    """key, oidc or dev."""
+
+    def acts_for(self, tenant: str) -> bool:
+        return "*" in self.tenants or tenant in self.tenants
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    id: str
+    name: str
+    tenants: tuple[str, ...]
+    scopes: tuple[str, ...]
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The decision that a job runs."""
+
+    job: str
+    attempt: int
+    """The attempt that the decision saw; the claim makes it one more."""
+    tenant: str
+    offer: Offer
+    capacity_type: str
+    placement: Placement
+    rate_micro: int
+    hold_micro: int
+    run_limit_s: int
+    clock: int
+    """The tenant's fair clock on this pool afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """The decision that a running attempt gives way."""
+
+    job: str
+    attempt: int
+    beneficiary: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one round decides."""
+
+    starts: tuple[Start, ...] = ()
+    preempts: tuple[Preempt, ...] = ()
+    waits: Mapping[str, Waiting] = field(default_factory=dict)
+    """Job -> why, for each head that stays."""
+    reservations: Mapping[str, str] = field(default_factory=dict)
+    """Pool -> job, all that hold after this round."""
+
+
+def new_id(at: float | None = None) -> str:
+    """A UUID of version 7 (RFC 9562): its text sorts by time. `at`: epoch seconds, now by default."""
+    millis = int((time.time() if at is None else at) * 1000)
+    value = millis << 80 | int.from_bytes(os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
