@@ -11,6 +11,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,7 +57,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         subprocess.run([*git, *step], cwd=folder, check=True)
     yield folder
     ControlPlane(folder / "local").down()
-    JobQueue(folder / "queue").stop()
+    JobQueue(queue_folder(folder)).stop()
+    shutil.rmtree(queue_folder(folder), ignore_errors=True)
+
+
+@functools.cache
+def queue_folder(place: Path) -> Path:
+    """Not in pytest's own folder, which only this user may enter: as root, the database has another account."""
+    return Path(tempfile.mkdtemp(prefix="gpupool-queue-"))
 
 
 @functools.cache
@@ -70,7 +78,7 @@ def port() -> str:
 def queue_of(place: Path) -> dict[str, str]:
     """The variables that give commands a queue of their own."""
     return {
-        "GPUPOOL_QUEUE_DIR": str(place / "queue"),
+        "GPUPOOL_QUEUE_DIR": str(queue_folder(place)),
         "GPUPOOL_PORT": port(),
         "GPUPOOL_URL": f"http://localhost:{port()}",
     }
@@ -119,6 +127,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     print(run("gpupool serve local --dev --echo http://example --background", folder))
     yield folder
     run("gpupool serve local --stop", folder)
+    shutil.rmtree(queue_folder(folder), ignore_errors=True)
 
 
 def test_the_example_of_the_client_runs(served: Path) -> None:
