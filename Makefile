@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Containers often set it; without bytecode every process and every worker of the tests compiles all sources.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup go up down test test-fast test-all bench lint format lock schema kinds golden clean
@@ -41,8 +43,8 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
 
-down: setup ## stop the local control plane and the job queue; of the queue its database stays
-	@gpupool serve local --stop
+down: setup ## stop the local control plane and the job queue; nothing is left
+	@gpupool serve local --stop --purge
 	@gpupool local down
 
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
@@ -85,7 +87,7 @@ schema: setup ## write gpupool/schema/*.schema.json and gpupool/client/gpu_types
 	@python -m gpupool.schema.gpu_types > build-schema.tmp && mv build-schema.tmp gpupool/client/gpu_types.py
 
 kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
-	@gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
+	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py

@@ -26,7 +26,8 @@ class Area:
 
     code: tuple[str, ...]
     tests: tuple[str, ...] = ()
-    """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`)."""
+    """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`) or
+    examples (tests/examples.py)."""
 
 
 AREAS = {
@@ -48,8 +49,26 @@ AREAS = {
         ("gpupool/repartition/", "gpupool/rollback/", "tests/cluster/repartition/"),
         ("tests/cluster/repartition/",),
     ),
-    "templates": Area(("ci/", ".github/", "tests/unit/ci/")),
+    "templates": Area(("ci/", ".github/", "tests/unit/ci/"), ("tests/unit/ci/",)),
     "policies": Area(("policies/", "vapcheck/fixtures/")),
+    "policy engine": Area(("vapcheck/", "tests/vapcheck/")),
+    "environments": Area(
+        (
+            "gpupool/spec/",
+            "gpupool/plan/",
+            "gpupool/rules/",
+            "generators/",
+            "tests/environment_strategies.py",
+        ),
+    ),
+    "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
+    "promotion": Area(("gpupool/promote/",)),
+    "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
+    "report": Area(("gpupool/report/",)),
+    "wheel": Area(
+        ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
+        ("tests/cluster/wheel/",),
+    ),
 }
 SHARE = 4
 """One in so many tests of a file is drawn, and at least one."""

@@ -88,7 +88,7 @@ def submit(
     ] = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Submit a job: a container with --image, or an HTTP request with --url.
 
@@ -145,7 +145,7 @@ def list_(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """List jobs, newest first.
 
@@ -168,7 +168,7 @@ def show(
     job: JobArgument,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Show a job with everything that happened to it.
 
@@ -187,7 +187,7 @@ def why(
     job: JobArgument,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Say why a job waits: each term of the decision with its numbers.
 
@@ -205,7 +205,7 @@ def cancel(
     jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.")],
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Cancel jobs: at once while they are queued, else they are asked to stop.
 
@@ -225,7 +225,7 @@ def logs(
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only of this attempt.")] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Print a job's output, of all its attempts.
 
@@ -233,7 +233,7 @@ def logs(
     """
     with _asked(server, tenant) as client:
         lines = client.logs(job, follow, attempt)
-        if format is Format.json:
+        if format == "json":
             print_json({"id": job, "lines": list(lines)})
             return
         for line in lines:
@@ -247,7 +247,7 @@ def watch(
     ] = None,
     tenant: TenantOption = None,
     server: ServerOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Print events as they happen: of one job until it has ended, or of all jobs without end.
 
@@ -258,9 +258,7 @@ def watch(
     with _asked(server, tenant) as client:
         for event in _until_ended(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
-            print(
-                json.dumps(event.data) if format is Format.json else jobs_text.event_line(event), flush=True
-            )
+            print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
 
 
 def _until_ended(client: Client, id: str) -> Iterator[Any]:
@@ -298,7 +296,7 @@ def _asked(server: str | None, tenant: str | None, patient: bool = False) -> Ite
 
 
 def _print(format: Format, data: Any, text: Any) -> None:
-    if format is Format.json:
+    if format == "json":
         print_json(data)
     else:
         text()

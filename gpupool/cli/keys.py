@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import duration_seconds
 
@@ -56,7 +56,7 @@ def create(
         str, typer.Option("--expires", help="How long it is valid, such as 90d; never.")
     ] = "90d",
     database: DatabaseOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Create a key. Its secret is printed once; keep it.
 
@@ -79,7 +79,7 @@ def create(
         return await keys.create(db, name, tenants, scopes, ends)
 
     key, secret = _with_database(database, make)
-    if format is Format.json:
+    if format == "json":
         print_json({**_key_json(key), "secret": secret})
         return
     print(secret)
@@ -91,7 +91,7 @@ def create(
 
 
 @app.command(name="list")
-def list_(database: DatabaseOption = None, format: FormatOption = Format.text) -> None:
+def list_(database: DatabaseOption = None, format: FormatOption = "text") -> None:
     """List the keys, without their secrets."""
 
     async def read(db: Database) -> list[ApiKey]:
@@ -100,7 +100,7 @@ def list_(database: DatabaseOption = None, format: FormatOption = Format.text) -
         return await keys.listed(db)
 
     found = _with_database(database, read)
-    if format is Format.json:
+    if format == "json":
         print_json({"keys": [_key_json(key) for key in found]})
         return
     print_table(

@@ -55,6 +55,7 @@ def serve(
         bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
     ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 
@@ -67,7 +68,7 @@ def serve(
     from gpupool.spec.load import find_environment
 
     if stop:
-        _stop()
+        _stop(purge)
         return
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
@@ -103,11 +104,17 @@ def _in_background(arguments: list[str], port: int) -> None:
     print(f"the job queue {again} at {started.address}; its log is {started.log}")
 
 
-def _stop() -> None:
+def _stop(purge: bool) -> None:
     from gpupool.local.job_queue import JobQueue
 
-    stopped = JobQueue(queue_folder()).stop()
-    print("the job queue is stopped; its data stays" if stopped else "no job queue runs in the background")
+    queue = JobQueue(queue_folder())
+    stopped = queue.stop()
+    if purge:
+        queue.purge()
+    kept = "removed" if purge else "kept"
+    print(
+        f"the job queue is stopped; its data is {kept}" if stopped else "no job queue runs in the background"
+    )
 
 
 def queue_folder() -> Path:

@@ -6,8 +6,10 @@ It starts and stops them and knows nothing of jobs.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import socket
 import time
 import urllib.error
@@ -87,6 +89,17 @@ class JobQueue:
             processes.stop([process.pid], GRACE_S)
         self._state.unlink(missing_ok=True)
         return bool(alive)
+
+    def purge(self) -> None:
+        """Remove the data of a queue that does not run. What else is in the folder stays."""
+        for name in ("data", "nats", "owner.pid", "log", "nats.log", "serve.log"):
+            path = self.folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
 
     def _nats(self, report: Callable[[str], None]) -> tuple[Running, str]:
         program = locate("nats-server", report)

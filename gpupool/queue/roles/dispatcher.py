@@ -1,7 +1,7 @@
 """The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
 
-Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run jobs
-or talk to a cluster.
+Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run
+jobs or talk to a cluster.
 """
 
 from __future__ import annotations
