@@ -31,15 +31,18 @@ ifdef BUILD
 up: export GPUPOOL_RELEASES := off
 endif
 
-up: go ## start the local control plane, apply environments/local.yaml, run a job on every pool
+up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
+	@gpupool serve local --dev --echo http://example --background
+	@gpupool jobs submit --pool t4 --tenant vision --image busybox --wait -- echo hello
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
 
-down: setup ## stop the local control plane; nothing is left
+down: setup ## stop the local control plane and the job queue; of the queue its database stays
+	@gpupool serve local --stop
 	@gpupool local down
 
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.

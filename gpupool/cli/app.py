@@ -33,6 +33,7 @@ VERBS = {
     "rollback": "gpupool.cli.repartition",
     "jobs": "gpupool.cli.jobs",
     "local": "gpupool.cli.local",
+    "serve": "gpupool.cli.serve",
     "keys": "gpupool.cli.keys",
 }
 """Every verb with the module that holds it, in the order in which help lists them."""

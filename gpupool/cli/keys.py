@@ -7,9 +7,9 @@ nowhere; the database has its hash.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpupool.queue.store.database import Database
 
 SCOPES = ("jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read", "admin")
-STATE = Path(".gpupool") / "queue"
-"""Where `gpupool serve` keeps the embedded database of a project."""
 T = TypeVar("T")
 
 app = typer.Typer(
@@ -153,10 +151,10 @@ def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) ->
 
 def _running() -> str:
     """The embedded database of the service that runs in this project. Raises UsageError where none does."""
-    from gpupool.project import root
+    from gpupool.cli.serve import queue_folder
     from gpupool.queue.store.embedded import Embedded
 
-    embedded = Embedded(root() / STATE)
+    embedded = Embedded(queue_folder())
     if not embedded.server_pid():
         raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
     return embedded.url()
@@ -165,7 +163,7 @@ def _running() -> str:
 def _end(text: str) -> datetime | None:
     if text == "never":
         return None
-    seconds = duration_seconds(text)
+    seconds = duration_seconds(text) if re.fullmatch(r"([0-9]{1,9}[smhd])+", text) else 0
     if not seconds or seconds > 10 * 366 * 86_400:
         raise UsageError(f"--expires {text}: give a duration of at most ten years such as 90d, or never")
     return datetime.now(UTC) + timedelta(seconds=seconds)

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from gpupool import __version__
 from gpupool.plan.model import Plan
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
@@ -104,5 +105,9 @@ def openapi(app: FastAPI) -> dict[str, Any]:
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         document["components"]["schemas"]["Problem"] = _PROBLEM
+        document["components"]["securitySchemes"] = SCHEMES
+        for path, operations in document["paths"].items():
+            for operation in operations.values() if path not in metrics.OPEN else ():
+                operation["security"] = [{name: []} for name in SCHEMES]
         app.openapi_schema = document
     return app.openapi_schema

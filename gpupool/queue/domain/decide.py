@@ -50,9 +50,13 @@ class Round:
     """(tenant, pool, resource) -> units held."""
     gpus: dict[tuple[str, str], int] = field(default_factory=dict)
     """(pool, capacity type) -> gpu_micro held."""
+    alone: dict[str, int] = field(default_factory=dict)
+    """Pool -> jobs that have a node of slices to themselves."""
     reserved: dict[str, Queued] = field(default_factory=dict)
     """Pool -> job of its reservation."""
     shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
+    full: dict[tuple[Offer, frozenset[str]], Waiting] = field(default_factory=dict)
+    """Why offers have no room at present."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
@@ -178,7 +182,10 @@ class Round:
         placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
         placement = placement or self.slots.place(offer, wanted)
         if placement is None:
-            return self.no_room(offer, wanted)
+            key = (offer, wanted)
+            if key not in self.full:  # most heads wait for the same few offers
+                self.full[key] = self.no_room(offer, wanted)
+            return self.full[key]
         pool = self.supply.pools[offer.pool]
         capacity_type = pool.nodes[placement[0][0]].capacity_type
         spot = capacity_type == "spot" and offer.spot_rate_micro is not None
@@ -221,7 +228,7 @@ class Round:
         free = self.slots.sum_free(pool.name, offer.resource)
         if offer.units > offer.request:
             return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
-        alone = sum(self.exclusive(held) for held in self.held if held.pool == pool.name)
+        alone = self.alone.get(pool.name, 0)
         if free == 0 and alone:
             return Waiting(
                 Reason.EXCLUSIVE,
@@ -327,6 +334,7 @@ class Round:
             if reserved == job.job:
                 del self.reservations[pool], self.reserved[pool]
         self.shadows.pop(offer.pool, None)
+        self.full.clear()
         self.starts.append(
             Start(
                 job.job,
@@ -348,3 +356,5 @@ class Round:
         self.used[used] = self.used.get(used, 0) + held.units
         typed = (held.pool, held.capacity_type)
         self.gpus[typed] = self.gpus.get(typed, 0) + held.gpu_micro
+        if self.exclusive(held):
+            self.alone[held.pool] = self.alone.get(held.pool, 0) + 1

@@ -55,7 +55,7 @@ class Slots:
 
     def gpu_micro(self, pool: str, resource: str) -> int:
         """What one unit is of a physical GPU."""
-        return self.pools[pool].gpu_micro[resource]
+        return self.pools[pool].gpu_micro.get(resource, 0) if pool in self.pools else 0
 
     def nodes_for(self, offer: Offer) -> tuple[int, int]:
         """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice."""

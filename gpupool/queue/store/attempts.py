@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.queue.records import Job, Outcome, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run
-from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of
 
@@ -119,7 +119,7 @@ async def end(
     ended = await fetch(
         connection,
         "finish",
-        **{name: row[name] for name in ("period_tenant", "period_project", "pool")},
+        **{name: row[name] for name in ("period_tenant", "period_project", "pool", "tenant", "project")},
         job=job,
         attempt=attempt,
         state=after.state.value,
@@ -131,24 +131,16 @@ async def end(
         reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
         exit_code=outcome.exit_code,
         cost=cost,
+        hold=row["hold_micro"],
         rest=row["hold_micro"] - cost,
+        clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
     if result is not None:
         await _keep(connection, job, result)
-    gone = [] if again else await follow(connection, job, after.state is State.SUCCEEDED, now)
-    if again:
-        await run(connection, "lanes", ids=[job])
-    names = ("tenant", "project", "period_tenant", "period_project")
-    account = {name: row[name] for name in names}
-    await run(connection, "finish_accounts", **account, cost=cost, hold=row["hold_micro"])
-    held_s = row["run_limit_s"]
-    change = round(row["gpu_micro"] * (ran.total_seconds() - held_s) / row["weight"])
-    await run(connection, "finish_clock", pool=row["pool"], tenant=row["tenant"], change=change)
-    if again:
-        await fetch(connection, "count_queued", tenant=row["tenant"], jobs=1, limit=None)
-    await uncount(connection, gone)
+    if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
+        await uncount(connection, await cancel_dependents(connection, job, now))
     return job_of(ended[0])
 
 

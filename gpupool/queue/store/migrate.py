@@ -2,7 +2,7 @@
 
     python -m gpupool.queue.store.migrate [URL]     # GPUPOOL_DATABASE_URL without an argument
     python -m alembic upgrade head                  # the same, in a checkout
-    ALEMBIC_CONFIG=$(python -m gpupool.queue.store.migrate --config) python -m alembic upgrade head   # anywhere
+    ALEMBIC_CONFIG="$(python -m gpupool.queue.store.migrate --config)" python -m alembic upgrade head
 
 This module must not hold SQL.
 """

@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from gpupool.client import Client
 from gpupool.queue.api.oidc import REFRESH, Oidc
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.store import keys
@@ -35,12 +36,12 @@ ALGORITHM = {"rsa": "RS256", "ec": "ES256", "ed": "EdDSA"}
 OPERATIONS: Mapping[str, tuple[str, str, str, Any]] = {
     "submit_job": ("POST", "/api/v1/gpu-jobs", "jobs:write", HTTP_JOB),
     "validate_job": ("POST", "/api/v1/gpu-jobs:validate", "jobs:read", HTTP_JOB),
-    "list_jobs": ("GET", "/api/v1/gpu-jobs", "jobs:read", None),
-    "get_job": ("GET", "/api/v1/gpu-jobs/{id}", "jobs:read", None),
-    "explain_job": ("GET", "/api/v1/gpu-jobs/{id}/why", "jobs:read", None),
-    "job_logs": ("GET", "/api/v1/gpu-jobs/{id}/logs", "jobs:read", None),
-    "job_result": ("GET", "/api/v1/gpu-jobs/{id}/result", "jobs:read", None),
-    "job_events": ("GET", "/api/v1/gpu-jobs/{id}/events", "jobs:read", None),
+    "jobs": ("GET", "/api/v1/gpu-jobs", "jobs:read", None),
+    "job": ("GET", "/api/v1/gpu-jobs/{id}", "jobs:read", None),
+    "why": ("GET", "/api/v1/gpu-jobs/{id}/why", "jobs:read", None),
+    "logs": ("GET", "/api/v1/gpu-jobs/{id}/logs", "jobs:read", None),
+    "result": ("GET", "/api/v1/gpu-jobs/{id}/result", "jobs:read", None),
+    "history": ("GET", "/api/v1/gpu-jobs/{id}/events", "jobs:read", None),
     "set_priority": ("PATCH", "/api/v1/gpu-jobs/{id}", "jobs:write", {"priority": "high"}),
     "cancel_job": ("POST", "/api/v1/gpu-jobs/{id}/cancel", "jobs:write", None),
     "pools": ("GET", "/api/v1/pools", "jobs:read", None),
@@ -51,7 +52,7 @@ OPERATIONS: Mapping[str, tuple[str, str, str, Any]] = {
 }
 EVERY = ("jobs:read", "jobs:write", "usage:read", "metrics:read")
 OPEN = {"healthz", "readyz"}
-DONE = {"submit_job": 201, "job_result": 404, "events": 410}
+DONE = {"submit_job": 201, "result": 404, "events": 410}
 """What is answered where the credential suffices, if not 200; the last two have nothing to show here."""
 OF_ONE_JOB = {name for name, (_, path, *_) in OPERATIONS.items() if "{id}" in path}
 
@@ -161,7 +162,7 @@ def expected(operation: str, kind: str) -> tuple[int, str | None]:
         return 401, "unauthenticated"
     if kind == "no scope" or (operation == "metrics" and kind.endswith("person")):
         return 403, "insufficient-scope"
-    if kind.startswith("own") or operation in ("list_jobs", "pools", "metrics", "events"):
+    if kind.startswith("own") or operation in ("jobs", "pools", "metrics", "events"):
         return done, problems.get(done)
     if operation in OF_ONE_JOB or operation == "usage":
         return 404, "not-found"
@@ -207,6 +208,8 @@ def test_the_matrix_has_every_operation(api: Any) -> None:
         paths = served.app.openapi()["paths"]
         there = {row["operationId"] for methods in paths.values() for row in methods.values()}
         assert there == {*OPERATIONS, *OPEN}
+        methods = {name for name in dir(Client) if not name.startswith("_")}
+        assert {*OPERATIONS} - {"metrics"} <= methods, "operations are called as the SDK's methods"
 
     api(test)
 

@@ -106,7 +106,7 @@ def loads(draw: st.DrawFn) -> Cluster:
 @settings(max_examples=40)
 @given(loads())
 def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
-    """`Cluster.check` counts anew after each round; and the decision says of each job why it waits."""
+    """`Cluster.check` counts again after each round; and the decision says of each job why it waits."""
     for _ in range(100):
         decision = cluster.round()
         heads = {}

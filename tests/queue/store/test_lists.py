@@ -123,7 +123,7 @@ def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run) -> None:
         async with db.connection() as connection:
             await connection.execute(b"ANALYZE gpu_jobs, gpu_job_history")
             await connection.execute(b"SET enable_seqscan = off")
-            values = {name: None for name in ("states", "project", "pool", "user", "group", "name")}
+            values = dict.fromkeys(("states", "project", "pool", "user", "group", "name"))
             values |= {"before": store.NEWEST[0], "before_id": store.NEWEST[1], "limit": 5}
             for name, index in (("jobs_of_all", "list"), ("jobs_of_tenants", "list_of_tenant")):
                 statement = b"EXPLAIN " + db.query(name).split(b"\n", 1)[1]

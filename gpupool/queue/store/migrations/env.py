@@ -11,7 +11,8 @@ from sqlalchemy import create_engine, pool, text
 
 from gpupool.queue.store.migrate import LOCK, driver_url
 
-engine = create_engine(driver_url(context.config.get_main_option("sqlalchemy.url")), poolclass=pool.NullPool)
+url = context.config.get_alembic_option("sqlalchemy.url")
+engine = create_engine(driver_url(url), poolclass=pool.NullPool)
 with engine.connect() as connection:
     context.configure(connection=connection, version_table="gpu_schema_version")
     with context.begin_transaction():

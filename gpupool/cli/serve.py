@@ -1,0 +1,116 @@
+"""`gpupool serve`: the job queue of one environment.
+
+Thin: options, and what is printed; `gpupool.queue.service` does the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from gpupool import project
+from gpupool.cli.output import progress
+from gpupool.findings import UsageError
+
+DATABASE = "GPUPOOL_DATABASE_URL"
+
+
+def serve(
+    environment: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or file.")],
+    role: Annotated[
+        list[str] | None,
+        typer.Option(help="api, dispatcher, relay, janitor or executor; may be repeated. Default: all."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, envvar="GPUPOOL_PORT", help="Port to listen on.")
+    ] = 8021,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help=f"PostgreSQL, as postgresql://USER@HOST/NAME; with a password through {DATABASE}. "
+            "Default: an embedded one in .gpupool/queue.",
+        ),
+    ] = None,
+    nats: Annotated[str | None, typer.Option(metavar="URL", help="NATS, instead of queue.nats.")] = None,
+    dev: Annotated[
+        bool,
+        typer.Option(
+            "--dev",
+            help="Ask for no credentials, on this machine alone, and run commands of container jobs here.",
+        ),
+    ] = False,
+    echo: Annotated[
+        str | None,
+        typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
+    ] = None,
+    background: Annotated[
+        bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
+) -> None:
+    """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
+
+    All roles in one process, or one each in several with --role; any number of API processes, and one leader
+    for each other role. The environment file is read again when it changes.
+
+    Example: gpupool serve local --dev
+    """
+    from gpupool.queue.service import ROLES, Options, configure_logging, serve
+    from gpupool.spec.load import find_environment
+
+    if stop:
+        _stop()
+        return
+    roles = tuple(role or ROLES)
+    unknown = [name for name in roles if name not in ROLES]
+    if unknown:
+        raise UsageError(f"there is no role {unknown[0]}; roles: {', '.join(ROLES)}")
+    if database and urlsplit(database).password:
+        raise UsageError(f"a password in --database is seen by everybody on this machine; set {DATABASE}")
+    options = Options(
+        environment=find_environment(environment),
+        folder=queue_folder(),
+        roles=roles,
+        host=host,
+        port=port,
+        database=database or os.environ.get(DATABASE) or None,
+        nats=nats,
+        dev=dev,
+        echo=echo,
+    )
+    if background:
+        _in_background(sys.argv[1:], port)
+        return
+    configure_logging()
+    asyncio.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+
+
+def _in_background(arguments: list[str], port: int) -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    given = [argument for argument in arguments if argument != "--background"]
+    with progress("job queue") as step:
+        started = JobQueue(queue_folder()).start(given, port, step)
+    again = "runs already" if started.already else "runs"
+    print(f"the job queue {again} at {started.address}; its log is {started.log}")
+
+
+def _stop() -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    stopped = JobQueue(queue_folder()).stop()
+    print("the job queue is stopped; its data stays" if stopped else "no job queue runs in the background")
+
+
+def queue_folder() -> Path:
+    """Where an embedded PostgreSQL keeps its data: GPUPOOL_QUEUE_DIR, or .gpupool/queue in the project."""
+    given = os.environ.get("GPUPOOL_QUEUE_DIR")
+    return Path(given).expanduser().absolute() if given else project.root() / ".gpupool" / "queue"

@@ -1,0 +1,164 @@
+"""Alerts on budgets: once per threshold and period, to a Slack-compatible webhook and by e-mail.
+
+They are retried until they are sent. What is due is in the database, so that a restart neither forgets nor
+repeats one. The webhook's address and the mail password come from the process' environment. It must not stop
+jobs: budgets do that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
+
+import aiohttp
+import structlog
+
+from gpupool.plan.model import Plan
+from gpupool.plan.queue import Smtp
+from gpupool.plan.tenants import Budget
+from gpupool.queue.domain.budget import usd
+from gpupool.queue.records import MICRO
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.loop import repeat
+from gpupool.queue.store import accounts
+from gpupool.queue.store.accounts import Alert, Crossed
+from gpupool.queue.store.database import Database
+
+log = structlog.get_logger()
+
+WEBHOOK = "GPUPOOL_ALERTS_WEBHOOK"
+"""Environment variable with the webhook's URL."""
+PASSWORD = "GPUPOOL_SMTP_PASSWORD"  # noqa: S105 - the variable's name
+FIRST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(hours=1)
+SEND_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """Where alerts go."""
+
+    webhook: str | None = None
+    smtp: Smtp | None = None
+    password: str | None = None
+
+    @property
+    def any(self) -> bool:
+        return bool(self.webhook or self.smtp)
+
+
+class Alerts:
+    """Looks at the accounts while it leads its role, and sends what is due."""
+
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        plan: Callable[[], Plan],
+        channels: Callable[[], Channels],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._plan = plan
+        self._channels = channels
+        self._now = now
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 15.0) -> None:
+        """Steps until cancelled."""
+        try:
+            await repeat("alerts", self.step, interval_s, wake)
+        finally:
+            await self._leadership.resign()
+
+    async def step(self) -> bool:
+        """Raise what was crossed, send what is due."""
+        channels = self._channels()
+        if not channels.any or await self._leadership.seek() is None:
+            return False
+        now, plan = self._now(), self._plan()
+        spent = {
+            name: account.spent_micro for name, account in (await accounts.totals(self._db, now)).items()
+        }
+        found = list(crossed(plan, spent))
+        if found:
+            await accounts.raise_alerts(self._db, found, now)
+        for alert in await accounts.alerts_due(self._db, now):
+            try:
+                await send(channels, f"{plan.environment}: {sentence(alert)}")
+            except (aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
+                log.warning("alert.failed", name=alert.name, error=_reason(error), again_in=str(pause))
+                await accounts.alert_failed(self._db, alert, now + pause)
+            else:
+                log.info("alert.sent", name=alert.name, threshold=alert.threshold)
+                await accounts.alert_sent(self._db, alert, now)
+        return False
+
+
+def crossed(plan: Plan, spent: dict[str, int]) -> Iterator[Crossed]:
+    """Every threshold that an account has reached."""
+    for tenant in plan.tenants:
+        yield from _of("tenant", tenant.name, tenant.budget, spent)
+        for project in tenant.projects:
+            yield from _of("project", f"{tenant.name}/{project.name}", project.budget, spent)
+
+
+def _of(scope: str, name: str, budget: Budget | None, spent: dict[str, int]) -> Iterator[Crossed]:
+    if budget is None:
+        return
+    limit = round(budget.usd * MICRO)
+    for share in budget.alert_at:
+        if spent.get(name, 0) >= limit * share:
+            yield Crossed(scope, name, budget.period, round(share * 100), spent.get(name, 0), limit)
+
+
+def sentence(alert: Alert) -> str:
+    """The alert for people."""
+    return (
+        f"{alert.scope} {alert.name} has spent {usd(alert.spent_micro)} of {usd(alert.limit_micro)} "
+        f"in the period from {alert.period:%Y-%m-%d} ({alert.threshold} % reached)"
+    )
+
+
+async def send(channels: Channels, text: str) -> None:
+    """Send to every channel. Raises what the first one that fails raises."""
+    if channels.webhook:
+        timeout = aiohttp.ClientTimeout(SEND_S)
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.post(channels.webhook, json={"text": text}, allow_redirects=False) as answer,
+        ):
+            answer.raise_for_status()
+    if channels.smtp:
+        await asyncio.to_thread(_mail, channels.smtp, channels.password, text)
+
+
+def _mail(smtp: Smtp, password: str | None, text: str) -> None:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = smtp.sender, ", ".join(smtp.to), text
+    message.set_content(text)
+    with smtplib.SMTP(smtp.host, smtp.port, timeout=SEND_S) as server:
+        server.ehlo()
+        if server.has_extn("starttls"):
+            server.starttls(context=ssl.create_default_context())
+            server.ehlo()
+        elif smtp.password is not None:
+            raise smtplib.SMTPException(f"{smtp.host} offers no STARTTLS, so the password is not sent")
+        if password:
+            server.login(smtp.user, password)
+        server.send_message(message)
+
+
+def _reason(error: BaseException) -> str:
+    """Without the webhook's address, which is a secret."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the webhook answered {error.status}"
+    if isinstance(error, aiohttp.ClientError):
+        return f"the webhook can't be reached ({type(error).__name__})"
+    return str(error) or type(error).__name__

@@ -1,0 +1,107 @@
+"""The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
+
+Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run jobs
+or talk to a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.measures import Measures
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.loop import repeat
+from gpupool.queue.store import dispatch
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Deposed
+
+log = structlog.get_logger()
+
+PER_LANE = 64
+"""Heads of each lane that a round may start; a longer lane goes on in the next round, at once."""
+LEASE_S = 30.0
+"""An executor has so long to take up what was dispatched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What one round did, for metrics and tests."""
+
+    started: int
+    preempted: int
+    waiting: int
+    seconds: float
+
+
+class Dispatcher:
+    """Decides while it leads. `supply` gives the present supply and the hash of its Plan."""
+
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        supply: Callable[[], tuple[Supply, str]],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        decided: Callable[[], None] = lambda: None,
+        measures: Measures | None = None,
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._supply = supply
+        self._now = now
+        self._decided = decided
+        self._measures = measures
+        self._floors: Mapping[tuple[str, str], int] = {}
+        self._epoch: int | None = None
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+        """Rounds until cancelled."""
+        try:
+            await repeat("dispatcher", self.step, interval_s, wake)
+        finally:
+            await self._leadership.resign()
+
+    async def step(self) -> bool:
+        """One round; whether another may find more to start."""
+        epoch = await self._leadership.seek()
+        if epoch is None:
+            return False
+        if epoch != self._epoch:
+            self._epoch, self._floors = epoch, {}
+        try:
+            return (await self.round(epoch)).started > 0
+        except Deposed as error:
+            self._leadership.deposed(error)
+            return False
+
+    async def round(self, epoch: int) -> Decided:
+        """Snapshot, decision, claim. Raises Deposed where another leader has taken over."""
+        began = time.perf_counter()
+        supply, plan_hash = self._supply()
+        now = self._now()
+        snapshot = await dispatch.snapshot(self._db, now, PER_LANE)
+        decision = decide(replace(snapshot, floors=self._floors), supply)
+        started = await dispatch.claim(self._db, epoch, decision, plan_hash, LEASE_S, now)
+        self._floors = decision.floors
+        done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
+        if self._measures:
+            ids = set(started)
+            self._measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
+        if done.started or done.preempted:
+            self._decided()
+            log.info(
+                "round.decided",
+                started=done.started,
+                preempted=done.preempted,
+                waiting=done.waiting,
+                milliseconds=round(done.seconds * 1000, 1),
+            )
+        return done

@@ -1,0 +1,167 @@
+"""The executor in `direct` mode: takes dispatched jobs, runs them here, reports how they ended.
+
+HTTP jobs are sent (`http_job`); the command of a container job runs as a local process with `dev` only
+(`local_process`). A lease on each attempt is renewed while it runs; what the database no longer knows as ours
+is stopped without a report. This module must not decide which job runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from gpupool.queue.measures import Measures
+from gpupool.queue.records import Job, Outcome
+from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.roles.local_process import run_process
+from gpupool.queue.roles.loop import repeat
+from gpupool.queue.roles.stop import Stop
+from gpupool.queue.store import attempts
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.jobs import Result
+
+log = structlog.get_logger()
+
+LEASE_S = 15.0
+"""Without a renewal for so long the attempt counts as disrupted."""
+BACKOFF_S = (5.0, 300.0)
+"""The pause before the first retry, and the longest one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An attempt of this executor."""
+
+    job: Job
+    task: asyncio.Task[None]
+    stop: Stop
+
+
+class Executor:
+    """Runs at most `capacity` jobs at once. `name` must be unique to the process."""
+
+    def __init__(
+        self,
+        db: Database,
+        name: str,
+        http: HttpJobs,
+        *,
+        dev: bool = False,
+        capacity: int = 256,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        ended: Callable[[], None] = lambda: None,
+        measures: Measures | None = None,
+    ) -> None:
+        self._db = db
+        self.name = name
+        self._http = http
+        self._dev = dev
+        self._capacity = capacity
+        self._now = now
+        self._ended = ended
+        self._measures = measures
+        self._running: dict[tuple[str, int], Running] = {}
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+        """Take, renew and report until cancelled; then everything is stopped and given back."""
+        renewing = asyncio.create_task(repeat("executor.renew", self.renew, LEASE_S / 5, asyncio.Event()))
+        try:
+            await repeat("executor", self.step, interval_s, wake)
+        finally:
+            renewing.cancel()
+            await self.close()
+
+    async def step(self) -> bool:
+        """Take up what is dispatched; whether there may be more."""
+        free = self._capacity - len(self._running)
+        if free <= 0:
+            return False
+        taken = await attempts.take(self._db, self.name, min(free, 64), LEASE_S)
+        for job in taken:
+            stop = Stop()
+            task = asyncio.create_task(self._attempt(job, stop))
+            self._running[job.id, job.attempt] = Running(job, task, stop)
+        return len(taken) == 64
+
+    async def renew(self) -> bool:
+        """Renew the leases of what runs; stop what was cancelled, is preempted or is no longer ours."""
+        if not self._running:
+            return False
+        ours = await attempts.heartbeat(self._db, self.name, list(self._running), LEASE_S)
+        still = {(one.job, one.attempt): one for one in ours}
+        for key, running in list(self._running.items()):
+            state = still.get(key)
+            if state is None:
+                running.stop.ask("lost")
+            elif state.cancel_requested:
+                running.stop.ask("cancelled")
+            elif state.preempt_reason:
+                running.stop.ask("preempted", state.preempt_reason)
+        return False
+
+    async def close(self) -> None:
+        """Stop everything; attempts are reported as disrupted, so that they run again elsewhere."""
+        for running in self._running.values():
+            running.stop.ask("disrupted", "the executor is stopping")
+        if self._running:
+            await asyncio.gather(*(one.task for one in list(self._running.values())), return_exceptions=True)
+
+    async def _attempt(self, job: Job, stop: Stop) -> None:
+        key = (job.id, job.attempt)
+        try:
+            now = self._now()
+            if await attempts.started(self._db, job.id, job.attempt, now):
+                if self._measures:
+                    self._measures.started(now, job)
+                outcome, result = await self._outcome(job, stop)
+                if stop.why != "lost":
+                    await self._report(job, outcome, result)
+        except Exception:
+            log.exception("attempt.lost", job=job.id, attempt=job.attempt)  # its lease will end
+        finally:
+            self._running.pop(key, None)
+            self._ended()
+
+    async def _outcome(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
+        """How the attempt ended; whatever goes wrong here is a failure of the attempt."""
+        try:
+            if job.request.get("target_url"):
+                return await self._http.send(job, stop)
+            if not self._dev:
+                reason = "container jobs need Kubernetes; in direct mode their command runs with --dev only"
+                return Outcome("failed", reason, retry=False), None
+            return await run_process(job, stop, self._log), None
+        except Exception as error:
+            log.exception("attempt.failed", job=job.id, attempt=job.attempt)
+            return Outcome("failed", f"{type(error).__name__}: {error}"), None
+
+    async def _report(self, job: Job, outcome: Outcome, result: Result | None) -> None:
+        """Until the database has it: an end that is not recorded would run the job again."""
+        for pause in (0.2, 1.0, 3.0, 5.0, None):
+            try:
+                ended = await attempts.finish(
+                    self._db, job.id, job.attempt, outcome, self._now(), BACKOFF_S, result
+                )
+            except Exception as error:
+                if pause is None:
+                    raise
+                log.warning("attempt.unreported", job=job.id, attempt=job.attempt, error=str(error))
+                await asyncio.sleep(pause)
+                continue
+            if ended is not None:
+                log.info(
+                    "attempt.ended",
+                    job=job.id,
+                    attempt=job.attempt,
+                    tenant=job.tenant,
+                    outcome=outcome.kind,
+                    state=ended.state.value,
+                )
+            return
+
+    async def _log(self, job: Job, lines: list[str]) -> None:
+        await attempts.append_log(self._db, job.id, job.attempt, lines)

@@ -1,0 +1,170 @@
+"""An HTTP job: its JSON is sent to its target, and the answer is kept, of its body the first MiB.
+
+Only origins that the environment file lists are called, also after a redirect, and never an address that is
+link-local or a cloud's metadata service, whatever a name resolves to. It must not retry: that is the queue's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from gpupool.queue.records import Job, Outcome
+from gpupool.queue.roles.stop import Stop
+from gpupool.queue.store.jobs import Result
+
+KEPT = 1024 * 1024
+REDIRECTS = 5
+METADATA = frozenset({"169.254.169.254", "fd00:ec2::254", "100.100.100.200", "192.0.0.192"})
+"""Metadata services of AWS (both protocols), Alibaba Cloud and Oracle; all others are link-local."""
+CLIENT_ERRORS = range(400, 500)
+WORTH_RETRYING = frozenset({408, 425, 429})
+
+
+class NotAllowed(Exception):
+    """The target may not be called."""
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL, the default port left out. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError(f"{url!r} is not an http or https URL without user information")
+    default = {"http": 80, "https": 443}[parts.scheme]
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = f":{parts.port}" if parts.port not in (None, default) else ""
+    return f"{parts.scheme}://{host}{port}"
+
+
+def forbidden(address: str) -> bool:
+    """Whether no job may reach this address."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(ip, "ipv4_mapped", None)
+    ip = mapped or ip
+    return ip.is_link_local or ip.is_multicast or ip.is_unspecified or str(ip) in METADATA
+
+
+class CheckedResolver(AbstractResolver):
+    """Resolves names and refuses forbidden addresses: what is checked is what is connected to.
+
+    `hosts`: names that stand for an address of this machine, as `serve --dev` answers for http://example.
+    """
+
+    def __init__(self, hosts: Mapping[str, tuple[str, int]]) -> None:
+        self._hosts = hosts
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        if host in self._hosts:
+            address, port = self._hosts[host]
+            return [_resolved(host, address, port, socket.AF_INET)]
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        if refused := [str(info[4][0]) for info in found if forbidden(str(info[4][0]))]:
+            raise NotAllowed(f"{host} resolves to {refused[0]}, which jobs may not reach")
+        return [_resolved(host, str(info[4][0]), port, info[0]) for info in found]
+
+    async def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class HttpJobs:
+    """Sends HTTP jobs. `targets`: the origins that may be called at present."""
+
+    def __init__(
+        self, targets: Callable[[], Collection[str]], hosts: Mapping[str, tuple[str, int]] | None = None
+    ) -> None:
+        self._targets = targets
+        self._hosts = hosts or {}
+
+    async def send(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
+        """The attempt's outcome and the target's answer; it ends early when `stop` is asked."""
+        sending = asyncio.create_task(self._exchange(job))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait(
+                {sending, stopping}, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if sending.done():
+                return _judged(sending)
+            if stop.why is not None:
+                return stop.outcome(), None
+            return Outcome("timeout", f"no answer within {job.run_limit_s} s", retry=False), None
+        finally:
+            stopping.cancel()
+            sending.cancel()
+
+    async def _exchange(self, job: Job) -> Result:
+        url = str(job.request["target_url"])
+        body: Any = job.request.get("request_json")
+        method = "POST"
+        connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._hosts), use_dns_cache=False)
+        headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
+            for _ in range(REDIRECTS + 1):
+                self._check(url)
+                sent = {"json": body} if method == "POST" else {}
+                async with session.request(
+                    method, url, headers=headers, allow_redirects=False, **sent
+                ) as answer:
+                    target = answer.headers.get("Location")
+                    if answer.status in (301, 302, 303, 307, 308) and target:
+                        url = urljoin(url, target)
+                        method = method if answer.status in (307, 308) else "GET"
+                        continue
+                    kept = await _first(answer)
+                    return Result(
+                        answer.status, tuple(answer.headers.items()), kept[:KEPT], truncated=len(kept) > KEPT
+                    )
+        raise NotAllowed(f"more than {REDIRECTS} redirects")
+
+    def _check(self, url: str) -> None:
+        if origin(url) not in self._targets():
+            raise NotAllowed(f"{origin(url)} is not among queue.targets of the environment file")
+        host = urlsplit(url).hostname or ""
+        try:
+            literal = forbidden(host)
+        except ValueError:
+            return  # a name: the resolver checks what it stands for
+        if literal:
+            raise NotAllowed(f"{host} is an address that jobs may not reach")
+
+
+async def _first(answer: aiohttp.ClientResponse) -> bytes:
+    """At most one byte more than is kept."""
+    kept = b""
+    async for chunk in answer.content.iter_chunked(64 * 1024):
+        kept += chunk
+        if len(kept) > KEPT:
+            break
+    return kept[: KEPT + 1]
+
+
+def _judged(sending: asyncio.Task[Result]) -> tuple[Outcome, Result | None]:
+    try:
+        result = sending.result()
+    except NotAllowed as error:
+        return Outcome("failed", str(error), retry=False), None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        cause = error.__cause__ if isinstance(error.__cause__, NotAllowed) else None
+        if cause is not None:
+            return Outcome("failed", str(cause), retry=False), None
+        return Outcome("failed", f"the target can't be reached: {error}"), None
+    if result.status < 400:
+        return Outcome("succeeded", None, 0), result
+    retry = result.status not in CLIENT_ERRORS or result.status in WORTH_RETRYING
+    return Outcome("failed", f"the target answered {result.status}", retry=retry), result
+
+
+def _resolved(host: str, address: str, port: int, family: int) -> ResolveResult:
+    return ResolveResult(
+        hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST
+    )

@@ -1,0 +1,75 @@
+"""The janitor: what no other role returns to: leases that ended, jobs that expired, history, old events.
+
+It must not decide which job runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.loop import repeat
+from gpupool.queue.store import housekeeping
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Deposed
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How long things are kept."""
+
+    jobs: timedelta = timedelta(days=1)
+    """Ended jobs in the table of present ones; afterwards in the history, for ever."""
+    events: timedelta = timedelta(days=7)
+    idempotency: timedelta = timedelta(hours=24)
+    logs: timedelta = timedelta(days=7)
+
+
+class Janitor:
+    """Tidies up while it leads its role."""
+
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        kept: Callable[[], Kept],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._kept = kept
+        self._now = now
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 2.0) -> None:
+        """Steps until cancelled."""
+        try:
+            await repeat("janitor", self.step, interval_s, wake)
+        finally:
+            await self._leadership.resign()
+
+    async def step(self) -> bool:
+        """Everything that is due now."""
+        if await self._leadership.seek() is None:
+            return False
+        now, kept = self._now(), self._kept()
+        try:
+            requeued = await housekeeping.expire_leases(self._db, now)
+            expired = await housekeeping.expire_queued(self._db, now)
+            archived = await housekeeping.archive(self._db, now - kept.jobs)
+            await housekeeping.prune_events(self._db, now - kept.events)
+            await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
+            await housekeeping.prune_output(self._db, now - kept.logs)
+            await housekeeping.prune_lanes(self._db)
+        except Deposed as error:
+            self._leadership.deposed(error)
+            return False
+        if requeued or expired or archived:
+            log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)
+        return False

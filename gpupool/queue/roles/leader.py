@@ -1,0 +1,62 @@
+"""One process at a time acts in a role: a lease in the database, with an epoch that fences every write.
+
+A leader that was paused stops by its own clock before its lease ends, and if it does not, the database
+refuses what it writes under an old epoch. This module must not know what a leader does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import structlog
+
+from gpupool.queue.store import dispatch
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Deposed
+
+log = structlog.get_logger()
+
+
+class Leadership:
+    """A candidate for one role. `holder` must be unique to the process."""
+
+    def __init__(
+        self, db: Database, role: str, holder: str, ttl_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._db = db
+        self.role = role
+        self.holder = holder
+        self.ttl_s = ttl_s
+        self._clock = clock
+        self._epoch: int | None = None
+        self._asked = 0.0
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch to write under; None where another process leads, or this one's lease is nearly over."""
+        if self._epoch is not None and self._clock() - self._asked > self.ttl_s * 2 / 3:
+            self._epoch = None
+        return self._epoch
+
+    async def seek(self) -> int | None:
+        """Take or renew the lease; at most every third of its time goes to the database."""
+        if self._epoch is not None and self._clock() - self._asked < self.ttl_s / 3:
+            return self._epoch
+        asked = self._clock()
+        before, self._epoch = self._epoch, None
+        self._epoch = await dispatch.lead(self._db, self.role, self.holder, self.ttl_s)
+        self._asked = asked
+        if self._epoch is not None and before is None:
+            log.info("leader.elected", role=self.role, holder=self.holder, epoch=self._epoch)
+        return self.epoch
+
+    def deposed(self, error: Deposed) -> None:
+        """The database refused a write: another process leads."""
+        log.warning("leader.deposed", role=self.role, holder=self.holder, error=str(error))
+        self._epoch = None
+
+    async def resign(self) -> None:
+        """Let another process lead at once."""
+        self._epoch = None
+        await dispatch.resign(self._db, self.role, self.holder)

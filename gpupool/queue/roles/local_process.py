@@ -1,0 +1,117 @@
+"""A container job's command as a local process, for `serve --dev`: its image is named and not used.
+
+SIGTERM is the hook for a checkpoint; after the grace period the whole process group is killed. The output
+becomes the attempt's log, line by line. It must not be used where users are not trusted with this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+from gpupool.queue.records import Job, Outcome
+from gpupool.queue.roles.stop import Stop
+
+GRACE_S = 30.0
+LINE = 64 * 1024
+"""Longer lines are cut into pieces of this size."""
+
+Write = Callable[[Job, list[str]], Awaitable[None]]
+
+
+async def run_process(job: Job, stop: Stop, write: Write, grace_s: float = GRACE_S) -> Outcome:
+    """Run the job's command to its end, its time limit, or `stop`."""
+    command = [str(part) for part in job.request.get("container_command") or ()]
+    if not command:
+        return Outcome(
+            "failed", "container_command is empty, and without an image nothing can be run", 127, False
+        )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            env=_environment(job),
+            start_new_session=True,
+        )
+    except OSError as error:
+        return Outcome("failed", f"{command[0]} can't be run: {error.strerror}", 127, False)
+    reading = asyncio.create_task(_read(process, job, write))
+    ending = asyncio.create_task(process.wait())
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({ending, stopping}, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if ending.done() and stop.why is None:
+            code = ending.result()
+            return Outcome("succeeded", None, 0) if code == 0 else Outcome("failed", _ended(code), code)
+        await _terminate(process, grace_s)
+        if stop.why is not None:
+            ended = stop.outcome()
+            return Outcome(ended.kind, ended.reason, process.returncode)
+        reason = f"it ran for longer than {job.run_limit_s} s"
+        return Outcome("timeout", reason, process.returncode, False)
+    finally:
+        stopping.cancel()
+        await _kill(process)
+        await asyncio.wait({reading}, timeout=2)
+        reading.cancel()
+
+
+def _environment(job: Job) -> dict[str, str]:
+    """Enough to run, what the job names, and what lets its code fence its own effects."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    own = {
+        "GPUPOOL_JOB_ID": job.id,
+        "GPUPOOL_ATTEMPT": str(job.attempt),
+        "GPUPOOL_POOL": job.pool or "",
+        "GPUPOOL_GPUS": str(job.gpu_count),
+        "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
+    }
+    given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
+    return {**kept, **given, **own}
+
+
+def _ended(code: int) -> str:
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+async def _terminate(process: asyncio.subprocess.Process, grace_s: float) -> None:
+    _signal(process, signal.SIGTERM)
+    try:
+        await asyncio.wait_for(process.wait(), grace_s)
+    except TimeoutError:
+        await _kill(process)
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """The whole group: children that outlive their parent would keep a GPU."""
+    _signal(process, signal.SIGKILL)
+    await process.wait()
+
+
+def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+async def _read(process: asyncio.subprocess.Process, job: Job, write: Write) -> None:
+    """Lines to the log, several at once where they come fast."""
+    assert process.stdout is not None
+    rest = b""
+    while chunk := await process.stdout.read(LINE):
+        *lines, rest = (rest + chunk).split(b"\n")
+        if len(rest) >= LINE:
+            lines, rest = [*lines, rest], b""
+        if lines:
+            await write(job, [_text(line) for line in lines])
+    if rest:
+        await write(job, [_text(rest)])
+
+
+def _text(line: bytes) -> str:
+    """Without what PostgreSQL's text can't hold."""
+    return line.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}").rstrip("\r")

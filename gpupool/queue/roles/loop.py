@@ -1,0 +1,50 @@
+"""A role's loop: a step when something may have changed, and at the latest after its interval.
+
+An error ends a step, never the role: it is logged, and the next step comes after a pause that grows while
+errors go on. This module must not know what a step does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
+
+LONGEST_PAUSE_S = 10.0
+
+
+async def repeat(
+    name: str, step: Callable[[], Awaitable[bool]], interval_s: float, wake: asyncio.Event
+) -> None:
+    """Run `step` until cancelled. It returns whether more is to be done at once."""
+    failures = 0
+    while True:
+        try:
+            more = await step()
+            failures = 0
+        except StoreError as error:
+            failures += 1
+            more = False
+            log.error(f"{name}.failed", error=str(error), failures=failures)
+        except Exception:  # a mistake of ours must not stop the queue; it is shown whole
+            failures += 1
+            more = False
+            log.exception(f"{name}.failed", failures=failures)
+        if more:
+            await asyncio.sleep(0)
+            continue
+        pause = interval_s
+        if failures:
+            pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wake.wait(), pause)
+        if failures:  # a wake-up does not shorten the pause after an error
+            await asyncio.sleep(min(pause, 0.5))
+        wake.clear()

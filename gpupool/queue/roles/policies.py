@@ -1,0 +1,41 @@
+"""The Plan's tenants into the database, where submits count against their limits.
+
+It must not read anything back: the Plan is where limits come from.
+"""
+
+from __future__ import annotations
+
+from gpupool.plan.tenants import Budget
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import MICRO
+from gpupool.queue.store import dispatch
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
+
+
+async def mirror(db: Database, current: Current) -> None:
+    """Write every tenant's policy, and under which Plan."""
+    policies = [
+        TenantPolicy(
+            tenant=tenant.name,
+            tenant_id=tenant.id,
+            weight=tenant.weight,
+            running_limit=tenant.running,
+            queued_limit=tenant.queued,
+            gpus_per_job=tenant.gpus_per_job,
+            budget_micro=_micro(tenant.budget),
+            period=tenant.budget.period if tenant.budget else "month",
+            projects={
+                project.name: ProjectPolicy(
+                    _micro(project.budget), project.budget.period if project.budget else "month"
+                )
+                for project in tenant.projects
+            },
+        )
+        for tenant in current.plan.tenants
+    ]
+    await dispatch.mirror(db, current.hash, policies)
+
+
+def _micro(budget: Budget | None) -> int | None:
+    return round(budget.usd * MICRO) if budget else None

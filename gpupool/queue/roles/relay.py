@@ -1,0 +1,67 @@
+"""The relay: gives each event its place in the stream and publishes it, in order, at least once.
+
+The database is the truth; a broker that is away delays and loses nothing. It must not change jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from gpupool.queue.events.bus import Bus, BusUnavailable
+from gpupool.queue.events.envelope import Message
+from gpupool.queue.records import JobEvent
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.loop import repeat
+from gpupool.queue.store import outbox
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Deposed
+
+log = structlog.get_logger()
+
+BATCH = 500
+
+
+class Relay:
+    """Publishes while it leads its role."""
+
+    def __init__(
+        self, db: Database, leadership: Leadership, bus: Bus, message: Callable[[JobEvent], Message]
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._bus = bus
+        self._message = message
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+        """Steps until cancelled."""
+        try:
+            await repeat("relay", self.step, interval_s, wake)
+        finally:
+            await self._leadership.resign()
+
+    async def step(self) -> bool:
+        """Place what is new, publish what is placed; whether there is more."""
+        epoch = await self._leadership.seek()
+        if epoch is None:
+            return False
+        try:
+            placed = await outbox.place(self._db, epoch, BATCH)
+        except Deposed as error:
+            self._leadership.deposed(error)
+            return False
+        due = await outbox.unpublished(self._db, BATCH)
+        sent = []
+        try:
+            for event in due:
+                message = self._message(event)
+                await self._bus.publish(message.subject, message.payload, message.id)
+                sent.append(event)
+        except BusUnavailable as error:
+            log.warning("relay.waiting", error=str(error), unpublished=len(due) - len(sent))
+        finally:
+            if sent:
+                await outbox.published(self._db, sent)
+        return len(placed) == BATCH or len(sent) == BATCH

@@ -1,0 +1,63 @@
+"""Wake-ups through PostgreSQL: one constant channel, a hint and never the truth.
+
+Who waits looks again after its interval in any case. A notification takes a lock of the whole server at
+commit, so senders send few: one after a change, and none within `QUIET_S` of the last. It carries no data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import psycopg
+import structlog
+
+from gpupool.queue.store.database import Database
+
+log = structlog.get_logger()
+
+CHANNEL = "gpupool_queue"
+QUIET_S = 0.02
+RECONNECT_S = 1.0
+
+
+class Bell:
+    """Rings for the processes that listen; in bursts, once per `QUIET_S`."""
+
+    def __init__(self, db: Database, here: Callable[[], None] = lambda: None) -> None:
+        self._db = db
+        self._here = here
+        """Wakes this process without the database."""
+        self._rang = 0.0
+        self._later: asyncio.Task[None] | None = None
+
+    def ring(self) -> None:
+        """Ring now, or once the quiet time is over."""
+        self._here()
+        if self._later is None or self._later.done():
+            self._later = asyncio.create_task(self._ring())
+
+    async def _ring(self) -> None:
+        await asyncio.sleep(max(0.0, self._rang + QUIET_S - time.monotonic()))
+        self._rang = time.monotonic()
+        try:
+            async with self._db.connection() as connection:
+                await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+        except Exception as error:  # a lost hint costs an interval, nothing else
+            log.warning("bell.failed", error=str(error))
+
+
+async def listen(url: str, wake: Callable[[], None]) -> None:
+    """Call `wake` at each ring, and after each lost connection; until cancelled."""
+    while True:
+        try:
+            async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+                await connection.execute(f"LISTEN {CHANNEL}")
+                wake()
+                async for _ in connection.notifies():
+                    wake()
+        except (psycopg.Error, OSError) as error:
+            log.warning("listen.failed", error=str(error).strip())
+        wake()
+        await asyncio.sleep(RECONNECT_S)

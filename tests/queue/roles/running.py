@@ -1,0 +1,110 @@
+"""A queue in this process for tests: the roles on a real database, a bus in memory, a target that echoes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from gpupool.queue.domain.offers import Wish, offers
+from gpupool.queue.domain.supply import supply_of
+from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.plan_source import PlanSource
+from gpupool.queue.records import Job, JobEvent, Level, NewJob, new_id
+from gpupool.queue.roles.dispatcher import Dispatcher
+from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.executor import Executor
+from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.policies import mirror
+from gpupool.queue.roles.relay import Relay
+from gpupool.queue.store import jobs
+from gpupool.queue.store.database import Database
+
+LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
+SOURCE = PlanSource(LOCAL)
+
+
+class Memory:
+    """A bus that keeps what is published."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[str, str]] = []
+
+    async def publish(self, subject: str, payload: bytes, id: str) -> None:
+        self.messages.append((subject, id))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def new(tenant: str = "vision", pool: str = "notebooks", **given: Any) -> NewJob:
+    """An accepted job of the local environment; an HTTP job where nothing else is asked for."""
+    plan = SOURCE.plan()
+    rule = next(one for one in plan.tenants if one.name == tenant)
+    wish = Wish(pool, given.pop("isolation", None), None, given.get("gpu_count", 1))
+    request = given.pop("request", None) or {"target_url": "http://example/x", "request_json": {"x": 1}}
+    values: dict[str, Any] = {
+        "id": new_id(), "tenant": tenant, "project": None, "user": "ada", "name": "job",
+        "priority": "low", "level": Level.LOW, "isolation": wish.isolation or "shared", "gpu_count": 1,
+        "preemptible": True, "preempts": False, "retries": 1, "timeout_s": 600, "budget_limit_micro": None,
+        "offers": offers(plan, supply_of(plan), rule, wish), "request": request, "plan_hash": "x",
+    }  # fmt: skip
+    return NewJob(**{**values, **given})
+
+
+class Queue:
+    """The roles of one process, stepped by hand or run. `clock` may be moved."""
+
+    def __init__(self, db: Database, bus: Memory | None = None, echo: Echo | None = None) -> None:
+        self.db = db
+        self.bus = bus or Memory()
+        self.ahead = timedelta()
+        self.holder = new_id()
+        hosts = {"example": ("127.0.0.1", echo.port)} if echo else {}
+        http = HttpJobs(lambda: ("http://example",), hosts)
+        self.executor = Executor(db, self.holder, http, dev=True, now=self.now)
+        self.dispatcher = Dispatcher(db, self.leads("dispatcher"), SOURCE.supply, now=self.now)
+        self.relay = Relay(db, self.leads("relay"), self.bus, _message)
+        self.janitor = Janitor(db, self.leads("janitor"), Kept, now=self.now)
+
+    def leads(self, role: str) -> Leadership:
+        return Leadership(self.db, role, self.holder, 60)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    async def submit(self, **given: Any) -> str:
+        return (await jobs.submit(self.db, [new(**given)])).ids[0]
+
+    async def job(self, id: str) -> Job:
+        found = await jobs.job(self.db, id)
+        assert found is not None
+        return found
+
+    async def until(self, id: str, wanted: Callable[[Job], bool], seconds: float = 20) -> Job:
+        """Step dispatcher and executor until the job is as wanted."""
+        async with asyncio.timeout(seconds):
+            while True:
+                await self.dispatcher.step()
+                await self.executor.step()
+                await self.executor.renew()
+                found = await self.job(id)
+                if wanted(found):
+                    return found
+                await asyncio.sleep(0.02)
+
+    async def ended(self, id: str, seconds: float = 20) -> Job:
+        return await self.until(id, lambda job: job.state.final, seconds)
+
+
+async def opened(db: Database) -> None:
+    """The Plan's tenants into a fresh database."""
+    await mirror(db, SOURCE.current)
+
+
+def _message(event: JobEvent) -> Message:
+    return message("local", "mlops.gpu.jobs", event)

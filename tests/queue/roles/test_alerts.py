@@ -1,0 +1,106 @@
+"""Alerts go to a webhook and a mail server of this process: once, and again until they are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from aiohttp import web
+
+from gpupool.plan.queue import Smtp
+from gpupool.plan.tenants import Budget
+from gpupool.queue.records import MICRO
+from gpupool.queue.roles.alerts import Alerts, Channels, crossed
+from gpupool.queue.store.database import Database
+from tests.queue.roles.running import SOURCE, Queue, opened
+
+
+def _plan(usd: float, *alert_at: float):
+    """The local environment where vision has a budget."""
+    plan = SOURCE.plan()
+    budget = Budget(usd, "month", alert_at, "wait", 0.0)
+    tenants = tuple(
+        replace(tenant, budget=budget, projects=()) if tenant.name == "vision" else tenant
+        for tenant in plan.tenants
+    )
+    return replace(plan, tenants=tenants)
+
+
+def test_each_threshold_that_is_reached_counts() -> None:
+    plan = _plan(100, 0.5, 0.8, 1.0)
+    found = [(one.name, one.threshold) for one in crossed(plan, {"vision": 85 * MICRO})]
+    assert found == [("vision", 50), ("vision", 80)]
+
+
+def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        answers, texts = iter([500, 200]), []
+
+        async def hook(request: web.Request) -> web.Response:
+            texts.append((await request.json())["text"])
+            return web.Response(status=next(answers, 200))
+
+        app = web.Application()
+        app.router.add_post("/secret", hook)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}/secret"
+        queue = Queue(db)
+        plan = _plan(0.000001, 0.8)
+        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
+        await alerts.step()
+        assert texts == []
+        id = await queue.submit(request={"container_image": "a:1", "container_command": ["sleep", "0.3"]})
+        await queue.ended(id)
+        await alerts.step()
+        await alerts.step()
+        assert len(texts) == 1
+        queue.ahead = timedelta(minutes=2)
+        await alerts.step()
+        queue.ahead = timedelta(hours=3)
+        await alerts.step()
+        await runner.cleanup()
+        assert len(texts) == 2
+        assert texts[0] == texts[1]
+        assert "local: tenant vision has spent" in texts[0]
+        assert "(80 % reached)" in texts[0]
+
+    database(scenario)
+
+
+def test_an_alert_goes_by_mail(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        received: list[str] = []
+
+        async def smtp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"220 here\r\n")
+            while line := await reader.readline():
+                received.append(line.decode().strip())
+                if line.upper().startswith(b"DATA"):
+                    writer.write(b"354 go on\r\n")
+                    received.append((await reader.readuntil(b"\r\n.\r\n")).decode())
+                writer.write(b"221 bye\r\n" if line.upper().startswith(b"QUIT") else b"250 ok\r\n")
+                await writer.drain()
+                if line.upper().startswith(b"QUIT"):
+                    writer.close()
+                    return
+
+        server = await asyncio.start_server(smtp, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
+        queue = Queue(db)
+        plan = _plan(0.000001, 0.8)
+        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(smtp=mail), queue.now)
+        id = await queue.submit(request={"container_image": "a:1", "container_command": ["sleep", "0.3"]})
+        await queue.ended(id)
+        await alerts.step()
+        server.close()
+        text = "\n".join(received)
+        assert "rcpt TO:<ml@example.com>" in text
+        assert "Subject: local: tenant vision has spent" in text.replace("\r\n ", " ")
+
+    database(scenario)

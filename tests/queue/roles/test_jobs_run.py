@@ -1,0 +1,251 @@
+"""Jobs from submission to their end, on a real database: HTTP jobs, processes, retries, stops."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import Level, State
+from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.http_job import HttpJobs, forbidden, origin
+from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store.database import Database
+from tests.queue.roles.running import SOURCE, Queue, opened
+
+
+def process(*command: str, **given: Any) -> dict[str, Any]:
+    return {"request": {"container_image": "train:1", "container_command": list(command), **given}}
+
+
+def python(text: str, **given: Any) -> dict[str, Any]:
+    return process(sys.executable, "-u", "-c", text, **given)
+
+
+def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        async with Echo() as echo:
+            queue = Queue(db, echo=echo)
+            id = await queue.submit()
+            ended = await queue.ended(id)
+            assert (ended.state, ended.attempt, ended.exit_code) == (State.SUCCEEDED, 1, 0)
+            result = await jobs.result(db, id)
+            assert result is not None
+            assert result.status == 200
+            assert b'"echo": {"x": 1}' in result.body
+            await queue.relay.step()
+            types = [event.type for event in await outbox.of_job(db, id)]
+            assert types == ["enqueued", "dispatched", "started", "succeeded"]
+            subjects = [subject for subject, _ in queue.bus.messages]
+            assert subjects == [
+                "mlops.gpu.jobs.enqueued",
+                "mlops.gpu.jobs.dispatched.t4.shared",
+                "mlops.gpu.jobs.started",
+                "mlops.gpu.jobs.succeeded",
+            ]
+
+    database(scenario)
+
+
+def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(
+            **python(
+                "import os; print(os.environ['GPUPOOL_ATTEMPT'], os.environ['GREETING']); print('done')",
+                env={"GREETING": "hello"},
+            )
+        )
+        assert (await queue.ended(id)).state is State.SUCCEEDED
+        lines = [chunk.text for chunk in await attempts.log(db, id, None, 0)]
+        assert "\n".join(lines).split() == ["1", "hello", "done"]
+
+    database(scenario)
+
+
+def test_a_failure_is_retried_after_a_pause_and_then_final(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(**python("raise SystemExit(3)"), retries=1)
+        waiting = await queue.until(id, lambda job: job.failures == 1)
+        assert waiting.state is State.QUEUED
+        assert waiting.not_before is not None
+        queue.ahead = timedelta(minutes=10)
+        ended = await queue.ended(id)
+        assert (ended.state, ended.attempt, ended.failures, ended.exit_code) == (State.FAILED, 2, 2, 3)
+
+    database(scenario)
+
+
+def test_what_runs_too_long_is_ended_and_not_tried_again(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(**python("import time; time.sleep(60)"), timeout_s=1)
+        ended = await queue.ended(id)
+        assert ended.state is State.FAILED
+        assert "longer than 1 s" in (ended.reason or "")
+        assert ended.attempt == 1
+
+    database(scenario)
+
+
+def _one_node(pool: str, granted: int) -> Supply:
+    """The local environment with one node in `pool`, of which vision may have everything."""
+    supply, _ = SOURCE.supply()
+    small = replace(supply.pools[pool], nodes=supply.pools[pool].nodes[:1])
+    vision = supply.tenants["vision"]
+    grants = {**vision.grants, (pool, "nvidia.com/gpu"): granted}
+    tenants = {**supply.tenants, "vision": replace(vision, grants=grants)}
+    return replace(supply, pools={**supply.pools, pool: small}, tenants=tenants)
+
+
+CHECKPOINT = """
+import signal, sys, time
+def save(*_):
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_cancelled_job_gets_sigterm_and_may_save_its_work(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(**python(CHECKPOINT))
+        await queue.until(id, lambda job: job.state is State.RUNNING)
+        while not await attempts.log(db, id, None, 0):
+            await asyncio.sleep(0.02)
+        await jobs.cancel(db, id, "ada", queue.now())
+        assert (await queue.ended(id)).state is State.CANCELLED
+        assert "saved" in "".join(chunk.text for chunk in await attempts.log(db, id, None, 0))
+
+    database(scenario)
+
+
+def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        queue.dispatcher._supply = lambda: (_one_node("training", 8), "x")
+        low = await queue.submit(**python(CHECKPOINT), pool="training", gpu_count=4)
+        await queue.until(low, lambda job: job.state is State.RUNNING)
+        while not await attempts.log(db, low, None, 0):
+            await asyncio.sleep(0.02)
+        queue.ahead = timedelta(seconds=120)  # a job that has just begun is left alone
+        high = await queue.submit(
+            **python("pass"), pool="training", gpu_count=4, level=Level.CRITICAL, preempts=True
+        )
+        assert (await queue.ended(high)).state is State.SUCCEEDED
+        victim = await queue.job(low)
+        assert (victim.failures, victim.disruptions) == (0, 1)
+        assert victim.attempt in (1, 2)
+        types = [event.type for event in await outbox.of_job(db, low)]
+        assert types[:4] == ["enqueued", "dispatched", "started", "preempted"]
+
+    database(scenario)
+
+
+def test_an_executor_that_dies_loses_no_job(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        async with Echo() as echo:
+            dead = Queue(db, echo=echo)
+            id = await dead.submit()
+            await dead.dispatcher.step()
+            assert [job.id for job in await attempts.take(db, dead.holder, 1, 0.01)] == [id]
+            await dead.dispatcher._leadership.resign()
+            await asyncio.sleep(0.05)
+            alive = Queue(db, echo=echo)
+            alive.ahead = timedelta(hours=1)
+            await alive.janitor.step()
+            requeued = await alive.job(id)
+            assert (requeued.state, requeued.failures, requeued.disruptions) == (State.QUEUED, 0, 1)
+            alive.ahead = timedelta(hours=2)
+            assert (await alive.ended(id)).state is State.SUCCEEDED
+
+    database(scenario)
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("http://Example.COM:80/x", "http://example.com"),
+        ("https://a:8443/", "https://a:8443"),
+        ("http://[::1]:80/", "http://[::1]"),
+    ],
+)
+def test_origins(url, wanted) -> None:
+    assert origin(url) == wanted
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "http://", "http://user@a/", "file:///etc/passwd", "a"])
+def test_what_is_no_http_url_has_no_origin(url) -> None:
+    with pytest.raises(ValueError, match="not an http or https URL"):
+        origin(url)
+
+
+@pytest.mark.parametrize(
+    ("address", "wanted"),
+    [
+        ("169.254.169.254", True), ("fe80::1", True), ("::ffff:169.254.169.254", True),
+        ("fd00:ec2::254", True), ("0.0.0.0", True), ("224.0.0.1", True), ("100.100.100.200", True),
+        ("10.0.0.1", False), ("127.0.0.1", False), ("93.184.216.34", False),
+    ],
+)  # fmt: skip
+def test_addresses_that_no_job_may_reach(address, wanted) -> None:
+    assert forbidden(address) is wanted
+
+
+def test_redirects_are_checked_and_large_answers_cut(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        app = web.Application()
+        app.router.add_post("/away", _redirect("http://elsewhere/x"))
+        app.router.add_post("/metadata", _redirect("http://169.254.169.254/latest"))
+        app.router.add_post("/large", _large)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = int(runner.addresses[0][1])
+        queue = Queue(db)
+        queue.executor._http = HttpJobs(
+            lambda: ("http://example", "http://169.254.169.254"), {"example": ("127.0.0.1", port)}
+        )
+        ends = {}
+        for path in ("away", "metadata", "large"):
+            id = await queue.submit(request={"target_url": f"http://example/{path}", "request_json": {}})
+            ends[path] = (await queue.ended(id), await jobs.result(db, id))
+        await runner.cleanup()
+        assert "http://elsewhere is not among queue.targets" in (ends["away"][0].reason or "")
+        assert "an address that jobs may not reach" in (ends["metadata"][0].reason or "")
+        assert [ends[path][0].attempt for path in ends] == [1, 1, 1]
+        kept = ends["large"][1]
+        assert kept is not None
+        assert (len(kept.body), kept.truncated) == (1024 * 1024, True)
+
+    database(scenario)
+
+
+def _redirect(target: str):
+    async def answer(_: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect(target)
+
+    return answer
+
+
+async def _large(_: web.Request) -> web.Response:
+    return web.Response(body=b"x" * (3 * 1024 * 1024))
