@@ -19,11 +19,11 @@ def run(*arguments: str) -> Result:
 
 
 def found(url: str, secret: str) -> object:
-    async def look() -> object:
+    async def find() -> object:
         async with Database.open(url) as db:
             return await keys.find(db, secret)
 
-    return asyncio.run(look())
+    return asyncio.run(find())
 
 
 def test_a_key_is_created_listed_and_revoked(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
