@@ -42,6 +42,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.wakeup import Bell, listen
+from gpupool.queue.web.site import add_pages
 
 log = structlog.get_logger()
 
@@ -198,6 +199,7 @@ class _Rings:
 
 def _server(options: Options, source: PlanSource, db: Database, bell: Bell) -> tuple[_Server, str]:
     app = create_app(source.plan, db, dev=options.dev)
+    add_pages(app)
     config = uvicorn.Config(
         _Rings(app, bell),
         host=options.host,
