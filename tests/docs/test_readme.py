@@ -63,7 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @functools.cache
 def queue_folder(place: Path) -> Path:
-    """Not in pytest's own folder, which only this user may enter: as root, the database has another account."""
+    """Not in pytest's own folder, which only this user enters: as root, the database has another account."""
     return Path(tempfile.mkdtemp(prefix="gpupool-queue-"))
 
 
