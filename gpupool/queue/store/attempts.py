@@ -6,7 +6,7 @@ Everything is guarded by (job, attempt): who comes late changes nothing. This mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of, placement_of
 
+SPENT = "its own budget is spent"
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
 
@@ -130,9 +131,12 @@ async def end(
         return None
     row = rows[0]
     after = following(row, outcome, backoff)
-    again = after.state is State.QUEUED
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
+    if after.state is State.QUEUED and _spent(row, cost):
+        after = End(State.FAILED, after.failures, after.disruptions)
+        outcome = replace(outcome, reason=SPENT)
+    again = after.state is State.QUEUED
     ended = await fetch(
         connection,
         "finish",
@@ -174,6 +178,14 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
         return End(State.FAILED, failures=1)
     base, cap = backoff
     return End(State.QUEUED, failures=1, delay_s=min(cap, base * 2.0 ** min(failures - 1, 60)))
+
+
+def _spent(row: Row, cost: int) -> bool:
+    """Whether the job's own budget does not pay for another second."""
+    if row["budget_limit_micro"] is None or not row["rate_micro"]:
+        return False
+    left: int = row["budget_limit_micro"] - row["cost_micro"] - cost
+    return left * 3600 < row["rate_micro"]
 
 
 def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
