@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.queue.api import explanations
 from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
 from gpupool.queue.records import Decision, Reason, Waiting
@@ -209,6 +210,20 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
         assert child["waiting"]["reason"] == "dependency"
         why = (await served.client.get(f"{JOBS}/{child['id']}/why")).json()
         assert why["waiting"]["reason"] == "dependency"
+
+    api(test)
+
+
+def test_explanations_do_not_pile_up(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "MOST_ASKED", 2)
+
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        answers = await asyncio.gather(*(served.client.get(f"{JOBS}/{job['id']}/why") for _ in range(6)))
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert 1 <= len(refused) <= 4
+        assert {problem(answer) for answer in refused} == {"rate-limited"}
+        assert (await served.client.get(f"{JOBS}/{job['id']}/why")).status_code == 200
 
     api(test)
 
