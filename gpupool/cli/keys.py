@@ -92,7 +92,10 @@ def create(
 
 @app.command(name="list")
 def list_(database: DatabaseOption = None, format: FormatOption = "text") -> None:
-    """List the keys, without their secrets."""
+    """List the keys, without their secrets.
+
+    Example: gpupool keys list
+    """
 
     async def read(db: Database) -> list[ApiKey]:
         from gpupool.queue.store import keys
@@ -125,7 +128,10 @@ def revoke(
     id: Annotated[str, typer.Argument(help="The key's id, as `gpupool keys list` shows it.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Revoke a key: it is refused within five seconds, for good."""
+    """Revoke a key: it is refused within five seconds, for good.
+
+    Example: gpupool keys revoke 4fJ2kQ
+    """
 
     async def end(db: Database) -> bool:
         from gpupool.queue.store import keys

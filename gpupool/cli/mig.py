@@ -127,7 +127,7 @@ def _print_verdict(model: GpuModel, layout: Mapping[str, int], found: Verdict) -
         return
     print(f"{spell(layout)} fits on the {model.title}.\n")
     # Imported here, because start-up time is a figure that `make bench` holds.
-    from gpupool.report.drawings import characters
+    from gpupool.drawings import characters
 
     print("\n".join(characters(model, MigSharing(layout))))
     print("\nEach GPU then offers:\n")

@@ -111,10 +111,8 @@ def _stop(purge: bool) -> None:
     stopped = queue.stop()
     if purge:
         queue.purge()
-    kept = "removed" if purge else "kept"
-    print(
-        f"the job queue is stopped; its data is {kept}" if stopped else "no job queue runs in the background"
-    )
+    data = "removed" if purge else "kept"
+    print(f"the job queue is stopped; its data is {data}" if stopped else "no job queue runs here")
 
 
 def queue_folder() -> Path:

@@ -67,7 +67,8 @@ class JobQueue:
         nats, url = self._nats(report)
         report("gpupool serve")
         environment = {name: os.environ[name] for name in KEPT if name in os.environ}
-        environment |= {**shipped.variables(), "GPUPOOL_QUEUE_DIR": str(self.folder), "PYTHONUNBUFFERED": "1"}
+        environment |= shipped.variables()
+        environment |= {"GPUPOOL_QUEUE_DIR": str(self.folder), "GPUPOOL_PORT": str(port)}
         argv = shipped.command("gpupool.cli.main", *arguments, "--nats", url)
         service = processes.spawn(argv, environment, Path.cwd(), self.log, fingerprint)
         self._state.write_text(json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))

@@ -44,6 +44,7 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
 from gpupool.queue.store.wakeup import Bell, listen
+from gpupool.queue.web.site import add_pages
 
 log = structlog.get_logger()
 
@@ -204,6 +205,7 @@ def _server(
     options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
 ) -> tuple[_Server, str]:
     app = create_app(source.plan, db, dev=options.dev, registry=measures.registry)
+    add_pages(app)
     config = uvicorn.Config(
         _Rings(app, bell),
         host=options.host,

@@ -11,13 +11,12 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import re
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from gpupool.drawings.look import page_style, visible
 from gpupool.plan.changes import wording
 from gpupool.report import html_words as words
 from gpupool.report import phrases
@@ -26,14 +25,11 @@ from gpupool.report.model import Report
 
 FOLDER = Path(__file__).parent / "templates"
 
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""Control characters and those of Unicode that print nothing or turn the direction of what follows."""
-
 
 def page(report: Report) -> str:
     """The whole page as text; ends with a line break."""
     environment = _templates()
-    style = environment.get_template("report.css.j2").render().strip()
+    style = page_style()
     return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup(style),  # noqa: S704 - our own file
@@ -51,7 +47,7 @@ def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
-        finalize=_visible,
+        finalize=visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -66,10 +62,3 @@ def _templates() -> Environment:
     )
     environment.globals.update(figures=figures, phrases=phrases, gpu_figures=gpu_figures, words=words)
     return environment
-
-
-def _visible(value: Any) -> Any:
-    """Text with its hidden characters spelled out, as `<U+202E>`; markup of our own stays as it is."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return _HIDDEN.sub(lambda found: f"<U+{ord(found[0]):04X}>", value)
-    return value

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from gpupool.drawings import Bar, bars, drawable, svg
+from gpupool.drawings.gpu import drawing
 from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import BeforeAfter, Cost, PoolChange
-from gpupool.report.drawings import Bar, bars, drawable, svg
-from gpupool.report.drawings.gpu import drawing
 from gpupool.report.model import EnvironmentReport
 
 COST = "Cost a month, least to most"

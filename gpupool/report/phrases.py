@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from gpupool.drawings import characters_before_and_after, drawable
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import Cost, PoolChange, PoolState
-from gpupool.report.drawings import characters_before_and_after, drawable
 from gpupool.report.model import EnvironmentReport, NodeEffect, Report, WaiverNote
 
 Row = tuple[str, str, str]

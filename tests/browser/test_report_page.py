@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from gpupool.catalog.models import load_catalog
-from gpupool.report.drawings import Bar, bars, svg
+from gpupool.drawings import Bar, bars, svg
 from gpupool.report.html import page
 from tests.browser.conftest import PATIENCE
 from tests.golden.test_drawings import DRAWN

@@ -89,7 +89,7 @@ CHANGES = (
                 ("from gpupool.sharing.verdict", "from gpupool.sharing.turns import Turns\n"),
                 ("Mps, MigSharing)", "Turns, "),
             ),
-            "gpupool/report/drawings/gpu.py": (
+            "gpupool/drawings/gpu.py": (
                 (
                     "def _replicas(",
                     "from gpupool.sharing.turns import Turns\n\n\n"

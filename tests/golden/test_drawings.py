@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.catalog.models import load_catalog
-from gpupool.report.drawings import characters, characters_before_and_after, svg
+from gpupool.drawings import characters, characters_before_and_after, svg
 from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing
 
 FOLDER = Path(__file__).parent / "drawings"

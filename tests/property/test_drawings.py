@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.catalog.models import GpuModel, load_catalog
-from gpupool.report.drawings import characters, characters_before_and_after, svg
-from gpupool.report.drawings.characters import BESIDE
-from gpupool.report.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
-from gpupool.report.drawings.svg import EDGE, WIDTH
+from gpupool.drawings import characters, characters_before_and_after, svg
+from gpupool.drawings.characters import BESIDE
+from gpupool.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing
+from gpupool.drawings.svg import EDGE, WIDTH
 from gpupool.sharing import (
     Exclusive,
     MigSharing,

@@ -108,11 +108,11 @@ async def job_logs(
     """The output of all attempts or one; with `follow` until the job has ended."""
     job = await visible(context, principal, chosen, id)
     return StreamingResponse(
-        _output(context, job.id, attempt, after, follow), media_type="text/plain; charset=utf-8"
+        output(context, job.id, attempt, after, follow), media_type="text/plain; charset=utf-8"
     )
 
 
-async def _output(
+async def output(
     context: Context, id: str, attempt: int | None, after: int, follow: bool
 ) -> AsyncIterator[bytes]:
     while True:

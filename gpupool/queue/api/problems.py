@@ -115,6 +115,9 @@ TYPES: Mapping[str, ProblemType] = {
     "queue-full": ProblemType(
         429, "The tenant has as many queued jobs as it may", "Try again later; `Retry-After` says when."
     ),
+    "form-not-accepted": ProblemType(
+        403, "The form was not accepted", "Open the page again and send the form from there."
+    ),
     "rate-limited": ProblemType(
         429, "Too many requests", "Try again after the seconds that `Retry-After` gives."
     ),

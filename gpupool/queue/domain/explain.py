@@ -12,7 +12,7 @@ from typing import Any
 from gpupool.queue.domain.decide import Round, decide
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Level, Reason, Start, Waiting
+from gpupool.queue.records import MICRO, Decision, Level, Reason, Start, Waiting
 
 MOST_ROUNDS = 100
 """A projection looks at so many ends of running jobs and no further."""
@@ -87,34 +87,43 @@ def _projection(state: Snapshot, supply: Supply, job: str) -> float | None:
         decision = decide(state, supply)
         if any(start.job == job for start in decision.starts):
             return state.now
-        started = {start.job: start for start in decision.starts}
-        waiting = tuple(other for other in state.queued if other.job not in started)
-        held = [
-            *state.held,
-            *(_held(other, started[other.job], state.now) for other in state.queued if other.job in started),
-        ]
-        if not held:
+        later = advance(state, decision)
+        if later is None:
             return None
-        soonest = min(max(state.now, other.ends) for other in held)
-        ended = [other for other in held if other.ends <= soonest]
-        accounts = dict(state.accounts)
-        for other in ended:
-            for scope in (other.tenant, f"{other.tenant}/{other.project}"):
-                if scope in accounts:
-                    account = accounts[scope]
-                    accounts[scope] = Account(
-                        account.spent_micro + other.hold_micro, max(0, account.held_micro - other.hold_micro)
-                    )
-        state = replace(
-            state,
-            now=soonest,
-            held=tuple(other for other in held if other.ends > soonest),
-            queued=waiting,
-            accounts=accounts,
-            reservations=decision.reservations,
-            floors=decision.floors,
-        )
+        state = later
     return None
+
+
+def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
+    """The state after `decision` and the next end of a running job, if each takes as long as it may. None
+    where nothing runs."""
+    started = {start.job: start for start in decision.starts}
+    waiting = tuple(other for other in state.queued if other.job not in started)
+    held = [
+        *state.held,
+        *(_held(other, started[other.job], state.now) for other in state.queued if other.job in started),
+    ]
+    if not held:
+        return None
+    soonest = min(max(state.now, other.ends) for other in held)
+    ended = [other for other in held if other.ends <= soonest]
+    accounts = dict(state.accounts)
+    for other in ended:
+        for scope in (other.tenant, f"{other.tenant}/{other.project}"):
+            if scope in accounts:
+                account = accounts[scope]
+                accounts[scope] = Account(
+                    account.spent_micro + other.hold_micro, max(0, account.held_micro - other.hold_micro)
+                )
+    return replace(
+        state,
+        now=soonest,
+        held=tuple(other for other in held if other.ends > soonest),
+        queued=waiting,
+        accounts=accounts,
+        reservations=decision.reservations,
+        floors=decision.floors,
+    )
 
 
 def _held(job: Queued, start: Start, now: float) -> Held:

@@ -6,7 +6,7 @@ not know budgets or where alerts are sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -32,6 +32,16 @@ class Spend:
     day: date
     project: str | None
     micro: int
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfUse:
+    """What attempts of a tenant used that ended on a day (UTC)."""
+
+    tenant: str
+    day: date
+    micro: int
+    gpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +92,13 @@ async def spend_per_day(db: Database, tenant: str, since: datetime, until: datet
     values = {"tenant": tenant, "since": since, "until": until}
     async with db.connection() as connection:
         return [Spend(**row) for row in await fetch(connection, "spend_per_day", **values)]
+
+
+async def use_per_day(db: Database, tenants: Collection[str], since: datetime) -> list[DayOfUse]:
+    """Use of some tenants, by day; days without any are left out."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "use_per_day", tenants=sorted(tenants), since=since)
+    return [DayOfUse(**row) for row in rows]
 
 
 async def raise_alerts(db: Database, crossed: Sequence[Crossed], now: datetime) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpupool.queue.records import Job, Outcome, State
+from gpupool.queue.records import Job, Outcome, Placement, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run
 from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.jobs import Result
-from gpupool.queue.store.rows import job_of
+from gpupool.queue.store.rows import job_of, placement_of
 
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
@@ -39,6 +39,23 @@ class LogChunk:
     attempt: int
     at: datetime
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt as it is remembered."""
+
+    attempt: int
+    pool: str
+    capacity_type: str
+    placement: Placement
+    decided_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    outcome: str | None
+    reason: str | None
+    exit_code: int | None
+    cost_micro: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +199,13 @@ async def log(
     async with db.connection() as connection:
         rows = await fetch(connection, "log", job=job, attempt=attempt, after=after, limit=limit)
     return [LogChunk(**row) for row in rows]
+
+
+async def of_job(db: Database, job: str, limit: int = 50) -> list[Attempt]:
+    """The latest attempts of a job, in order."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "attempts_of_job", job=job, limit=limit)
+    return [Attempt(**{**row, "placement": placement_of(row["placement"])}) for row in reversed(rows)]
 
 
 async def _keep(connection: Connection, job: str, result: Result) -> None:

@@ -69,6 +69,7 @@ class Embedded:
             return
         try:
             if self.server_pid():
+                self._let_pass()
                 self._control("stop", "-m", "fast")
         finally:
             self._disown()
@@ -127,9 +128,7 @@ class Embedded:
 
     def _prepare(self) -> None:
         """The data folder, made under another name first: a killed initdb leaves nothing that looks whole."""
-        if os.geteuid() == 0:
-            for path in (self.data, programs() / "postgres"):
-                _let_pass(path)
+        self._let_pass()
         self._owned(self._socket_folder())
         if (self.data / "PG_VERSION").exists():
             return
@@ -140,6 +139,12 @@ class Embedded:
         self._program("initdb", "-D", str(unfinished), *kind)
         shutil.rmtree(self.data, ignore_errors=True)
         unfinished.rename(self.data)
+
+    def _let_pass(self) -> None:
+        """Where root runs it, the server has an account of its own, which must get to its files."""
+        if os.geteuid() == 0:
+            for path in (self.data, programs() / "postgres"):
+                _let_pass(path)
 
     def _run_server(self) -> None:
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:

@@ -63,6 +63,19 @@ async def find(db: Database, presented: str, now: datetime | None = None) -> Api
     return key
 
 
+async def session_secret(db: Database, id: str, now: datetime) -> tuple[ApiKey, bytes] | None:
+    """A key that is still valid, and a secret to sign its sessions with: of this key and this database alone,
+    and no way back to the key. None where the key is unknown, expired or revoked."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "key_find", id=id)
+    if not rows:
+        return None
+    key = _key(rows[0])
+    if key.revoked_at or (key.expires_at and key.expires_at <= now):
+        return None
+    return key, hmac.digest(bytes(rows[0]["hash"]), b"sessions of pages", "sha256")
+
+
 async def listed(db: Database) -> list[ApiKey]:
     """All keys, the revoked ones too, oldest first."""
     async with db.connection() as connection:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.catalog.models import load_catalog
+from gpupool.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
+from gpupool.drawings.labels import pieces
+from gpupool.drawings.svg import WIDTH
 from gpupool.plan.changes.model import PoolState
-from gpupool.report.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
-from gpupool.report.drawings.labels import pieces
-from gpupool.report.drawings.svg import WIDTH
 from gpupool.sharing import Exclusive, MigSharing, Mps, TimeSlicing
 
 SVG = "{http://www.w3.org/2000/svg}"

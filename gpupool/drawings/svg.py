@@ -3,7 +3,7 @@
 Blocks differ by outlines, hatching and labels, never by colour: strokes and text take `currentColor`, and
 areas are empty unless the page that holds the picture fills its classes (`own`, `shared`, `unused`, `link`).
 No scripts, styles, links or outside resources, so that any content security policy allows it. What is drawn
-is worked out in `gpupool.report.drawings.gpu`; here are only pixels.
+is worked out in `gpupool.drawings.gpu`; here are only pixels.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from fractions import Fraction
 from html import escape
 
 from gpupool.catalog.models import GpuModel
-from gpupool.report.drawings.gpu import OWN, UNUSED, Block, GpuDrawing, drawing
-from gpupool.report.drawings.labels import pieces
+from gpupool.drawings.gpu import OWN, UNUSED, Block, GpuDrawing, drawing
+from gpupool.drawings.labels import pieces
 from gpupool.sharing import Sharing
 
 WIDTH = 360

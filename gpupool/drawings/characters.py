@@ -1,7 +1,7 @@
 """One GPU drawn with characters, for a terminal and for a code block in Markdown.
 
 ASCII only: it looks the same in an e-mail, in a log, and on a console that knows no box drawing. What is
-drawn is worked out in `gpupool.report.drawings.gpu`; here are only columns and lines.
+drawn is worked out in `gpupool.drawings.gpu`; here are only columns and lines.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from gpupool.catalog.models import GpuModel
-from gpupool.report.drawings.gpu import OWN, SHARED, UNUSED, Block, GpuDrawing, drawing
-from gpupool.report.drawings.labels import pieces
+from gpupool.drawings.gpu import OWN, SHARED, UNUSED, Block, GpuDrawing, drawing
+from gpupool.drawings.labels import pieces
 from gpupool.sharing import Sharing
 
 COLUMNS = 40

@@ -70,9 +70,7 @@ def drawing(gpu: GpuModel, sharing: Sharing) -> GpuDrawing:
 @functools.singledispatch
 def _drawn(sharing: Sharing, _gpu: GpuModel) -> GpuDrawing:
     """Where the drawing of a mode is registered, one function each; a test holds them to `sharing_modes`."""
-    raise TypeError(
-        f"no drawing of the sharing mode {sharing.mode!r}; register it in gpupool.report.drawings.gpu"
-    )
+    raise TypeError(f"no drawing of the sharing mode {sharing.mode!r}; register it in gpupool.drawings.gpu")
 
 
 @_drawn.register

@@ -5,9 +5,9 @@
 goes: that is `gpupool.sharing`.
 """
 
-from gpupool.report.drawings.bars import Bar, bars
-from gpupool.report.drawings.characters import characters, characters_before_and_after
-from gpupool.report.drawings.pools import drawable
-from gpupool.report.drawings.svg import svg
+from gpupool.drawings.bars import Bar, bars
+from gpupool.drawings.characters import characters, characters_before_and_after
+from gpupool.drawings.pools import drawable
+from gpupool.drawings.svg import svg
 
 __all__ = ["Bar", "bars", "characters", "characters_before_and_after", "drawable", "svg"]

@@ -1,0 +1,171 @@
+"""`/jobs` and `/jobs/{id}`: the list, one job's timeline, decision, cost, logs and result; cancelling it.
+
+Other tenants' jobs are not found. This module must not decide or draw.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from gpupool.queue.api.answers import job_json, waiting_of
+from gpupool.queue.api.context import Context
+from gpupool.queue.api.explanations import decision_json, explanation_json, hide_others, queued_of
+from gpupool.queue.api.job_details import output
+from gpupool.queue.api.jobs import JobId, Present, visible
+from gpupool.queue.records import Job, State
+from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.web import session
+from gpupool.queue.web.charts import timeline
+from gpupool.queue.web.overview import cost_so_far
+from gpupool.queue.web.rendering import HEADERS, page
+from gpupool.queue.web.visitor import Looks, Visitor
+
+router = APIRouter(include_in_schema=False)
+PER_PAGE = 50
+LOG_CHARACTERS = 20_000
+RESULT_CHARACTERS = 20_000
+Filter = Annotated[str, Query(max_length=200)]
+
+
+@router.get("/jobs")
+async def job_list(
+    request: Request,
+    context: Present,
+    visitor: Looks,
+    state: Filter = "",
+    pool: Filter = "",
+    project: Filter = "",
+    cursor: Annotated[str, Query(max_length=300)] = "",
+) -> Response:
+    plan = context.plan()
+    states = frozenset({State(state)}) if state in set(State) else None
+    wanted = jobs.JobFilter(visitor.scope, states, project or None, pool or None)
+    found = await jobs.jobs(context.db, wanted, cursor or None, PER_PAGE)
+    mine = [tenant for tenant in plan.tenants if tenant.name in visitor.tenants]
+    kept = {"tenant": visitor.chosen, "state": state, "pool": pool, "project": project}
+    following = {name: value for name, value in (kept | {"cursor": found.next}).items() if value}
+    now = context.clock()
+    return page(
+        request,
+        "jobs",
+        visitor=visitor,
+        environment=plan.environment,
+        dev=context.dev,
+        at=now,
+        rows=[
+            {
+                "job": job,
+                "waiting": waiting_of(job, now),
+                "detail": visitor.text(waiting.detail, plan, job.id)
+                if (waiting := waiting_of(job, now))
+                else "",
+                "cost": cost_so_far(job, now),
+            }
+            for job in found.jobs
+        ],
+        states=[one.value for one in State],
+        pools=sorted({name for tenant in mine for name in tenant.grants}),
+        projects=sorted({project.name for tenant in mine for project in tenant.projects}),
+        chosen=kept,
+        first=not cursor,
+        following=urlencode(following) if found.next else None,
+    )
+
+
+@router.get("/jobs/{id}")
+async def one_job(request: Request, context: Present, visitor: Looks, id: JobId) -> Response:
+    job = await visible(context, visitor.principal, visitor.named, id)
+    plan, now = context.plan(), context.clock()
+    tried = await attempts.of_job(context.db, job.id)
+    waiting = waiting_of(job, now)
+    why = await _why(context, visitor, job) if job.state is State.QUEUED else None
+    return page(
+        request,
+        "job",
+        visitor=visitor,
+        environment=plan.environment,
+        dev=context.dev,
+        at=now,
+        job=job,
+        shown=job_json(job, now),
+        waiting=waiting,
+        detail=visitor.text(waiting.detail, plan, job.id) if waiting else "",
+        reason=visitor.text(job.reason, plan, job.id),
+        preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
+        attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
+        timeline=timeline(job, tried, now),
+        events=await outbox.of_job(context.db, job.id),
+        why=why,
+        shown_start=why["start"] if why else None,
+        decision=decision_json(job),
+        cost=cost_so_far(job, now),
+        request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
+        logs={one.attempt: await _log(context, job, one.attempt) for one in tried[-5:]},
+        result=await _result(context, job),
+        may_cancel=not job.state.final and not job.cancel_requested and visitor.may("jobs:write"),
+    )
+
+
+async def _why(context: Context, visitor: Visitor, job: Job) -> dict[str, Any] | None:
+    """The terms of the order, for a job that a round looks at."""
+    now, current = context.clock(), context.current()
+    ready = not job.blocked and not (job.not_before and job.not_before > now)
+    if not ready or job.tenant not in current.supply.tenants:
+        return None
+    before = await jobs.position(context.db, job.id)
+    found = await context.explanations.of(current, queued_of(job, now), before, now)
+    shown = explanation_json(found)
+    if not visitor.sees_all:
+        hide_others(shown["terms"], job.tenant)
+    start = found.projected_start
+    return shown | {"start": None if start is None else datetime.fromtimestamp(start, UTC)}
+
+
+async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
+    """The end of an attempt's output, and whether there is more before it."""
+    text, after, cut = "", 0, False
+    while chunks := await attempts.log(context.db, job.id, attempt, after):
+        after = chunks[-1].number
+        text += "".join(chunk.text.rstrip("\n") + "\n" for chunk in chunks)
+        cut = cut or len(text) > LOG_CHARACTERS
+        text = text[-LOG_CHARACTERS:]
+    return (text.partition("\n")[2] or text if cut else text), cut
+
+
+async def _result(context: Context, job: Job) -> dict[str, Any] | None:
+    found = await jobs.result(context.db, job.id)
+    if found is None:
+        return None
+    try:
+        text = found.body.decode("utf-8")
+    except UnicodeDecodeError:
+        text = f"{len(found.body):,} bytes that are no text"
+    return {
+        "status": found.status,
+        "headers": found.headers,
+        "text": text[:RESULT_CHARACTERS],
+        "cut": found.truncated or len(text) > RESULT_CHARACTERS,
+    }
+
+
+@router.get("/jobs/{id}/log/{attempt}")
+async def whole_log(context: Present, visitor: Looks, id: JobId, attempt: int) -> Response:
+    """An attempt's output as plain text."""
+    job = await visible(context, visitor.principal, visitor.named, id)
+    text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
+    return StreamingResponse(text, 200, HEADERS, "text/plain; charset=utf-8")
+
+
+@router.post("/jobs/{id}/cancel")
+async def cancel(request: Request, context: Present, visitor: Looks, id: JobId) -> Response:
+    await session.checked_form(request)
+    visitor.needs("jobs:write")
+    job = await visible(context, visitor.principal, visitor.named, id)
+    await jobs.cancel(context.db, job.id, visitor.principal.subject, context.clock())
+    return RedirectResponse(f"/jobs/{job.id}", 303, HEADERS)

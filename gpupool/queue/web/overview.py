@@ -1,0 +1,205 @@
+"""`/`: pools and who holds them, the queue in its order, what runs, tenants' shares and budgets; `/live`.
+
+This module must not decide or draw: it gathers what is known and hands it to the template.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response, StreamingResponse
+
+from gpupool.queue.api.answers import waiting_of
+from gpupool.queue.api.context import Context
+from gpupool.queue.api.jobs import Present
+from gpupool.queue.domain.state import Held, Snapshot
+from gpupool.queue.domain.supply import hold_for
+from gpupool.queue.records import Job, State
+from gpupool.queue.store import jobs, outbox
+from gpupool.queue.store.errors import StoreError
+from gpupool.queue.web import shares
+from gpupool.queue.web.pool_drawing import COLOURS, DrawnPool, Names, drawn_pool
+from gpupool.queue.web.remembered import Remembered
+from gpupool.queue.web.rendering import page
+from gpupool.queue.web.visitor import Looks, Visitor, visitor
+
+router = APIRouter(include_in_schema=False)
+SHOWN = 25
+"""Rows of the queue; the list of jobs has the rest."""
+LIVE_POLL_S, LIVE_LONGEST_S = 1.0, 900.0
+
+
+def remembered(request: Request) -> Remembered:
+    found: Remembered = request.app.state.remembered
+    return found
+
+
+Shared = Annotated[Remembered, Depends(remembered)]
+
+
+@router.get("/")
+async def overview(request: Request, context: Present, visitor: Looks, shared: Shared) -> Response:
+    plan = context.plan()
+    seen = await shared.snapshot()
+    colours = colours_of(context)
+    running = await jobs.jobs(
+        context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50
+    )
+    depth = await jobs.depth(context.db)
+    rows, names = await _queue(context, visitor, shared)
+    names |= {job.id: job.name for job in running.jobs}
+    return page(
+        request,
+        "overview",
+        visitor=visitor,
+        environment=plan.environment,
+        dev=context.dev,
+        at=context.clock(),
+        pools=_pools(context, visitor, seen, colours),
+        queue=rows,
+        waiting=sum(
+            count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
+        ),
+        running=[_running(context, job) for job in running.jobs],
+        names=names,
+        **await shares.of(context, visitor, shared, seen, depth, colours),
+    )
+
+
+def colours_of(context: Context) -> dict[str, str]:
+    """Tenant -> class of its colour."""
+    return {tenant.name: f"c{index % COLOURS}" for index, tenant in enumerate(context.plan().tenants)}
+
+
+class _Names(Names):
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor
+
+    def tenant(self, tenant: str) -> str:
+        return self._visitor.name(tenant)
+
+    def job(self, held: Held) -> str | None:
+        return held.job if self._visitor.principal.acts_for(held.tenant) else None
+
+
+def _pools(context: Context, visitor: Visitor, seen: Snapshot, colours: Mapping[str, str]) -> list[DrawnPool]:
+    current = context.current()
+    mine = [visitor.chosen] if visitor.chosen else visitor.tenants
+    granted = {name for tenant in current.plan.tenants if tenant.name in mine for name in tenant.grants}
+    everything = visitor.sees_all and visitor.chosen is None
+    shown = {tenant: colours[tenant] for tenant in colours if visitor.principal.acts_for(tenant)}
+    return [
+        drawn_pool(pool, current.supply.pools[pool.name], seen, shown, _Names(visitor))
+        for pool in current.plan.pools
+        if everything or pool.name in granted
+    ]
+
+
+async def _queue(
+    context: Context, visitor: Visitor, shared: Remembered
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The first rows of the queue, and the names of their jobs."""
+    plan, now = context.plan(), context.clock()
+    prospects = [
+        one for one in await shared.prospects() if visitor.chosen is None or one.job.tenant == visitor.chosen
+    ][:SHOWN]
+    known = await shared.named(
+        [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
+    )
+    rows = []
+    for one in prospects:
+        job = known.get(one.job.job)
+        if job is not None and job.state is not State.QUEUED:
+            continue
+        waiting = one.waiting or (waiting_of(job, now) if job else None)
+        start = one.projected_start
+        rows.append(
+            {
+                "job": job,
+                "tenant": visitor.name(one.job.tenant),
+                "priority": job.priority if job else one.job.level.name.lower(),
+                "reason": waiting.reason.value if waiting else "turn",
+                "detail": visitor.text(waiting.detail, plan, one.job.job) if waiting and job else "",
+                "ahead": one.ahead,
+                "start": None if start is None else max(now, datetime.fromtimestamp(start, UTC)),
+                "waited": now.timestamp() - one.job.enqueued,
+            }
+        )
+    listed = {one.job.job for one in prospects}
+    if len(rows) < SHOWN:
+        rows += await _held_back(context, visitor, listed, now, SHOWN - len(rows))
+    return rows, {id: job.name for id, job in known.items()}
+
+
+async def _held_back(
+    context: Context, visitor: Visitor, listed: set[str], now: datetime, most: int
+) -> list[dict[str, Any]]:
+    """Queued jobs that no round looks at yet: they back off, or wait for another job."""
+    queued = await jobs.jobs(context.db, jobs.JobFilter(visitor.scope, frozenset({State.QUEUED})), None, 50)
+    rows = []
+    for job in queued.jobs:
+        waiting = waiting_of(job, now)
+        if job.id in listed or waiting is None or waiting.reason.value not in ("backoff", "dependency"):
+            continue
+        rows.append(
+            {
+                "job": job,
+                "tenant": job.tenant,
+                "priority": job.priority,
+                "reason": waiting.reason.value,
+                "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
+                "ahead": None,
+                "start": None,
+                "waited": (now - job.enqueued_at).total_seconds(),
+            }
+        )
+    return rows[:most]
+
+
+def cost_so_far(job: Job, now: datetime) -> int:
+    """What a job has cost, the running attempt at its rate."""
+    if job.started_at is None or job.state is not State.RUNNING:
+        return job.cost_micro
+    ran = max(0, int((now - job.started_at).total_seconds()))
+    return job.cost_micro + min(job.hold_micro or 0, hold_for(job.rate_micro or 0, ran))
+
+
+def _running(context: Context, job: Job) -> dict[str, Any]:
+    now = context.clock()
+    since_ = job.started_at or job.decided_at or now
+    return {
+        "job": job,
+        "nodes": ", ".join(str(node) for node, _ in job.placement),
+        "for": max(0.0, (now - since_).total_seconds()),
+        "limit": job.run_limit_s,
+        "cost": cost_so_far(job, now),
+    }
+
+
+@router.get("/live", dependencies=[Depends(visitor)])
+async def live(context: Present) -> Response:
+    """Server-sent events without content: something has changed, so that a page may be read again."""
+    return StreamingResponse(
+        _changes(context),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _changes(context: Context) -> AsyncIterator[bytes]:
+    """Ends after a while, so that its reader proves again who it is."""
+    begin = asyncio.get_running_loop().time()
+    last = -1
+    yield b"retry: 3000\n\n"
+    while asyncio.get_running_loop().time() - begin < LIVE_LONGEST_S:
+        try:
+            _, latest = await outbox.bounds(context.db)
+        except StoreError:
+            return
+        yield b"data: changed\n\n" if latest > last >= 0 else b": still here\n\n"
+        last = latest
+        await asyncio.sleep(LIVE_POLL_S)

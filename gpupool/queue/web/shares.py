@@ -1,0 +1,124 @@
+"""Tenants' shares and budgets over time, as the overview shows them.
+
+A tenant sees its own. This module must not draw: `gpupool.queue.web.charts` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.api.context import Context
+from gpupool.queue.domain.state import Account, Snapshot
+from gpupool.queue.records import MICRO
+from gpupool.queue.store.accounts import DayOfUse
+from gpupool.queue.web import charts
+from gpupool.queue.web.remembered import DAYS, Remembered, since
+from gpupool.queue.web.rendering import money
+from gpupool.queue.web.visitor import Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    name: str
+    colour: str
+    weight: float
+    queued: int
+    running: int
+    gpus: float
+    gpu_hours: float
+    share: float
+    """Of all GPU hours of the chart, from 0 to 1."""
+    spent: int
+    budgets: tuple[BudgetRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    scope: str
+    period: str
+    said: str
+    picture: Markup
+    days: tuple[date, ...]
+
+
+async def of(
+    context: Context,
+    visitor: Visitor,
+    shared: Remembered,
+    seen: Snapshot,
+    depth: Mapping[tuple[str, int], int],
+    colours: Mapping[str, str],
+) -> dict[str, Any]:
+    """The values of the template's last part; empty where the credential may not read usage."""
+    if not visitor.may("usage:read"):
+        return {"tenants": [], "hours_chart": None, "money_chart": None}
+    mine = (visitor.chosen,) if visitor.chosen else visitor.tenants
+    use = await shared.use(mine)
+    first = since(context.clock()).date()
+    days = [first + timedelta(days=index) for index in range(DAYS)]
+    total = sum(row.gpu_seconds for row in use)
+    rows = [
+        _tenant(context, tenant, use, seen, depth, total, colours[tenant.name])
+        for tenant in context.plan().tenants
+        if tenant.name in mine
+    ]
+    hours = "; ".join(f"{row.name} {row.gpu_hours:.1f}" for row in rows)
+    spent = "; ".join(f"{row.name} {money(row.spent)}" for row in rows)
+    return {
+        "tenants": rows,
+        "hours_chart": charts.per_day(
+            use, "gpu_seconds", f"GPU hours of {DAYS} days: {hours}", days, colours
+        ),
+        "money_chart": charts.per_day(use, "micro", f"Cost of {DAYS} days: {spent}", days, colours),
+    }
+
+
+def _tenant(
+    context: Context,
+    tenant: Tenant,
+    use: list[DayOfUse],
+    seen: Snapshot,
+    depth: Mapping[tuple[str, int], int],
+    total: float,
+    colour: str,
+) -> TenantRow:
+    own = [row for row in use if row.tenant == tenant.name]
+    held = [job for job in seen.held if job.tenant == tenant.name]
+    seconds = sum(row.gpu_seconds for row in own)
+    return TenantRow(
+        tenant.name,
+        colour,
+        tenant.weight,
+        sum(count for (name, _), count in depth.items() if name == tenant.name),
+        len(held),
+        sum(job.gpu_micro for job in held) / MICRO,
+        seconds / 3600,
+        seconds / total if total else 0.0,
+        sum(row.micro for row in own),
+        tuple(_budgets(context, tenant, own, seen)),
+    )
+
+
+def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapshot) -> list[BudgetRow]:
+    today = context.clock().date()
+    rows = []
+    for scope, allowance in context.current().supply.tenants[tenant.name].budgets.items():
+        account = seen.accounts.get(scope, Account(0, 0))
+        days = charts.period_days(allowance.period, today)
+        spent = {row.day: row.micro for row in own} if scope == tenant.name else {}
+        # Days are as attempts ended; what the account has beyond them stands on the last day.
+        known = sum(micro for day, micro in spent.items() if day in days)
+        spent[today] = spent.get(today, 0) + max(0, account.spent_micro - known)
+        said = f"{money(account.spent_micro)} spent and {money(account.held_micro)} held of "
+        said += f"{money(allowance.limit_micro)} this {allowance.period}"
+        picture = charts.budget(
+            spent, account.held_micro, allowance.limit_micro, days, today, f"{scope}: {said}"
+        )
+        rows.append(BudgetRow(scope, allowance.period, said, picture, (days[0], days[-1])))
+    return rows

@@ -1,0 +1,107 @@
+"""Who looks at a page, and what may be shown to them: a session, a proxy's credential or, with `--dev`, none.
+
+Other tenants are shown as "another tenant", and ids of their jobs not at all. This module must not render.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from gpupool.plan.model import Plan
+from gpupool.queue.api import auth
+from gpupool.queue.api.accept import Named
+from gpupool.queue.api.context import Context, present
+from gpupool.queue.api.problems import Problem
+from gpupool.queue.records import Principal
+from gpupool.queue.web import session
+
+_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+OTHER = "another tenant"
+
+
+class SignInNeeded(Exception):
+    """The page is for those who have signed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    principal: Principal
+    signed_in: bool
+    """Whether by a session, which can be ended."""
+    tenants: tuple[str, ...]
+    """Those of the Plan that the credential acts for."""
+    chosen: str | None
+    """The one that the page is narrowed to."""
+
+    @property
+    def sees_all(self) -> bool:
+        return self.principal.acts_for("*")
+
+    @property
+    def scope(self) -> frozenset[str] | None:
+        """Tenants whose jobs are listed; None for all."""
+        if self.chosen is not None:
+            return frozenset({self.chosen})
+        return None if self.sees_all else self.principal.tenants
+
+    @property
+    def named(self) -> Named:
+        """The choice as the API's operations take it."""
+        return Named(self.chosen)
+
+    def may(self, scope: str) -> bool:
+        return scope in self.principal.scopes or "admin" in self.principal.scopes
+
+    def needs(self, scope: str) -> None:
+        if not self.may(scope):
+            raise Problem("insufficient-scope", f"the key lacks the scope {scope}")
+
+    def name(self, tenant: str) -> str:
+        """The tenant as it may be shown."""
+        return tenant if self.principal.acts_for(tenant) else OTHER
+
+    def text(self, said: str | None, plan: Plan, own: str = "") -> str:
+        """A sentence of the queue without other tenants' names and ids. `own`: the id of the job it is of."""
+        if said is None or self.sees_all:
+            return said or ""
+        said = _ID.sub(lambda found: found[0] if found[0] == own else "(hidden)", said)
+        for tenant in plan.tenants:
+            if not self.principal.acts_for(tenant.name):
+                said = re.sub(rf"(?<![\w-]){re.escape(tenant.name)}(?![\w-])", OTHER, said)
+        return said
+
+
+async def _principal(context: Context, request: Request) -> tuple[Principal, bool]:
+    if "authorization" in request.headers or "x-api-key" in request.headers:
+        return await auth.principal(context, request), False
+    found = await session.resume(context, request)
+    if found is None:
+        if not context.dev:
+            raise SignInNeeded
+        return await auth.principal(context, request), False
+    wait = context.rate.take(f"{found.source} {found.subject}", context.now())
+    if wait:
+        raise Problem("rate-limited", "more requests than allowed", {"Retry-After": str(wait)})
+    return found, True
+
+
+async def visitor(
+    context: Annotated[Context, Depends(present)],
+    request: Request,
+    tenant: Annotated[str, Query(max_length=200)] = "",
+) -> Visitor:
+    """Who looks. Raises SignInNeeded, Problem."""
+    principal, signed_in = await _principal(context, request)
+    tenants = tuple(one.name for one in context.plan().tenants if principal.acts_for(one.name))
+    if tenant and tenant not in tenants:
+        raise Problem("not-found", f"there is no tenant {tenant[:100]!r}")
+    found = Visitor(principal, signed_in, tenants, tenant or None)
+    found.needs("jobs:read")
+    return found
+
+
+Looks = Annotated[Visitor, Depends(visitor)]
