@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -69,6 +70,8 @@ def test_what_is_answered_at_once_is_what_is_stored(api: Any) -> None:
         assert read == {name: value for name, value in made.items() if name != "job_ids"}
         JobBody.model_validate(read, extra="forbid")
         assert read["budget_limit_usd"] == 0.1
+        deadline = datetime.fromisoformat(read["deadline_at"])
+        assert deadline - datetime.fromisoformat(read["enqueued_at"]) == timedelta(seconds=60)
         assert read["estimate_usd"] <= 0.1
         assert read["volumes"] == [{"claim": "c", "path": "/d", "read_only": False}]
 
