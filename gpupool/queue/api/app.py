@@ -22,6 +22,7 @@ from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.store.database import Database
@@ -86,6 +87,7 @@ def create_app(
         keys=Keys(db),
         oidc=oidc or Oidc(),
         explanations=Explanations(db),
+        positions=Positions(db),
         rate=rate or Buckets(per_second=1000, burst=2000),
         failures=failures or Buckets(per_second=2, burst=60),
     )

@@ -17,6 +17,7 @@ from gpupool.plan.model import Plan
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.plan_source import Current, current
 from gpupool.queue.store.database import Database
@@ -33,6 +34,7 @@ class Context:
     keys: Keys
     oidc: Oidc
     explanations: Explanations
+    positions: Positions
     rate: Buckets
     """Of each caller."""
     failures: Buckets

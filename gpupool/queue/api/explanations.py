@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
@@ -24,6 +25,8 @@ from gpupool.queue.store.rows import lane_of
 PER_LANE = 20
 """Jobs of each lane that an explanation looks at."""
 FRESH_SECONDS = 1.0
+MOST_ASKED = 32
+"""Explanations that may wait for each other; each takes up to 100 rounds of decisions."""
 
 
 class Explanations:
@@ -31,6 +34,7 @@ class Explanations:
         self._db = db
         self._reading, self._working = asyncio.Lock(), asyncio.Lock()
         self._seen: Snapshot | None = None
+        self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
@@ -45,8 +49,14 @@ class Explanations:
         known = next((other for other in seen.queued if other.job == job.job), job)
         if before is None:
             before = sum((other.tenant, other.lane) == (job.tenant, job.lane) for other in seen.queued)
-        async with self._working:
-            return await asyncio.to_thread(explain, seen, current.supply, known, before)
+        if self._asked >= MOST_ASKED:
+            raise Problem("rate-limited", f"{MOST_ASKED} explanations are being worked out already")
+        self._asked += 1
+        try:
+            async with self._working:
+                return await asyncio.to_thread(explain, seen, current.supply, known, before)
+        finally:
+            self._asked -= 1
 
 
 def queued_of(job: Job | NewJob, at: datetime) -> Queued:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from gpupool.queue.api import explanations
 from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
 from gpupool.queue.records import Decision, Reason, Waiting
@@ -68,6 +70,8 @@ def test_what_is_answered_at_once_is_what_is_stored(api: Any) -> None:
         assert read == {name: value for name, value in made.items() if name != "job_ids"}
         JobBody.model_validate(read, extra="forbid")
         assert read["budget_limit_usd"] == 0.1
+        deadline = datetime.fromisoformat(read["deadline_at"])
+        assert deadline - datetime.fromisoformat(read["enqueued_at"]) == timedelta(seconds=60)
         assert read["estimate_usd"] <= 0.1
         assert read["volumes"] == [{"claim": "c", "path": "/d", "read_only": False}]
 
@@ -209,6 +213,20 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
         assert child["waiting"]["reason"] == "dependency"
         why = (await served.client.get(f"{JOBS}/{child['id']}/why")).json()
         assert why["waiting"]["reason"] == "dependency"
+
+    api(test)
+
+
+def test_explanations_do_not_pile_up(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "MOST_ASKED", 2)
+
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        answers = await asyncio.gather(*(served.client.get(f"{JOBS}/{job['id']}/why") for _ in range(6)))
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert 1 <= len(refused) <= 4
+        assert {problem(answer) for answer in refused} == {"rate-limited"}
+        assert (await served.client.get(f"{JOBS}/{job['id']}/why")).status_code == 200
 
     api(test)
 
