@@ -91,6 +91,7 @@ def _templates() -> Environment:
     environment.filters |= {
         "clock": clock,
         "duration": duration,
+        "hours": hours,
         "iso": iso,
         "money": money,
         "plural": plural,
@@ -107,6 +108,8 @@ def kept(visitor: Visitor) -> str:
 def money(micro: int) -> str:
     """Micro-USD for people; small sums keep their digits."""
     amount = micro / MICRO
+    if 0 < micro < 100:
+        return "under $0.0001"
     return f"${amount:.4f}" if 0 < amount < 0.1 else usd(amount)
 
 
@@ -120,6 +123,13 @@ def duration(seconds: float) -> str:
             rest = whole % size // below
             return f"{whole // size} {unit}" + (f" {rest} {part}" if rest else "")
     return f"{whole} s"
+
+
+def hours(amount: float) -> str:
+    """Hours without a unit, as precise as is of use."""
+    if 0 < amount < 0.01:
+        return "under 0.01"
+    return f"{amount:.2f}" if amount < 10 else f"{amount:,.0f}"
 
 
 def iso(at: datetime) -> str:

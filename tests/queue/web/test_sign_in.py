@@ -1,0 +1,287 @@
+"""Sign-in, CSRF tokens, tenants kept apart, errors as pages: requests without a browser."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from gpupool.queue.store import keys
+from gpupool.queue.web.session import SESSION
+from tests.queue.api.served import Served
+
+TOKEN = re.compile(r'name="token" value="([0-9a-f]{64})"')
+WORK = ("jobs:read", "jobs:write")
+HOSTILE = "<script>alert(1)</script>\u202egpj.exe"
+
+
+def token(response: Response) -> str:
+    found = TOKEN.search(response.text)
+    assert found, response.text
+    return found[1]
+
+
+async def signed_in(
+    served: Served, *tenants: str, scopes: tuple[str, ...] = ("jobs:read", "jobs:write")
+) -> str:
+    """Sign the client in by the form; the text of its new key."""
+    served.client.cookies.clear()
+    text = (await served.key(*tenants, scopes=scopes))["Authorization"].removeprefix("Bearer ")
+    form = await served.client.get("/login")
+    answer = await served.client.post("/login", data={"token": token(form), "key": text, "next": "/jobs"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/jobs"), answer.text
+    return text
+
+
+async def submitted(served: Served, tenant: str, **fields: Any) -> str:
+    return str((await served.submit(await served.key(tenant) | {"X-Tenant-Id": tenant}, **fields))["id"])
+
+
+def test_without_a_session_each_page_leads_to_the_sign_in(pages) -> None:
+    async def test(served: Served) -> None:
+        id = await submitted(served, "vision")
+        for path in ("/", "/jobs", f"/jobs/{id}", "/live", f"/jobs/{id}/log/1"):
+            answer = await served.client.get(path)
+            assert answer.status_code == 303
+            assert answer.headers["location"].startswith("/login?next=%2F")
+        served.client.cookies.set(SESSION, f"{'a' * 12}.99999999999.{'0' * 64}")
+        assert (await served.client.get("/")).status_code == 303
+
+    pages(test)
+
+
+def test_the_cookie_is_no_key_and_can_t_be_read_by_scripts(pages) -> None:
+    async def test(served: Served) -> None:
+        text = (await served.key("vision"))["Authorization"].removeprefix("Bearer ")
+        form = await served.client.get("/login")
+        answer = await served.client.post("/login", data={"token": token(form), "key": text})
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert text not in cookie
+        assert text.split("_")[2] not in cookie
+
+    pages(test)
+
+
+def test_a_session_ends_with_its_key_and_can_t_be_extended(pages) -> None:
+    async def test(served: Served) -> None:
+        text = await signed_in(served, "vision")
+        assert (await served.client.get("/jobs")).status_code == 200
+        id, ends, signature = served.client.cookies[SESSION].split(".")
+        good = served.client.cookies[SESSION]
+        for forged in (f"{id}.{int(ends) + 1}.{signature}", f"{id}.{ends}.{'0' * 64}"):
+            served.client.cookies.clear()
+            answer = await served.client.get("/jobs", headers={"Cookie": f"{SESSION}={forged}"})
+            assert answer.status_code == 303
+        headers = {"Cookie": f"{SESSION}={good}"}
+        assert (await served.client.get("/jobs", headers=headers)).status_code == 200
+        await keys.revoke(served.db, text.split("_")[1])
+        assert (await served.client.get("/jobs", headers=headers)).status_code == 303
+
+    pages(test)
+
+
+def test_a_session_expires(pages) -> None:
+    async def test(served: Served) -> None:
+        await signed_in(served, "vision")
+        served.clock.forward(13 * 3600)
+        assert (await served.client.get("/jobs")).status_code == 303
+
+    pages(test)
+
+
+@pytest.mark.parametrize("key", ["", "gpk_wrong", f"gpk_{'a' * 12}_{'b' * 43}", "é" * 300])
+def test_an_invalid_key_gets_no_session(pages, key: str) -> None:
+    async def test(served: Served) -> None:
+        form = await served.client.get("/login")
+        answer = await served.client.post("/login", data={"token": token(form), "key": key})
+        assert answer.status_code == 401
+        assert SESSION not in served.client.cookies
+        if key:
+            assert key not in answer.text
+
+    pages(test)
+
+
+def test_invalid_keys_are_slowed_down(pages) -> None:
+    async def test(served: Served) -> None:
+        form = token(await served.client.get("/login"))
+        statuses = [
+            (await served.client.post("/login", data={"token": form, "key": "x"})).status_code
+            for _ in range(70)
+        ]
+        assert statuses[0] == 401
+        assert statuses[-1] == 429
+
+    pages(test)
+
+
+@pytest.mark.parametrize("next", ["//evil.example", "https://evil.example", "/\\evil.example", "x", "/\n"])
+def test_a_sign_in_leads_to_no_other_site(pages, next: str) -> None:
+    async def test(served: Served) -> None:
+        text = (await served.key("vision"))["Authorization"].removeprefix("Bearer ")
+        form = await served.client.get("/login")
+        answer = await served.client.post("/login", data={"token": token(form), "key": text, "next": next})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+    pages(test)
+
+
+def test_nothing_changes_without_a_token_of_this_browser_and_session(pages) -> None:
+    async def test(served: Served) -> None:
+        id = await submitted(served, "vision")
+        await signed_in(served, "vision")
+        before_sign_out = token(await served.client.get(f"/jobs/{id}"))
+        cancel = f"/jobs/{id}/cancel"
+        good = {"token": before_sign_out}
+        refused = [
+            await served.client.post(cancel),
+            await served.client.post(cancel, data={}),
+            await served.client.post(cancel, data={"token": "0" * 64}),
+            await served.client.post(cancel, json=good),
+            await served.client.post(cancel, data=good, headers={"Origin": "https://evil.example"}),
+            await served.client.post(cancel, data=good, headers={"Origin": "null"}),
+            await served.client.post(cancel, data=good, headers={"Sec-Fetch-Site": "cross-site"}),
+            await served.client.post("/logout"),
+        ]
+        assert {answer.status_code for answer in refused} <= {403, 415}
+        assert (await served.client.get(cancel)).status_code == 405
+        await signed_in(served, "vision")  # another session: the old token is of no use
+        assert (await served.client.post(cancel, data=good)).status_code == 403
+        page = await served.client.get(f"/jobs/{id}")
+        assert 'class="tag state queued"' in page.text
+        answer = await served.client.post(
+            cancel, data={"token": token(page)}, headers={"Origin": "http://localhost:8021"}
+        )
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/jobs/{id}")
+        assert 'class="tag state cancelled"' in (await served.client.get(f"/jobs/{id}")).text
+
+    pages(test)
+
+
+def test_sign_out_ends_the_session_of_this_browser(pages) -> None:
+    async def test(served: Served) -> None:
+        await signed_in(served, "vision")
+        form = token(await served.client.get("/jobs"))
+        assert (await served.client.post("/logout", data={"token": form})).status_code == 303
+        assert (await served.client.get("/jobs")).status_code == 303
+
+    pages(test)
+
+
+def test_a_tenant_sees_its_own_and_no_names_or_ids_of_others(pages) -> None:
+    async def test(served: Served) -> None:
+        mig = {"gpu_pool_requested": "inference-mig", "job_name": "secret-of-serving"}
+        other = await submitted(served, "serving", **mig)
+        own = await submitted(served, "vision", job_name="own-of-vision")
+        await signed_in(served, "vision", scopes=("jobs:read", "jobs:write", "usage:read"))
+        for path in ("/", "/jobs", f"/jobs/{own}"):
+            text = (await served.client.get(path)).text
+            assert "own-of-vision" in text
+            assert "secret-of-serving" not in text
+            assert other not in text
+            assert not re.search(r"\bserving\b", text)
+        assert "another tenant" in (await served.client.get("/")).text
+        form = token(await served.client.get(f"/jobs/{own}"))
+        answers = [
+            await served.client.get(f"/jobs/{other}"),
+            await served.client.get(f"/jobs/{other}/log/1"),
+            await served.client.post(f"/jobs/{other}/cancel", data={"token": form}),
+            await served.client.get("/jobs?tenant=serving"),
+            await served.client.get("/jobs/no-id"),
+            await served.client.get("/nothing"),
+        ]
+        assert [answer.status_code for answer in answers] == [404] * 6
+        assert all(answer.headers["content-type"].startswith("text/html") for answer in answers)
+
+    pages(test)
+
+
+def test_a_key_without_a_scope_reads_and_changes_nothing(pages) -> None:
+    async def test(served: Served) -> None:
+        id = await submitted(served, "vision")
+        await signed_in(served, "vision", scopes=("jobs:read",))
+        page = await served.client.get(f"/jobs/{id}")
+        assert "Cancel this job" not in page.text
+        assert "Shares and budgets" not in (await served.client.get("/")).text
+        answer = await served.client.post(f"/jobs/{id}/cancel", data={"token": token(page)})
+        assert answer.status_code == 403
+        await signed_in(served, "vision", scopes=("usage:read",))
+        assert (await served.client.get("/jobs")).status_code == 403
+
+    pages(test)
+
+
+def test_a_credential_of_a_proxy_needs_no_session(pages) -> None:
+    async def test(served: Served) -> None:
+        headers = await served.key("vision")
+        assert (await served.client.get("/jobs", headers=headers)).status_code == 200
+        headers = {"Authorization": "Bearer wrong"}
+        assert (await served.client.get("/jobs", headers=headers)).status_code == 401
+
+    pages(test)
+
+
+def test_hostile_text_stays_text(pages) -> None:
+    async def test(served: Served) -> None:
+        id = (await served.submit(job_name=HOSTILE, request_json={"x": "</pre><script>alert(2)</script>"}))[
+            "id"
+        ]
+        for path in ("/", "/jobs", f"/jobs/{id}"):
+            text = (await served.client.get(path)).text
+            assert "<script>alert" not in text
+            assert "\u202e" not in text
+            assert "&lt;U+202E&gt;" in text
+        answer = await served.client.get(
+            "/jobs?state=<script>alert(3)</script>&pool=%22%3E%3Cscript%3Ealert(4)"
+        )
+        assert "<script>alert" not in answer.text
+
+    pages(test, dev=True)
+
+
+def test_pages_allow_no_foreign_content(pages) -> None:
+    async def test(served: Served) -> None:
+        for path in ("/", "/jobs", "/login", "/nothing"):
+            answer = await served.client.get(path)
+            policy = answer.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+            assert "unsafe" not in policy
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["referrer-policy"] == "no-referrer"
+            assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=\"/static/)", answer.text)
+            for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', answer.text):
+                file = await served.client.get(address)
+                assert file.status_code == 200
+                assert "immutable" in file.headers["cache-control"]
+        assert (await served.client.get("/static/0/queue.js")).status_code == 404
+
+    pages(test, dev=True)
+
+
+def test_lists_go_on_page_by_page_and_keep_their_filter(pages) -> None:
+    async def test(served: Served) -> None:
+        for number in range(3):
+            await served.submit(array=20, job_name=f"many-{number}")
+        first = (await served.client.get("/jobs?state=queued&pool=")).text
+        assert first.count('scope="row"') == 50
+        following = re.search(r'href="(/jobs\?state=queued[^"]*cursor=[^"]+)"', first)
+        assert following
+        second = (await served.client.get(following[1].replace("&amp;", "&"))).text
+        assert second.count('scope="row"') == 10
+        assert (await served.client.get("/jobs?cursor=wrong")).status_code == 422
+        assert "No job is like this" in (await served.client.get("/jobs?state=running")).text
+
+    pages(test, dev=True)
+
+
+def test_the_api_keeps_answering_problems(pages) -> None:
+    async def test(served: Served) -> None:
+        answer = await served.client.get("/api/v1/gpu-jobs/none")
+        assert answer.headers["content-type"] == "application/problem+json"
+
+    pages(test)
