@@ -185,7 +185,7 @@ def _spent(row: Row, cost: int) -> bool:
     if row["budget_limit_micro"] is None or not row["rate_micro"]:
         return False
     left: int = row["budget_limit_micro"] - row["cost_micro"] - cost
-    return left * 3600 < row["rate_micro"]
+    return left * 3600 < int(row["rate_micro"])
 
 
 def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:
