@@ -22,6 +22,7 @@ from gpupool.queue.roles.loop import repeat
 from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store import attempts
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.jobs import Result
 
 log = structlog.get_logger()
@@ -120,8 +121,10 @@ class Executor:
                 outcome, result = await self._outcome(job, stop)
                 if stop.why != "lost":
                     await self._report(job, outcome, result)
+        except StoreError as error:  # the lease will end, and the job run again
+            log.error("attempt.lost", job=job.id, attempt=job.attempt, error=str(error))
         except Exception:
-            log.exception("attempt.lost", job=job.id, attempt=job.attempt)  # its lease will end
+            log.exception("attempt.lost", job=job.id, attempt=job.attempt)
         finally:
             self._running.pop(key, None)
             self._ended()
