@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Containers often set it; without bytecode every process and every worker of the tests compiles all sources.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup go up down test test-fast test-all bench lint format lock schema kinds golden clean
@@ -31,15 +33,18 @@ ifdef BUILD
 up: export GPUPOOL_RELEASES := off
 endif
 
-up: go ## start the local control plane, apply environments/local.yaml, run a job on every pool
+up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
+	@gpupool serve local --dev --echo http://example --background
+	@gpupool jobs submit --pool t4 --tenant vision --image busybox --wait -- echo hello
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
 
-down: setup ## stop the local control plane; nothing is left
+down: setup ## stop the local control plane and the job queue; nothing is left
+	@gpupool serve local --stop --purge
 	@gpupool local down
 
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
@@ -76,12 +81,13 @@ lock: setup ## pin requirements*.in again, with hashes
 	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done
 
-schema: setup ## write gpupool/schema/*.schema.json from gpupool/spec/environment.py and gpupool/catalog/gpu_file.py
+schema: setup ## write gpupool/schema/*.schema.json and gpupool/client/gpu_types.py from gpupool/spec and the catalog
 	@for of in environment catalog; do \
 	  python -m gpupool.schema.published $$of > build-schema.tmp && mv build-schema.tmp gpupool/schema/$$of.schema.json || exit 1; done
+	@python -m gpupool.schema.gpu_types > build-schema.tmp && mv build-schema.tmp gpupool/client/gpu_types.py
 
 kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
-	@gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
+	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files again; read the difference before committing it
 	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py

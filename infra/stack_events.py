@@ -16,6 +16,7 @@ from typing import Any
 
 from generators.manifest import Manifest
 from gpupool.cluster.kube_api import in_words
+from gpupool.json_keys import json_of
 from gpupool.plan.model import POOL_LABEL
 from infra.apply import logical_name
 from infra.field_changes import FieldChange, field_changes
@@ -53,15 +54,8 @@ class ObjectChange:
 
     def as_dict(self) -> dict[str, Any]:
         """The object as `--format json` promises it."""
-        return {
-            "op": self.op,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "pool": self.pool,
-            "fields": [{"path": f.path, "old": f.old, "new": f.new} for f in self.fields],
-            "error": self.error,
-        }
+        keys = {ObjectChange: "op kind namespace name pool fields error", FieldChange: "path old new"}
+        return dict(json_of(self, keys))
 
     def __str__(self) -> str:
         return "/".join(filter(None, (self.kind, self.namespace, self.name)))

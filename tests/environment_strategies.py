@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
 
 from hypothesis import strategies as st
 
@@ -205,10 +206,36 @@ def tenants(draw: st.DrawFn, name: str, of: list[Data]) -> Data:
             "serviceAccounts": draw(st.sampled_from(([], [f"team-{name}/default"]))),
             "exposure": draw(st.lists(st.sampled_from(("LoadBalancer", "NodePort")), unique=True)),
         }
+    if draw(st.booleans()):
+        tenant["id"] = _id(name)
+    if draw(st.booleans()):
+        tenant["projects"] = [
+            draw(
+                st.sampled_from((project, {"name": project, "id": _id(name, project), "budget": {"usd": 5}}))
+            )
+            for project in draw(st.lists(names(), max_size=3, unique=True))
+        ]
     sized = all("instanceTypes" in pool["nodes"] or "size" in pool["nodes"] for pool in wanted)
     if sized and draw(st.booleans()):
         tenant["extra"] = {"cpus": draw(st.integers(1, 64)), "memory": "64Gi"}
     return tenant
+
+
+def _id(*names: str) -> str:
+    """A UUID that no other name has."""
+    return str(uuid5(NAMESPACE_DNS, "/".join(names)))
+
+
+queues = st.fixed_dictionaries(
+    {},
+    optional={
+        "ordering": st.sampled_from(("fifo", "priority", "fair-share")),
+        "defaultTimeout": st.sampled_from(("1h", "90m", "336h")),
+        "targets": st.sampled_from(([], ["http://example"], ["https://a.example.com:8443"])),
+        "logs": st.just({"keepMiB": 1, "keepFor": "36h"}),
+        "idle": st.just({"below": 0.1, "for": "1h", "action": "stop"}),
+    },
+)
 
 
 @st.composite
@@ -235,6 +262,7 @@ def environments(draw: st.DrawFn, platform: str | None = None, most_pools: int =
             for index, (value, level) in enumerate(zip(values, LEVELS, strict=False))
         ],
         "tenants": [draw(tenants(name, made)) for name in tenant_names],
+        "queue": draw(queues),
     }
 
 

@@ -26,9 +26,15 @@ class Area:
 
     code: tuple[str, ...]
     tests: tuple[str, ...] = ()
-    """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`)."""
+    """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`) or
+    examples (tests/examples.py)."""
 
 
+_AGAINST_THE_SERVER = (
+    *("admission_view", "cel_differential", "decoding", "policy_forms"),
+    *("semantics", "shipped_policies", "type_check", "yaml_as_kubectl"),
+)
+"""What the policy engine says, compared case by case with a server of the same release."""
 AREAS = {
     "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
     "stack": Area(
@@ -48,11 +54,32 @@ AREAS = {
         ("gpupool/repartition/", "gpupool/rollback/", "tests/cluster/repartition/"),
         ("tests/cluster/repartition/",),
     ),
-    "templates": Area(("ci/", ".github/", "tests/unit/ci/")),
+    "templates": Area(("ci/", ".github/", "tests/unit/ci/"), ("tests/unit/ci/",)),
     "policies": Area(("policies/", "vapcheck/fixtures/")),
+    "policy engine": Area(
+        ("vapcheck/", "policies/", "tests/vapcheck/", "tests/cluster/policies/"),
+        tuple(f"tests/cluster/policies/test_{name}" for name in _AGAINST_THE_SERVER),
+    ),
+    "environments": Area(
+        (
+            "gpupool/spec/",
+            "gpupool/plan/",
+            "gpupool/rules/",
+            "generators/",
+            "tests/environment_strategies.py",
+        ),
+    ),
+    "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
+    "promotion": Area(("gpupool/promote/",)),
+    "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
+    "report": Area(("gpupool/report/",)),
+    "wheel": Area(
+        ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
+        ("tests/cluster/wheel/",),
+    ),
 }
 SHARE = 4
-"""One in so many tests of a file is drawn, and at least one."""
+"""One in so many tests of a folder is drawn, and at least one."""
 _GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
 WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
 """Areas of which this run takes everything."""
@@ -70,14 +97,14 @@ def drawn(area: str, cases: Sequence[Case], count: int) -> list[Case]:
 
 def kept(tests: Sequence[str]) -> frozenset[str]:
     """The ids of tests that run: of files of an area a share, of others all."""
-    files: dict[str, list[str]] = {}
+    shared: dict[str, list[str]] = {}
     for test in tests:
-        files.setdefault(test.split("::")[0], []).append(test)
-    return frozenset(
-        test
-        for file, ids in files.items()
-        for test in (_drawn(ids, -(-len(ids) // SHARE), file) if _is_shared(file) else ids)
-    )
+        if _is_shared(test):
+            shared.setdefault(test.split("::")[0].rpartition("/")[0], []).append(test)
+    left_out = {test for ids in shared.values() for test in ids}
+    for folder, ids in shared.items():
+        left_out -= set(_drawn(ids, -(-len(ids) // SHARE), folder))
+    return frozenset(tests) - left_out
 
 
 def called_for(changed: Sequence[str]) -> list[str]:
@@ -90,8 +117,8 @@ def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
     return [cases[number] for number in sorted(numbers)]
 
 
-def _is_shared(file: str) -> bool:
-    return any(file.startswith(area.tests) for name, area in AREAS.items() if name not in WHOLE)
+def _is_shared(test: str) -> bool:
+    return any(test.startswith(area.tests) for name, area in AREAS.items() if name not in WHOLE)
 
 
 if __name__ == "__main__":

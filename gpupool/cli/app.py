@@ -31,6 +31,7 @@ VERBS = {
     "assert": "gpupool.cli.assertion",
     "repartition": "gpupool.cli.repartition",
     "rollback": "gpupool.cli.repartition",
+    "jobs": "gpupool.cli.jobs",
     "local": "gpupool.cli.local",
     "serve": "gpupool.cli.serve",
     "keys": "gpupool.cli.keys",

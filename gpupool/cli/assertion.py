@@ -8,9 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -22,12 +21,7 @@ if TYPE_CHECKING:
     from gpupool.plan.model import Plan
 
 
-class AssertFormat(StrEnum):
-    """What `assert --format` takes."""
-
-    text = "text"
-    json = "json"
-    prometheus = "prometheus"
+AssertFormat = Literal["text", "json", "prometheus"]
 
 
 def assert_(
@@ -37,7 +31,7 @@ def assert_(
         typer.Option(
             "--format", help="text for people, json for machines, prometheus for its textfile collector."
         ),
-    ] = AssertFormat.text,
+    ] = "text",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the answer to FILE, in one step."),
@@ -131,9 +125,9 @@ def _answer(format: AssertFormat, output: Path | None, push: str | None) -> Call
     def answer(outcome: Outcome) -> None:
         from gpupool.drift import metrics
 
-        if format is AssertFormat.prometheus:
+        if format == "prometheus":
             text = metrics.text(outcome)
-        elif format is AssertFormat.json:
+        elif format == "json":
             import json
 
             text = json.dumps(outcome.as_dict(), indent=2, ensure_ascii=False) + "\n"

@@ -9,17 +9,27 @@ from typing import Annotated, Any
 
 import typer
 
-from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig
+from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig, Profile, Source
 from gpupool.catalog.project import catalog_here, gpu_file
-from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import UsageError
+from gpupool.json_keys import json_of
+
+_KEYS = {
+    InstanceType: "name provider gpus gpuMemoryMib vcpus memoryGib arch usdPerHour "
+    "typicalSpotUsdPerHour=spot_usd_per_hour karpenter note",
+    Mig: "slots computeSlices driverMinimum engineBudget? placementsInferred profiles",
+    Profile: "name id=nvml_id resource size starts max=max_count computeSlices memoryGib sm attribute "
+    "engines? driverMinimum aliases",
+    Source: "facts origin inferred",
+}
 
 
 def catalog(
     gpu: Annotated[
         str | None, typer.Argument(help="Key of one GPU, e.g. h100-80gb.", show_default=False)
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
     file: Annotated[
         bool,
         typer.Option("--file", help="Print the GPU's file, or one to fill in where there is none."),
@@ -40,7 +50,7 @@ def catalog(
     known = catalog_here()
     if gpu is None:
         models = [known[key] for key in known.models]
-        if format is Format.json:
+        if format == "json":
             print_json({"gpus": [_details(model) for model in models]})
         else:
             _print_list(models)
@@ -49,7 +59,7 @@ def catalog(
         model = known[gpu]
     except CatalogError as error:
         raise UsageError(f"{error}; for one of your own: gpupool catalog {gpu} --file") from None
-    if format is Format.json:
+    if format == "json":
         print_json(_details(model))
     else:
         _print_one(model)
@@ -88,57 +98,9 @@ def _details(model: GpuModel) -> dict[str, Any]:
         "karpenterGpuName": model.karpenter_gpu_name,
         "driver": {"minimum": model.driver_minimum, "lastBranch": model.driver_last_branch},
         "mpsClients": model.mps_clients,
-        "instanceTypes": [_instance_json(one) for one in model.instance_types],
-        "mig": _mig_json(model.mig) if model.mig else None,
+        **json_of({"instanceTypes": model.instance_types, "mig": model.mig}, _KEYS),
         "own": model.own_file is not None,
-        "sources": [
-            {"facts": list(one.facts), "origin": one.origin, "inferred": one.inferred}
-            for one in model.sources
-        ],
-    }
-
-
-def _instance_json(one: InstanceType) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "provider": one.provider,
-        "gpus": one.gpus,
-        "gpuMemoryMib": one.gpu_memory_mib,
-        "vcpus": one.vcpus,
-        "memoryGib": one.memory_gib,
-        "arch": one.arch,
-        "usdPerHour": one.usd_per_hour,
-        "typicalSpotUsdPerHour": one.spot_usd_per_hour,
-        "karpenter": one.karpenter,
-        "note": one.note,
-    }
-
-
-def _mig_json(mig: Mig) -> dict[str, Any]:
-    return {
-        "slots": mig.slots,
-        "computeSlices": mig.compute_slices,
-        "driverMinimum": mig.driver_minimum,
-        "engineBudget": dict(mig.engine_budget) if mig.engine_budget else None,
-        "placementsInferred": mig.placements_inferred,
-        "profiles": [
-            {
-                "name": one.name,
-                "id": one.nvml_id,
-                "resource": one.resource,
-                "size": one.size,
-                "starts": list(one.starts),
-                "max": one.max_count,
-                "computeSlices": one.compute_slices,
-                "memoryGib": one.memory_gib,
-                "sm": one.sm,
-                "attribute": one.attribute,
-                "engines": dict(one.engines) if one.engines else None,
-                "driverMinimum": one.driver_minimum,
-                "aliases": list(one.aliases),
-            }
-            for one in mig.profiles
-        ],
+        "sources": json_of(model.sources, _KEYS),
     }
 
 

@@ -59,7 +59,7 @@ def convert(
     max: MaxOption = 1,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Turn hand-written GPU settings into an environment file; list what can't be carried over.
 
@@ -160,7 +160,7 @@ def finish(result: Conversion, output: Path | None, strict: bool, format: Format
     """Write the file, print the list, and leave with the right code."""
     if output is not None:
         _write(output, result.text)
-    if format is Format.json:
+    if format == "json":
         print_json(_as_json(result, output))
     else:
         if output is None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.cli.output import FormatOption, finding_json, print_error, print_json, print_table
 
 if TYPE_CHECKING:
     from generators.manifest import Bundle
@@ -27,7 +26,7 @@ def validate(
     env: Annotated[
         list[str] | None, typer.Argument(metavar="[ENV]...", help="Default: all environments.")
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Check environment files; every error at once, with its place.
 
@@ -44,7 +43,7 @@ def validate(
     paths = [find_environment(name) for name in names]
     # What is wrong in the project's catalog is found again with each environment.
     findings = list(dict.fromkeys(finding for path in paths for finding in findings_of(path)))
-    if format is Format.json:
+    if format == "json":
         print_json(finding_json(findings))
     else:
         for finding in findings:
@@ -57,12 +56,7 @@ def validate(
         raise typer.Exit(1)
 
 
-class PlanFormat(StrEnum):
-    """What `plan --format` takes."""
-
-    text = "text"
-    json = "json"
-    env = "env"
+PlanFormat = Literal["text", "json", "env"]
 
 
 def plan(
@@ -70,7 +64,7 @@ def plan(
     format: Annotated[
         PlanFormat,
         typer.Option("--format", help="text for people, json for machines, env: slots as shell variables."),
-    ] = PlanFormat.text,
+    ] = "text",
 ) -> None:
     """Show an environment's plan: slices, quotas, cost.
 
@@ -80,9 +74,9 @@ def plan(
     from gpupool.plan.slot_variables import slot_variables
 
     resolved = read_plan(env)
-    if format is PlanFormat.json:
+    if format == "json":
         print_json(resolved.as_dict())
-    elif format is PlanFormat.env:
+    elif format == "env":
         for name, value in slot_variables(resolved.pools).items():
             print(f"{name}={shlex.quote(value)}")
     else:
@@ -95,7 +89,7 @@ def render(
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
     ] = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Write every object of an environment, one file each, with an index; and the files that point Argo CD or
     Flux about them where `delivery.engine` names one.
@@ -119,7 +113,7 @@ def render(
         ) from error
     found = asdict(differences)
     objects = len(bundle.manifests) + len(bundle.releases)
-    if format is Format.json:
+    if format == "json":
         print_json({"environment": bundle.environment, "output": str(output), "objects": objects, **found})
     elif check:
         for what, paths in found.items():

@@ -21,7 +21,7 @@ from gpupool.cli.convert import (
     finish,
     refuse_overwriting,
 )
-from gpupool.cli.output import Format, FormatOption, progress
+from gpupool.cli.output import FormatOption, progress
 
 
 def import_(
@@ -44,7 +44,7 @@ def import_(
     ] = True,
     force: ForceOption = False,
     strict: StrictOption = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Write the environment file of a live cluster, and list what no object there can show.
 
@@ -75,6 +75,6 @@ def import_(
     with progress(f"import {env}") as notify:
         found = import_environment(api, chosen, notify, recorded)
     api.close()
-    if found.recorded and format is Format.text:
+    if found.recorded and format == "text":
         sys.stderr.write("used unchanged: the file that the cluster keeps says the same as its objects\n")
     finish(found.conversion, output, strict, format)

@@ -7,24 +7,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_json
-
-if TYPE_CHECKING:
-    from gpupool.start import files
-
-
-class Platform(StrEnum):
-    """What `--platform` takes."""
-
-    local = "local"
-    eks = "eks"
-    static = "static"
+from gpupool.cli.output import FormatOption, print_json
+from gpupool.start import Platform
 
 
 def init(
@@ -39,7 +28,7 @@ def init(
     gpu: Annotated[
         str | None, typer.Option(help="GPU of the first pool, as `gpupool catalog` has it.  [default: t4]")
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Start a project in this folder: Pulumi.yaml, an environment, policies, CI. Nothing is overwritten.
 
@@ -49,15 +38,15 @@ def init(
     """
     from gpupool.start import files
 
-    asks = format is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
+    asks = format == "text" and sys.stdin.isatty() and sys.stdout.isatty()
     answers = files.Answers(
         name=_answer(name, "Name of the first environment", "dev", asks),
-        platform=_platform(_answer(platform, "Platform (local, eks, static)", Platform.local, asks)),
+        platform=_platform(_answer(platform, "Platform (local, eks, static)", "local", asks)),
         gpu=_answer(gpu, "GPU of the first pool", "t4", asks),
     )
     folder = Path.cwd()
     done = files.write(folder, files.files(answers))
-    if format is Format.json:
+    if format == "json":
         print_json({"folder": str(folder), **asdict(done)})
         return
     for path in done.written:
@@ -68,16 +57,15 @@ def init(
     print(f"\ngo on with: gpupool plan {answers.name}; {start}gpupool up {answers.name}")
 
 
-def _platform(answer: str) -> files.Platform:
+def _platform(answer: str) -> Platform:
     from gpupool.findings import UsageError
 
-    try:
-        return Platform(answer).value
-    except ValueError:
-        raise UsageError(f"platform {answer}: there is none of that name; local, eks or static") from None
+    if answer not in get_args(Platform):
+        raise UsageError(f"platform {answer}: there is none of that name; local, eks or static")
+    return cast(Platform, answer)
 
 
 def _answer(given: str | None, question: str, default: str, asks: bool) -> str:
     if given is not None:
         return given
-    return str(typer.prompt(question, default=str(default))) if asks else default
+    return str(typer.prompt(question, default=default)) if asks else default

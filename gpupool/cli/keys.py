@@ -7,14 +7,14 @@ nowhere; the database has its hash.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_json, print_table
+from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import duration_seconds
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gpupool.queue.store.database import Database
 
 SCOPES = ("jobs:read", "jobs:write", "usage:read", "users:any", "metrics:read", "admin")
-STATE = Path(".gpupool") / "queue"
-"""Where `gpupool serve` keeps the embedded database of a project."""
 T = TypeVar("T")
 
 app = typer.Typer(
@@ -58,7 +56,7 @@ def create(
         str, typer.Option("--expires", help="How long it is valid, such as 90d; never.")
     ] = "90d",
     database: DatabaseOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Create a key. Its secret is printed once; keep it.
 
@@ -69,8 +67,8 @@ def create(
     if unknown:
         raise UsageError(f"there is no scope {', '.join(unknown)}; scopes: {', '.join(SCOPES)}")
     tenants = tuple(dict.fromkeys(tenant or ()))
-    if not tenants and set(scopes) - {"metrics:read"}:
-        raise UsageError("name the tenants that the key acts for: --tenant NAME")
+    if not tenants:
+        raise UsageError("name the tenants that the key acts for: --tenant NAME, or '*' for all")
     if not 1 <= len(name) <= 200 or not name.isprintable():
         raise UsageError("the key's name is empty, too long or has control characters")
     ends = _end(expires)
@@ -81,28 +79,31 @@ def create(
         return await keys.create(db, name, tenants, scopes, ends)
 
     key, secret = _with_database(database, make)
-    if format is Format.json:
+    if format == "json":
         print_json({**_key_json(key), "secret": secret})
         return
     print(secret)
     typer.echo(
-        f"key {key.id} for {', '.join(tenants) or 'metrics'}, "
+        f"key {key.id} for {', '.join(tenants)}, "
         f"{'valid until ' + _day(ends) if ends else 'without an end'}. The secret is not shown again.",
         err=True,
     )
 
 
 @app.command(name="list")
-def list_(database: DatabaseOption = None, format: FormatOption = Format.text) -> None:
-    """List the keys, without their secrets."""
+def list_(database: DatabaseOption = None, format: FormatOption = "text") -> None:
+    """List the keys, without their secrets.
+
+    Example: gpupool keys list
+    """
 
     async def read(db: Database) -> list[ApiKey]:
         from gpupool.queue.store import keys
 
-        return list(await keys.all_keys(db))
+        return await keys.listed(db)
 
     found = _with_database(database, read)
-    if format is Format.json:
+    if format == "json":
         print_json({"keys": [_key_json(key) for key in found]})
         return
     print_table(
@@ -127,7 +128,10 @@ def revoke(
     id: Annotated[str, typer.Argument(help="The key's id, as `gpupool keys list` shows it.")],
     database: DatabaseOption = None,
 ) -> None:
-    """Revoke a key: it is refused within five seconds, for good."""
+    """Revoke a key: it is refused within five seconds, for good.
+
+    Example: gpupool keys revoke 4fJ2kQ
+    """
 
     async def end(db: Database) -> bool:
         from gpupool.queue.store import keys
@@ -153,10 +157,10 @@ def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) ->
 
 def _running() -> str:
     """The embedded database of the service that runs in this project. Raises UsageError where none does."""
-    from gpupool.project import root
+    from gpupool.cli.serve import queue_folder
     from gpupool.queue.store.embedded import Embedded
 
-    embedded = Embedded(root() / STATE)
+    embedded = Embedded(queue_folder())
     if not embedded.server_pid():
         raise UsageError("no queue runs in this project; start `gpupool serve ENV`, or give --database URL")
     return embedded.url()
@@ -165,7 +169,7 @@ def _running() -> str:
 def _end(text: str) -> datetime | None:
     if text == "never":
         return None
-    seconds = duration_seconds(text)
+    seconds = duration_seconds(text) if re.fullmatch(r"([0-9]{1,9}[smhd])+", text) else 0
     if not seconds or seconds > 10 * 366 * 86_400:
         raise UsageError(f"--expires {text}: give a duration of at most ten years such as 90d, or never")
     return datetime.now(UTC) + timedelta(seconds=seconds)

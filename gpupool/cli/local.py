@@ -35,7 +35,7 @@ def up(
     build: Annotated[
         bool, typer.Option("--build", help="Build every program here: no download, nothing from PATH.")
     ] = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Start the control plane, or restart the parts that have died.
 
@@ -54,7 +54,7 @@ def up(
 
 
 @app.command()
-def down(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+def down(folder: FolderOption = None, format: FormatOption = "text") -> None:
     """Stop the control plane and remove its data, the Pulumi state of the stack `local` included.
 
     Example: gpupool local down
@@ -67,7 +67,7 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
             pulumi_env.stop()
             pulumi_env.forget_settings()
         stopped = plane.down(step)
-    if format is Format.json:
+    if format == "json":
         print_json({"folder": str(plane.layout.data), "stopped": stopped})
     elif stopped:
         left = plane.layout.data.exists()
@@ -79,7 +79,7 @@ def down(folder: FolderOption = None, format: FormatOption = Format.text) -> Non
 
 
 @app.command()
-def status(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+def status(folder: FolderOption = None, format: FormatOption = "text") -> None:
     """Show what runs, where it listens, and which log to read when something does not.
 
     Exits with 1 unless everything runs.
@@ -93,7 +93,7 @@ def status(folder: FolderOption = None, format: FormatOption = Format.text) -> N
 
 
 @app.command()
-def env(folder: FolderOption = None, format: FormatOption = Format.text) -> None:
+def env(folder: FolderOption = None, format: FormatOption = "text") -> None:
     """Print what a shell needs, for kubectl and for plain `pulumi preview -s local`.
 
     Example: eval "$(gpupool local env)"
@@ -112,7 +112,7 @@ def env(folder: FolderOption = None, format: FormatOption = Format.text) -> None
     if kubectl is not None and kubectl.parent.parent.parent == binaries.cache_folder():
         # The one on PATH, if any, is too old or too new for the server.
         values["PATH"] = f"{kubectl.parent}{os.pathsep}{values.get('PATH', os.environ.get('PATH', ''))}"
-    if format is Format.json:
+    if format == "json":
         print_json(values)
         return
     for name, value in values.items():
@@ -122,7 +122,7 @@ def env(folder: FolderOption = None, format: FormatOption = Format.text) -> None
 @app.command("try")
 def try_pools(
     env: Annotated[str, typer.Argument(metavar="[ENV]", help="The environment that was applied.")] = "local",
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Run a job on one slice of every pool, and show what the pools then have.
 
@@ -138,7 +138,7 @@ def try_pools(
     program.require_cluster(plan)
     with progress("sample jobs") as step:
         states = sample_jobs.run(plan, program.connect(plan), step)
-    if format is Format.json:
+    if format == "json":
         print_json({"environment": plan.environment, "pools": [state.as_dict() for state in states]})
     else:
         rows = [
@@ -170,7 +170,7 @@ def _plane(folder: Path | None) -> ControlPlane:
 
 
 def _show(status: Status, format: Format) -> None:
-    if format is Format.json:
+    if format == "json":
         print_json(status.as_dict())
         return
     if not status.exists:

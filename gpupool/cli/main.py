@@ -39,12 +39,13 @@ def run() -> None:
 def _run() -> None:
     from gpupool.findings import GpupoolError, UsageError
 
-    as_json = _asks_for_json(sys.argv[1:])
+    arguments = _own(sys.argv[1:])
+    as_json = _asks_for_json(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal may not know every character of a name; JSON is UTF-8 wherever it goes (RFC 8259, 8.1).
         sys.stdout.reconfigure(encoding="utf-8" if as_json else None, errors="backslashreplace")
     try:
-        _refuse_empty(sys.argv[1:])
+        _refuse_empty(arguments)
         _run_verb(sys.argv[1:])
     except GpupoolError as error:
         from gpupool.cli.output import print_failure
@@ -53,6 +54,11 @@ def _run() -> None:
         sys.exit(2 if isinstance(error, UsageError) else 1)
     finally:
         sys.stdout.flush()  # here, where its error can be reported
+
+
+def _own(arguments: list[str]) -> list[str]:
+    """Without what follows `--`: that is the command of a job, in which anything may be meant."""
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _refuse_empty(arguments: list[str]) -> None:

@@ -24,7 +24,7 @@ def mig(
         list[str] | None,
         typer.Argument(metavar="PROFILE=COUNT", help="Instances on each GPU.", show_default=False),
     ] = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
     variants: Annotated[
         bool, typer.Option("--variants", help="List layouts with +me, +gfx and -me profiles as well.")
     ] = False,
@@ -46,7 +46,7 @@ def mig(
         _print_maximal(model, format, variants)
         raise typer.Exit(0 if model.mig else 1)
     found = verdict(model, layout)
-    if format is Format.json:
+    if format == "json":
         print_json(_verdict_json(model, found))
     else:
         _print_verdict(model, layout, found)
@@ -85,7 +85,7 @@ def _verdict_json(model: GpuModel, found: Verdict) -> dict[str, object]:
 
 def _print_maximal(model: GpuModel, format: Format, variants: bool) -> None:
     layouts = maximal_layouts(model)
-    if format is Format.json:
+    if format == "json":
         print_json({"gpu": model.key, "maximal": [{"profiles": layout} for layout in layouts]})
         return
     if model.mig is None:

@@ -10,21 +10,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from gpupool.findings import Finding, GpupoolError, ready_files
 
-
-class Format(StrEnum):
-    """What `--format` takes."""
-
-    text = "text"
-    json = "json"
-
-
+Format = Literal["text", "json"]
+"""What `--format` takes."""
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
 
 

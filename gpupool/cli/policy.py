@@ -118,7 +118,7 @@ def run_fixtures(
     ] = False,
     output: Annotated[
         Format, typer.Option("-o", "--format", help="text for people, json for machines.")
-    ] = Format.text,
+    ] = "text",
 ) -> None:
     """Run the good and bad fixtures of every policy; with --mutate, see that they would notice a mistake.
 

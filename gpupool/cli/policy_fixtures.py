@@ -55,7 +55,7 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
     kinds = Kinds.builtin()
     with patient_progress("policy test") as notify:
         tested = [_test(suite, kinds, mutate, notify) for suite in chosen]
-    if format is Format.json:
+    if format == "json":
         print_json(_as_json(folder, tested, stray))
     else:
         _print(folder, tested, stray, mutate)

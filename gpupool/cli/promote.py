@@ -48,7 +48,7 @@ def promote(
     ahead: Annotated[
         bool, typer.Option("--ahead", help="Even if SOURCE has what the one before it never had.")
     ] = False,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Carry an environment's changes into the next one's file, except for what is meant to differ.
 
@@ -104,7 +104,7 @@ def _promote(
     notes = [] if ahead else hold_source(paths[0], source.environment)
     rules = rules_of(target.environment.promotion, date.today())
     promoted = merge(source, target, rules, wish)
-    if format is Format.text:
+    if format == "text":
         _print_diff(display_path(paths[1]), target.text, promoted.text)
     try:
         _validate(paths[1], promoted.text)
@@ -115,7 +115,7 @@ def _promote(
     changed = promoted.text != target.text
     if write and changed:
         _write(paths[1], promoted.text)
-    if format is Format.json:
+    if format == "json":
         print_json(_as_dict(source, target, promoted, changed and write, notes))
         return
     for note in notes:

@@ -54,7 +54,7 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
             for one in _judged(path, environment_file.environment, base)
         ]
     fine = all(checked.fine for _, checked in found)
-    if format is Format.json:
+    if format == "json":
         print_json({"fine": fine, "environments": [_as_dict(checked) for _, checked in found]})
         return fine
     for environment_file, checked in found:

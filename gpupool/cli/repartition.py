@@ -48,7 +48,7 @@ def repartition(
         bool, typer.Option("--rollback", help="Undo a repartition that has not ended.")
     ] = False,
     timeout: TimeoutOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Bring a pool's running nodes into a changed layout, replica count or sharing mode, node by node.
 
@@ -77,7 +77,7 @@ def repartition(
             if not rollback:
                 _judge(env, plan)
             result = run.repartition(api, plan, pool, options, notify)
-    if format is Format.json:
+    if format == "json":
         print_json(result.as_dict())
     else:
         _show(result)
@@ -100,7 +100,7 @@ def rollback(
     now: NowOption = False,
     wait: WaitOption = False,
     timeout: TimeoutOption = None,
-    format: FormatOption = Format.text,
+    format: FormatOption = "text",
 ) -> None:
     """Return the cluster to the last state that `gpupool assert` found good, or to an earlier one.
 
@@ -126,7 +126,7 @@ def rollback(
     with back.unpacked(rollback_plan.state) as good_file:
         good = read_plan(str(good_file))
         _judge(env, good)
-        if format is Format.text:
+        if format == "text":
             sys.stdout.write(
                 "\n".join((*rollback_plan.difference, ""))
                 if rollback_plan.difference
@@ -146,7 +146,7 @@ def rollback(
 def _list(states: Sequence[LastGood], format: Format) -> None:
     """The kept states by number, as `--to` takes them."""
     rows = [(number, f"{one.found:%Y-%m-%d %H:%M}", one.digest[:12]) for number, one in enumerate(states, 1)]
-    if format is Format.json:
+    if format == "json":
         print_json(
             [
                 {"number": n, "found": one.found.isoformat(timespec="seconds"), "digest": one.digest}
@@ -173,7 +173,7 @@ def _print_rollback(
     env: str, rollback_plan: Any, results: list[Result], written: list[str], gitops: bool, format: Format
 ) -> None:
     fine = _fine(results)
-    if format is Format.json:
+    if format == "json":
         print_json(
             {
                 "environment": rollback_plan.state.environment,

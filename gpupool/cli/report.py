@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,13 +14,7 @@ if TYPE_CHECKING:
     from gpupool.report.model import Report
 
 
-class ReportFormat(StrEnum):
-    """What `--format` takes here."""
-
-    text = "text"
-    markdown = "markdown"
-    html = "html"
-    json = "json"
+ReportFormat = Literal["text", "markdown", "html", "json"]
 
 
 def report(
@@ -54,7 +47,7 @@ def report(
     ] = None,
     format: Annotated[
         ReportFormat, typer.Option("--format", help="markdown for a comment, html for a page to keep.")
-    ] = ReportFormat.text,
+    ] = "text",
 ) -> None:
     """Show what a change does: nodes drained, quotas, cost, policy.
 
@@ -116,17 +109,17 @@ def _made(
 
 
 def _text(made: Report, format: ReportFormat, colour: bool) -> str:
-    if format is ReportFormat.json:
+    if format == "json":
         import json
 
         from gpupool.report.as_json import as_json
 
         return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
-    if format is ReportFormat.markdown:
+    if format == "markdown":
         from gpupool.report.markdown import comment
 
         return comment(made)
-    if format is ReportFormat.html:
+    if format == "html":
         from gpupool.report.html import page
 
         return page(made)

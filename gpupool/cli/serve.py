@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import typer
 
 from gpupool import project
+from gpupool.cli.output import progress
 from gpupool.findings import UsageError
 
 DATABASE = "GPUPOOL_DATABASE_URL"
@@ -26,7 +28,9 @@ def serve(
         typer.Option(help="api, dispatcher, relay, janitor or executor; may be repeated. Default: all."),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8021,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, envvar="GPUPOOL_PORT", help="Port to listen on.")
+    ] = 8021,
     database: Annotated[
         str | None,
         typer.Option(
@@ -47,15 +51,25 @@ def serve(
         str | None,
         typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
     ] = None,
+    background: Annotated[
+        bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
+    ] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the one in the background.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="With --stop: remove its data as well.")] = False,
 ) -> None:
     """Serve the job queue of ENV: HTTP API, dispatcher, relay of events, janitor and executor.
 
     All roles in one process, or one each in several with --role; any number of API processes, and one leader
     for each other role. The environment file is read again when it changes.
+
+    Example: gpupool serve local --dev
     """
     from gpupool.queue.service import ROLES, Options, configure_logging, serve
     from gpupool.spec.load import find_environment
 
+    if stop:
+        _stop(purge)
+        return
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
     if unknown:
@@ -73,8 +87,32 @@ def serve(
         dev=dev,
         echo=echo,
     )
+    if background:
+        _in_background(sys.argv[1:], port)
+        return
     configure_logging()
     asyncio.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+
+
+def _in_background(arguments: list[str], port: int) -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    given = [argument for argument in arguments if argument != "--background"]
+    with progress("job queue") as step:
+        started = JobQueue(queue_folder()).start(given, port, step)
+    again = "runs already" if started.already else "runs"
+    print(f"the job queue {again} at {started.address}; its log is {started.log}")
+
+
+def _stop(purge: bool) -> None:
+    from gpupool.local.job_queue import JobQueue
+
+    queue = JobQueue(queue_folder())
+    stopped = queue.stop()
+    if purge:
+        queue.purge()
+    data = "removed" if purge else "kept"
+    print(f"the job queue is stopped; its data is {data}" if stopped else "no job queue runs here")
 
 
 def queue_folder() -> Path:

@@ -40,7 +40,7 @@ _MARKS = {"create": "+", "update": "~", "replace": "+-", "delete": "-"}
 _PAST = {"create": "created", "update": "updated", "replace": "replaced", "delete": "deleted"}
 
 
-def preview(env: EnvArgument, output: FormatOption = Format.text, allow_delete: AllowOption = None) -> None:
+def preview(env: EnvArgument, output: FormatOption = "text", allow_delete: AllowOption = None) -> None:
     """Show what `up` would change, tried by the API server; change nothing.
 
     Example: gpupool preview prod
@@ -54,7 +54,7 @@ def preview(env: EnvArgument, output: FormatOption = Format.text, allow_delete: 
 def up(
     env: EnvArgument,
     yes: YesOption = False,
-    output: FormatOption = Format.text,
+    output: FormatOption = "text",
     allow_delete: AllowOption = None,
     despite_gitops: DespiteOption = False,
 ) -> None:
@@ -85,8 +85,8 @@ def _consent(planned: Result, output: Format) -> None:
     risky = [entry for entry in planned.objects if entry.op in ("delete", "replace")]
     if not risky:
         return
-    asked = output is Format.text and sys.stdin.isatty() and sys.stdout.isatty()
-    if output is Format.text:
+    asked = output == "text" and sys.stdin.isatty() and sys.stdout.isatty()
+    if output == "text":
         _show(dataclasses.replace(planned, refused=None), output)
     if planned.refused:
         raise ProtectedError(planned.refused)
@@ -99,7 +99,7 @@ def _consent(planned: Result, output: Format) -> None:
     typer.confirm("Do it?", abort=True)
 
 
-def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
+def refresh(env: EnvArgument, output: FormatOption = "text") -> None:
     """Show what others have changed or deleted in the cluster, and record it, so that `up` restores it.
 
     Example: gpupool refresh local
@@ -112,7 +112,7 @@ def refresh(env: EnvArgument, output: FormatOption = Format.text) -> None:
 def destroy(
     env: EnvArgument,
     yes: YesOption = False,
-    output: FormatOption = Format.text,
+    output: FormatOption = "text",
     despite_gitops: DespiteOption = False,
 ) -> None:
     """Delete everything that `up` has made, protected namespaces included; existing nodes are given back.
@@ -146,7 +146,7 @@ def _run(title: str, work: Callable[[Callable[[str], None]], Result], output: Fo
 
 def _show_failed(result: Result, output: Format) -> None:
     """What a run got done before it failed; the error itself is printed by `main`."""
-    if output is Format.json:
+    if output == "json":
         print_json(_as_json(result))
         return
     _table([entry for entry in result.objects if entry.done or entry.error])
@@ -154,7 +154,7 @@ def _show_failed(result: Result, output: Format) -> None:
 
 
 def _show(result: Result, output: Format) -> None:
-    if output is Format.json:
+    if output == "json":
         print_json(_as_json(result))
         return
     _table(result.objects)

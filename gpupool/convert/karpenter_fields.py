@@ -6,7 +6,7 @@ designs/v1-api.md and pkg/apis/v1; v1alpha5 by the CRD of release 0.31.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Path = tuple[str, ...]
 
@@ -56,17 +56,14 @@ V1ALPHA5 = Fields(
     budgets=None,
     spot_by_default=False,
 )
-_NODE_POOL = {
-    "labels": (*_METADATA, "labels"),
-    "annotations": (*_METADATA, "annotations"),
-    "taints": (*_TEMPLATE, "taints"),
-    "startup_taints": (*_TEMPLATE, "startupTaints"),
-    "requirements": (*_TEMPLATE, "requirements"),
-    "limits": ("spec", "limits"),
-    "class_reference": (*_TEMPLATE, "nodeClassRef"),
-}
 V1BETA1 = Fields(
-    **_NODE_POOL,
+    labels=(*_METADATA, "labels"),
+    annotations=(*_METADATA, "annotations"),
+    taints=(*_TEMPLATE, "taints"),
+    startup_taints=(*_TEMPLATE, "startupTaints"),
+    requirements=(*_TEMPLATE, "requirements"),
+    limits=("spec", "limits"),
+    class_reference=(*_TEMPLATE, "nodeClassRef"),
     expire_after=("spec", "disruption", "expireAfter"),
     termination_grace_period=None,
     expire_seconds=None,
@@ -77,17 +74,10 @@ V1BETA1 = Fields(
     budgets=("spec", "disruption", "budgets"),
     spot_by_default=True,
 )
-V1 = Fields(
-    **_NODE_POOL,
+V1 = replace(
+    V1BETA1,
     expire_after=(*_TEMPLATE, "expireAfter"),
     termination_grace_period=(*_TEMPLATE, "terminationGracePeriod"),
-    expire_seconds=None,
-    empty_seconds=None,
-    consolidation_enabled=None,
-    consolidation_policy=("spec", "disruption", "consolidationPolicy"),
-    consolidate_after=("spec", "disruption", "consolidateAfter"),
-    budgets=("spec", "disruption", "budgets"),
-    spot_by_default=True,
 )
 VERSIONS: dict[tuple[str, str], Fields] = {
     ("karpenter.sh/v1alpha5", "Provisioner"): V1ALPHA5,

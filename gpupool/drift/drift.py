@@ -55,15 +55,5 @@ class Drift:
 
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
-        return {
-            "layer": self.layer,
-            "kind": self.kind,
-            "level": str(self.level),
-            "object": self.object,
-            "path": self.path,
-            "wanted": self.wanted,
-            "found": self.found,
-            "by": self.by,
-            "reason": self.reason,
-            "repair": self.repair,
-        }
+        keys = ("layer", "kind", "level", "object", "path", "wanted", "found", "by", "reason", "repair")
+        return {key: getattr(self, key) for key in keys}

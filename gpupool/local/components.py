@@ -29,6 +29,8 @@ PROGRAMS = tuple(name for name in NAMES if name != "gpu-operator")
 GO_RUNTIME = {"GOGC": "400"}
 """Memory for time: at Go's default of 100 a quarter of the API server's processor time collects garbage when
 thousands of objects come and go."""
+APIS_VARIABLE = "GPUPOOL_LOCAL_APIS"
+"""`all` serves alpha and beta versions too; unset, the API server has those that a cluster has by default."""
 USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
 
 # Unix sockets in the data folder: no port, and only the owner can access the store. etcd
@@ -125,7 +127,7 @@ def _apiserver(setting: Setting) -> Component:
         "service-account-signing-key-file": str(layout.service_account_key),
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-cluster-ip-range": "10.96.0.0/16",
-        "runtime-config": "api/ga=true",
+        "runtime-config": f"api/{os.environ.get(APIS_VARIABLE, 'ga')}=true",
         "allow-privileged": "true",
         "endpoint-reconciler-type": "none",
         "enable-priority-and-fairness": "false",

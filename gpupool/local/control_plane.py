@@ -17,6 +17,7 @@ from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
+from gpupool.json_keys import json_of
 from gpupool.local import components, crds, health, parameters_anchor, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries
@@ -54,24 +55,11 @@ class Status:
 
     def as_dict(self) -> dict[str, Any]:
         """Stable keys for `--format json`."""
-        return {
-            "folder": str(self.folder),
-            "exists": self.exists,
-            "healthy": self.healthy,
-            "server": self.server,
-            "kubeconfig": str(self.kubeconfig),
-            "components": [
-                {
-                    "name": part.name,
-                    "running": part.running,
-                    "pid": part.pid,
-                    "memoryMiB": part.memory_mib,
-                    "log": str(part.log),
-                }
-                for part in self.components
-            ],
-            "problems": list(self.problems),
+        keys = {
+            Status: "folder exists healthy server kubeconfig components problems",
+            ComponentStatus: "name running pid memoryMiB=memory_mib log",
         }
+        return dict(json_of(self, keys))
 
 
 class ControlPlane:

@@ -3,7 +3,7 @@
 Which kinds there are, where they live and which types their fields have comes from the server (discovery and
 /openapi/v3); what the server does with an empty field comes from the Go types of the same release, whose JSON
 tags decide it. Names and types only: no descriptions. Nothing but this command writes those files, and it is
-run when the pinned release of Kubernetes changes. Needs `gpupool local up` and Go.
+run when the pinned release of Kubernetes changes. Needs `GPUPOOL_LOCAL_APIS=all gpupool local up` and Go.
 """
 
 from __future__ import annotations

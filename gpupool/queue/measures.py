@@ -1,12 +1,18 @@
 """What roles measure as they work: how long jobs wait, how long decisions and dispatches take.
 
 Each process has one; `/metrics` of the process shows it beside what the database says. This module must not
-measure anything itself.
+ask the database.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from datetime import datetime
+
 from prometheus_client import CollectorRegistry, Histogram
+
+from gpupool.queue.domain.state import Queued
+from gpupool.queue.records import Job
 
 _LONG = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600)
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10)
@@ -35,3 +41,16 @@ class Measures:
             buckets=_LONG,
             registry=registry,
         )
+
+    def round(self, now: datetime, started: Collection[Queued], seconds: float) -> None:
+        """One round of decisions, and the jobs that it started for the first time."""
+        self.decision.observe(seconds)
+        for job in started:
+            if not job.attempt:
+                waited = max(0.0, now.timestamp() - job.enqueued)
+                self.wait.labels(job.tenant, job.level.name.lower()).observe(waited)
+
+    def started(self, now: datetime, job: Job) -> None:
+        """A dispatched job runs."""
+        if job.decided_at is not None and job.pool is not None:
+            self.dispatch.labels(job.pool).observe(max(0.0, (now - job.decided_at).total_seconds()))

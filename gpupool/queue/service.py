@@ -20,12 +20,14 @@ from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
+from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
 from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, Alerts, Channels
@@ -137,12 +139,14 @@ async def _run(
         return False
 
     bell = Bell(db, all_awake)
+    measures = Measures(CollectorRegistry())
     work: list[Coroutine[None, None, None]] = [
         repeat("plan", reload, 2.0, asyncio.Event()),
         listen(url, all_awake),
     ]
     if "dispatcher" in options.roles:
-        work.append(Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring).run(wake()))
+        dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring, measures=measures)
+        work.append(dispatcher.run(wake()))
     if "janitor" in options.roles:
         work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
@@ -153,11 +157,11 @@ async def _run(
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
-        executor = Executor(db, holder, http, dev=options.dev, ended=bell.ring)
+        executor = Executor(db, holder, http, dev=options.dev, ended=bell.ring, measures=measures)
         work.append(executor.run(wake()))
     address = "no address: the role api does not run here"
     if "api" in options.roles:
-        server, address = _server(options, source, db, bell)
+        server, address = _server(options, source, db, bell, measures)
         work.append(server.serve())
     tasks = [asyncio.create_task(one) for one in work]
     stopping = asyncio.create_task(stopped.wait())
@@ -197,8 +201,10 @@ class _Rings:
             self._bell.ring()
 
 
-def _server(options: Options, source: PlanSource, db: Database, bell: Bell) -> tuple[_Server, str]:
-    app = create_app(source.plan, db, dev=options.dev)
+def _server(
+    options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
+) -> tuple[_Server, str]:
+    app = create_app(source.plan, db, dev=options.dev, registry=measures.registry)
     add_pages(app)
     config = uvicorn.Config(
         _Rings(app, bell),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from gpupool.repartition.order import Estimate
+from gpupool.json_keys import json_of
+from gpupool.repartition.order import Estimate, NodeEstimate
 from gpupool.repartition.shapes import Node
 from gpupool.repartition.steps import Task
 from gpupool.repartition.verify import missing
@@ -40,9 +41,6 @@ class NodeRow:
     state: str
     """new, old, or what is wrong with it."""
 
-    def as_dict(self) -> dict[str, str]:
-        return {"node": self.node, "offers": self.shape, "state": self.state}
-
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -57,26 +55,13 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """The result as `--format json` promises it."""
-        value: dict[str, Any] = {
-            "environment": self.environment,
-            "pool": self.pool,
-            "status": self.status.value,
-            "nodes": [row.as_dict() for row in self.rows],
-            "notes": list(self.notes),
+        keys = {
+            Result: "environment pool status nodes=rows notes",
+            NodeRow: "node offers=shape state",
+            Estimate: "order=nodes expectedSeconds=seconds openEnd",
+            NodeEstimate: "node batch jobs waitSeconds changeSeconds",
         }
-        if self.estimate is not None:
-            value["order"] = [
-                {
-                    "node": row.node,
-                    "batch": row.batch,
-                    "jobs": row.jobs,
-                    "waitSeconds": row.wait_seconds,
-                    "changeSeconds": row.change_seconds,
-                }
-                for row in self.estimate.nodes
-            ]
-            value |= {"expectedSeconds": self.estimate.seconds, "openEnd": self.estimate.open_end}
-        return value
+        return {**json_of(self, keys), **(json_of(self.estimate, keys) or {})}
 
 
 def rows(nodes: Sequence[Node], task: Task) -> tuple[NodeRow, ...]:

@@ -18,7 +18,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, TenantUse
+from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodes, TenantUse
 
 Object = Mapping[str, Any]
 
@@ -50,7 +50,7 @@ def live_state(
     pools = dict.fromkeys(pool.name for plan in plans for pool in plan.pools)
     return LiveState(
         cluster=plans[-1].cluster.name,
-        nodes=tuple((pool, len(snapshot.nodes_of(pool))) for pool in pools),
+        nodes=tuple(PoolNodes(pool, len(snapshot.nodes_of(pool))) for pool in pools),
         over_quota=tuple(_over_quota(snapshot, before, after)),
     )
 

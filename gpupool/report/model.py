@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gpupool.plan.changes.model import (
     BeforeAfter,
@@ -17,8 +17,6 @@ from gpupool.plan.changes.model import (
     Cost,
     FieldChange,
     PoolChange,
-    PoolState,
-    QuotaChange,
     ResourceChange,
     TenantChange,
 )
@@ -162,14 +160,20 @@ class TenantUse:
     quota: int
 
 
+class PoolNodes(NamedTuple):
+    pool: str
+    nodes: int
+    """How many it has now."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveState:
     """What the cluster adds; absent without one."""
 
     cluster: str
     """What it is called in the file."""
-    nodes: tuple[tuple[str, int], ...]
-    """Pool -> its nodes now, pools of both states, in the order of the report."""
+    nodes: tuple[PoolNodes, ...]
+    """Pools of both states, in the order of the report."""
     over_quota: tuple[TenantUse, ...]
 
 
@@ -250,29 +254,13 @@ class Report:
         """Whether every environment can be used after the change."""
         return not any(each.invalid.after for each in self.environments)
 
+    @property
+    def dangers(self) -> int:
+        return self._risks("danger")
 
-__all__ = [
-    "BeforeAfter",
-    "Change",
-    "Cost",
-    "EffectKind",
-    "EnvironmentReport",
-    "FieldChange",
-    "FindingChanges",
-    "LiveState",
-    "NodeEffect",
-    "PodAtRisk",
-    "PodFate",
-    "PolicyNote",
-    "PoolChange",
-    "PoolState",
-    "QuotaChange",
-    "Report",
-    "ResourceChange",
-    "Risk",
-    "Severity",
-    "State",
-    "TenantChange",
-    "TenantUse",
-    "WaiverNote",
-]
+    @property
+    def cautions(self) -> int:
+        return self._risks("caution")
+
+    def _risks(self, severity: Severity) -> int:
+        return sum(risk.severity == severity for each in self.environments for risk in each.risks)

@@ -2,3 +2,8 @@
 
 Must not read or change what is there already.
 """
+
+from typing import Literal
+
+Platform = Literal["local", "eks", "static"]
+"""Where the first environment's nodes come from."""

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import TypeAdapter, ValidationError
@@ -19,8 +18,8 @@ from gpupool import __version__, shipped
 from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import Name
+from gpupool.start import Platform
 
-Platform = Literal["local", "eks", "static"]
 _CALLED = re.compile(r" *# Your fork .*\n( +uses: )example-org/gpupool/(\S+)@\S+")
 """Where the caller that ships has a reader's own copy of the workflow."""
 

@@ -5,16 +5,20 @@ A block of ```console holds commands after `$ ` and what they print; `...` stand
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
+import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpupool.local.control_plane import ControlPlane
+from gpupool.local.job_queue import JobQueue
 from tests.programs import require
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +57,31 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         subprocess.run([*git, *step], cwd=folder, check=True)
     yield folder
     ControlPlane(folder / "local").down()
+    JobQueue(queue_folder(folder)).stop()
+    shutil.rmtree(queue_folder(folder), ignore_errors=True)
+
+
+@functools.cache
+def queue_folder(place: Path) -> Path:
+    """Not in pytest's own folder, which only this user enters: as root, the database has another account."""
+    return Path(tempfile.mkdtemp(prefix="gpupool-queue-"))
+
+
+@functools.cache
+def port() -> str:
+    """For the queue of this module: the usual one may be in use."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def queue_of(place: Path) -> dict[str, str]:
+    """The variables that give commands a queue of their own."""
+    return {
+        "GPUPOOL_QUEUE_DIR": str(queue_folder(place)),
+        "GPUPOOL_PORT": port(),
+        "GPUPOOL_URL": f"http://localhost:{port()}",
+    }
 
 
 def run(command: str, place: Path) -> str:
@@ -61,6 +90,7 @@ def run(command: str, place: Path) -> str:
         **os.environ,
         "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "GPUPOOL_LOCAL_DIR": str(place / "local"),
+        **queue_of(place),
     }
     cwd = ROOT if command.startswith("make") else place
     done = subprocess.run(
@@ -86,6 +116,39 @@ def test_every_command_prints_what_the_readme_shows(place: Path) -> None:
             continue
         printed = run(command, place)
         assert matches(expected, printed), f"$ {command}\n{printed}\n--- the README shows:\n{expected}"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A place where the local environment's queue is served."""
+    require("nats-server")
+    folder = tmp_path_factory.mktemp("queue")
+    shutil.copytree(ROOT / "environments", folder / "environments")
+    print(run("gpupool serve local --dev --echo http://example --background", folder))
+    yield folder
+    run("gpupool serve local --stop", folder)
+    shutil.rmtree(queue_folder(folder), ignore_errors=True)
+
+
+def test_the_example_of_the_client_runs(served: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    done = subprocess.run(
+        [ROOT / ".venv" / "bin" / "python", "-c", example],
+        env={**os.environ, **queue_of(served)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "succeeded" in done.stdout, done.stdout + done.stderr
+    assert "trained" in done.stdout
+
+
+def test_the_commands_of_the_page_on_the_queue_print_what_it_shows(served: Path) -> None:
+    page = (ROOT / "docs" / "queue.md").read_text(encoding="utf-8")
+    for command, expected in commands(page):
+        printed = run(command.replace("localhost:8021", f"localhost:{port()}"), served)
+        assert matches(expected, printed), f"$ {command}\n{printed}\n--- the page shows:\n{expected}"
 
 
 def test_the_two_commands_and_enough_others_are_there() -> None:

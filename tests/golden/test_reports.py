@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from gpupool.plan.changes.model import FieldChange
 from gpupool.report.as_json import as_json
 from gpupool.report.build import build
 from gpupool.report.git_states import Snapshot
 from gpupool.report.markdown import MARKER, comment
-from gpupool.report.model import FieldChange, PolicyNote, Report, State
+from gpupool.report.model import PolicyNote, Report, State
 from gpupool.report.text import text
 
 HERE = Path(__file__).parent / "report"

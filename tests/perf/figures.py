@@ -20,7 +20,7 @@ from gpupool.programs import binaries
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
 from gpupool.spec.load import load
-from tests.perf import assert_figures, large, policy_figures, report_figures, scale_figures
+from tests.perf import assert_figures, large, policy_figures, queue_figures, report_figures, scale_figures
 from tests.perf.measure import Failed, run, seconds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -110,6 +110,19 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     (policy_figures.evaluation, ("policy-expression",)),
     (assert_figures.whole_command, ("assert", "assert-lists")),
     (report_figures.reports, ("report-one-changed", "report")),
+    (
+        queue_figures.queue,
+        (
+            "queue-enqueue",
+            "queue-enqueue-p99",
+            "queue-dispatch-p99",
+            "queue-takeover",
+            "queue-decision",
+            "queue-round-p99",
+            "queue-memory",
+            "queue-list-page",
+        ),
+    ),
 )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from gpupool.rules import Bundle, check_bundle
 from gpupool.rules.fields import count
 from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
 from tests.unit.rules.drafts import SHIPPED, Draft, draft_of, shipped
 
-slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+slow = examples("environments", 60)
 
 COUNTED_ON = (
     "ConfigMap",
@@ -124,7 +125,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @given(
     st.sampled_from(SHIPPED), st.booleans(), st.lists(st.tuples(st.integers(0), junk), min_size=1, max_size=4)
 )
-@settings(slow, max_examples=150)
+@examples("environments", 150)
 def test_junk_is_never_an_error(name: str, planned: bool, changes: list[tuple[int, Any]]) -> None:
     """The contents of a folder are unchecked; rules accept anything without a crash."""
     draft = shipped(name)

@@ -4,9 +4,10 @@ import math
 from typing import Any
 
 from cel_expr_python import cel
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from vapcheck.cel import CelError, CompileError, Environment, Scope, explain
 from vapcheck.cel.go_numbers import double_f, double_g
 from vapcheck.cel.times import SECOND, duration_text, parse_duration, parse_timestamp, timestamp_text
@@ -73,7 +74,7 @@ def _theirs(expression: str) -> tuple[str, Any]:
     return ("error", None) if value.type() == cel.Type.ERROR else ("value", value.plain_value())
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples("policy engine", 400)
 @given(EXPRESSIONS)
 def test_cel_cpp_finds_the_same(expression: str) -> None:
     try:
@@ -99,7 +100,7 @@ _json = st.recursive(
 ADMISSION = Environment.admission()
 
 
-@settings(max_examples=300, deadline=None)
+@examples("policy engine", 300)
 @given(
     st.text(max_size=40)
     | st.text(alphabet="object.[](){}?:+-*/%!<>=&|'\"0123456789aex,in\\ `\n", max_size=60)
@@ -136,7 +137,7 @@ _PROGRAMS = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples("policy engine", 300)
 @given(_json, _json, st.sampled_from(_PROGRAMS))
 def test_no_data_crashes_the_evaluation(one: Any, other: Any, program: Any) -> None:
     scope = Scope({"object": one, "oldObject": other})

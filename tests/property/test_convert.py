@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from generators import generate
@@ -23,6 +23,7 @@ from gpupool.plan.resolve import read_plan, resolve
 from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source, path_text
 from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
 
 
 def converted(text: str, choices: Choices | None = None) -> Conversion:
@@ -90,7 +91,7 @@ controllers = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@examples("conversion", 25, list(HealthCheck))
 @given(data=st.data())
 def test_generated_objects_convert_to_the_same_pools(data: st.DataObject) -> None:
     platform = data.draw(st.sampled_from(("eks", "local")))
@@ -228,7 +229,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples("conversion", 150, list(HealthCheck))
 @given(data=st.data())
 def test_no_value_anywhere_is_a_crash(data: st.DataObject) -> None:
     """Real inputs with up to four values replaced by anything: the answer is a file and a list."""
@@ -246,7 +247,7 @@ def test_no_value_anywhere_is_a_crash(data: st.DataObject) -> None:
     assert all("\n" not in str(entry) for entry in result.leftovers)
 
 
-@settings(max_examples=150, deadline=None)
+@examples("conversion", 150)
 @given(st.one_of(st.binary(max_size=200), st.text("-:.[]{}&*?|>'\"#%\n ab01", max_size=200).map(str.encode)))
 def test_no_bytes_are_a_crash(raw: bytes) -> None:
     documents, findings = parse_documents("input.yaml", raw)

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from generators import generate
@@ -19,8 +19,9 @@ from gpupool.findings import SpecError
 from gpupool.plan.model import Plan
 from tests.custom_resources import Definition, definitions
 from tests.environment_strategies import Data, environments, label_keys, label_values, plan_of, taints
+from tests.examples import examples
 from tests.programs import require_definitions
-from tests.property.test_loader_fuzz import FACTOR, TREES
+from tests.property.test_loader_fuzz import TREES
 
 SHIPPED = [{**tree, "metadata": {**tree["metadata"], "name": "random"}} for tree in TREES]
 """As `plan_of` calls the file."""
@@ -42,11 +43,6 @@ def hold(plan: Plan, served: dict[tuple[str, str], Definition]) -> Counter[str]:
             problems = definition.problems(dict(manifest.body))
             assert not problems, f"{manifest.kind} {manifest.name}: {problems}"
     return judged
-
-
-def many(examples: int) -> Any:
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
-    return settings(max_examples=examples * FACTOR, deadline=None, suppress_health_check=checks)
 
 
 texts = st.one_of(
@@ -130,13 +126,13 @@ def test_every_kind_is_judged(served: dict[tuple[str, str], Definition]) -> None
     assert set(sum((hold(plan_of(tree), served) for tree in SHIPPED), Counter())) == EVERY_KIND
 
 
-@many(60)
+@examples("environments", 60)
 @given(environment=environments())
 def test_random_environments(served: dict[tuple[str, str], Definition], environment: Data) -> None:
     hold(plan_of(environment), served)
 
 
-@many(250)
+@examples("environments", 250)
 @given(data=st.data())
 def test_changed_environments(served: dict[tuple[str, str], Definition], data: st.DataObject) -> None:
     """Shipped environments with fields given other values: refused, or rendered so that the server agrees."""

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators import delivery, generate
@@ -19,8 +19,9 @@ from generators.manifest import Bundle
 from generators.render import files
 from infra.apply import needs
 from tests.environment_strategies import Data, environments, names, plan_of
+from tests.examples import examples
 
-slow = settings(max_examples=15)
+slow = examples("environments", 15)
 words = names(20)
 
 

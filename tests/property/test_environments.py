@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import yaml
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from generators import generate
@@ -32,8 +32,9 @@ from tests.environment_strategies import (
     plan_of,
     pools,
 )
+from tests.examples import examples
 
-slow = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+slow = examples("environments", 60)
 
 
 def of_kind(made: Bundle, kind: str) -> list[dict[str, Any]]:

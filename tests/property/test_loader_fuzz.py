@@ -1,19 +1,18 @@
 """No bytes make the loader crash or hang, and what it says points into the file.
 
-GPUPOOL_FUZZ=50 runs fifty times as many examples as usual.
+GPUPOOL_FUZZ=50 runs fifty times as many examples.
 """
 
 from __future__ import annotations
 
 import copy
-import os
 import re
 import time
 from pathlib import Path
 from typing import Any
 
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from generators import generate
@@ -23,19 +22,15 @@ from gpupool.plan.resolve import resolve
 from gpupool.spec.load import check_shape, environments_folder
 from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD, environments, text_of
+from tests.examples import examples
+from tests.sampling import drawn
 
-FACTOR = int(os.environ.get("GPUPOOL_FUZZ", "1"))
 SECONDS = 60
 """Processor time that no file needs: the largest takes a hundredth, and one that is read in quadratic time
 takes more."""
 WRONG = Path(__file__).parents[1] / "golden" / "wrong_environments"
 SEEDS = [path.read_bytes() for path in (*environments_folder().glob("*.yaml"), *WRONG.glob("*.yaml"))]
 TREES = [yaml.safe_load(path.read_bytes()) for path in environments_folder().glob("*.yaml")]
-
-
-def many(examples: int) -> settings:
-    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-    return settings(max_examples=examples * FACTOR, deadline=None, suppress_health_check=checks)
 
 
 def survives(raw: bytes) -> None:
@@ -60,20 +55,20 @@ def survives(raw: bytes) -> None:
             assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
 
 
-@many(300)
+@examples("environments", 300)
 @given(st.binary(max_size=200))
 def test_any_bytes(raw: bytes) -> None:
     survives(raw)
 
 
-@many(300)
+@examples("environments", 300)
 @example("---")
 @given(st.text("ab01 \n\t:-[]{}&*!|>'\"%@`#,?<=~.\\é\x85\u2028", max_size=60))
 def test_anything_that_looks_like_yaml(text: str) -> None:
     survives(text.encode())
 
 
-@many(200)
+@examples("environments", 200)
 @given(st.data())
 def test_damaged_files(data: st.DataObject) -> None:
     """Bytes of real files removed, doubled and replaced."""
@@ -134,7 +129,7 @@ def mutate(data: st.DataObject, tree: Any) -> None:
             container[key] = data.draw(leaves)
 
 
-@many(500)
+@examples("environments", 500)
 @given(st.data())
 def test_mutated_trees(data: st.DataObject) -> None:
     """Real environments with nodes deleted, doubled, retyped, renamed and exchanged."""
@@ -144,7 +139,7 @@ def test_mutated_trees(data: st.DataObject) -> None:
     survives(text_of(tree).encode())
 
 
-@many(60)
+@examples("environments", 60)
 @given(st.data())
 def test_mutated_random_environments(data: st.DataObject) -> None:
     tree = data.draw(environments())
@@ -191,6 +186,6 @@ def test_large_files_of_every_repeated_token() -> None:
         "'' ",
         "<<: ",
     ]
-    for token in tokens:
+    for token in drawn("environments", tokens, 8):
         for prefix in ("", "a: ", "a: [", "pools: [", "a: '", 'a: "'):
             survives((prefix + token * (200_000 // len(token))).encode())

@@ -1,26 +1,25 @@
 """No object ends a policy check: whatever stands in a manifest, there is an answer, and what is wrong with a
 document is reported with its place.
 
-GPUPOOL_FUZZ=50 runs fifty times as many examples as usual.
+GPUPOOL_FUZZ=50 runs fifty times as many examples.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from vapcheck import Document, check, read_files, read_text
 from vapcheck.policy.compiled_policy import Compiler
 
 ROOT = Path(__file__).parents[2]
-FACTOR = int(os.environ.get("GPUPOOL_FUZZ", "1"))
 CASES = ROOT / "tests" / "cluster" / "policies"
 SURROUNDINGS = """
 apiVersion: rbac.authorization.k8s.io/v1
@@ -149,11 +148,7 @@ def bundles(draw: st.DrawFn) -> str:
     return "\n---\n".join(json.dumps(body) for body in around + more)
 
 
-@settings(
-    max_examples=150 * FACTOR,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
-)
+@examples("policy engine", 150)
 @given(bundles(), st.sampled_from(["CREATE", "UPDATE", "DELETE"]))
 def test_no_object_ends_a_check(text: str, operation: str) -> None:
     found, _ = read_text(text, "f.yaml")

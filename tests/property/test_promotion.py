@@ -7,7 +7,7 @@ import re
 from datetime import date
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
@@ -15,8 +15,9 @@ from gpupool.promote.merge import Wish, promote
 from gpupool.promote.rules import rules_of
 from gpupool.promote.shape import differences, leaves, parts, path_of, shape_of
 from tests.environment_strategies import Data, environments, text_of
+from tests.examples import examples
 
-slow = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+slow = examples("promotion", 30)
 RULES = rules_of(None, date(2027, 1, 1))
 Line = tuple[str, tuple[str, ...]]
 """A line of a file, and the field that it is for."""

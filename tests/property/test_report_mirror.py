@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators import generate
@@ -17,6 +17,7 @@ from gpupool.report.effects.order import node_effects
 from gpupool.report.effects.sentences import in_words
 from gpupool.report.environment_state import EnvironmentState
 from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
 
 OPPOSITE = {"added": "removed", "removed": "added"}
 
@@ -49,7 +50,7 @@ def _renamed(environment: Data, old: str, new: str) -> Data:
     return {**environment, "pools": pools, "tenants": tenants}
 
 
-@settings(max_examples=60)
+@examples("report", 60)
 @given(pairs())
 def test_pools_and_tenants_change_sides(pair: tuple[Data, Data]) -> None:
     one, other = map(plan_of, pair)
@@ -77,7 +78,7 @@ def _mirrored(forth: Any, back: Any) -> None:
             assert other.budget == mirrored(each.budget)
 
 
-@settings(max_examples=40)
+@examples("report", 40)
 @given(pairs())
 def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
     one, other = map(plan_of, pair)
@@ -91,7 +92,7 @@ def test_totals_change_sides_and_add_up(pair: tuple[Data, Data]) -> None:
     assert totals.gpus(one, other).before == sum(p.gpus_per_node * p.nodes_max for p in one.pools)
 
 
-@settings(max_examples=40)
+@examples("report", 40)
 @given(environments())
 def test_the_same_twice_is_no_change(environment: Data) -> None:
     plan = plan_of(environment)
@@ -102,7 +103,7 @@ def test_the_same_twice_is_no_change(environment: Data) -> None:
     assert node_effects(state, state) == ()
 
 
-@settings(max_examples=40)
+@examples("report", 40)
 @given(pairs())
 def test_every_node_that_can_be_lost_is_reported(pair: tuple[Data, Data]) -> None:
     """Against what the two lists of NodePools say by themselves: one that goes takes its nodes with it, and

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators.emit import yaml_text
 from gpupool.programs import binaries
+from tests.examples import examples
 from tests.kubectl import command_line
 
 Object = dict[str, Any]
-RUNS = 30 * int(os.environ.get("GPUPOOL_FUZZ", "1"))
 # fmt: off
 AWKWARD = [
     "yes", "no", "y", "n", "on", "off", "Yes", "NO", "true", "False", "null", "Null", "~", "", " ", "  x",
@@ -87,15 +87,7 @@ def test_awkward_strings(kubectl: list[str]) -> None:
     assert_same(read_by(kubectl, "---\n".join(map(yaml_text, maps))), maps)
 
 
-@settings(
-    max_examples=RUNS,
-    deadline=None,
-    suppress_health_check=[
-        HealthCheck.too_slow,
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.data_too_large,
-    ],
-)
+@examples("environments", 30)
 @given(st.lists(st.lists(anything, max_size=20), min_size=1, max_size=20))
 def test_any_strings(kubectl: list[str], batches: list[list[str]]) -> None:
     maps = [config_map(number, strings) for number, strings in enumerate(batches)]

@@ -16,6 +16,8 @@ import pytest
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
+from tests.programs import require
+from tests.queue.nats_server import NatsServer
 
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
 """Nothing here has to survive a power cut."""
@@ -62,3 +64,13 @@ def database(database_url: str) -> Run:
         return asyncio.run(opened())
 
     return run
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
+    """A server with JetStream; a test may stop and start it."""
+    server = NatsServer(require("nats-server")["nats-server"], tmp_path / "jetstream")
+    server.folder.mkdir()
+    server.start()
+    yield server
+    server.stop()

@@ -7,6 +7,7 @@ each field costs one unit and the chain one more. Nothing here calls functions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from vapcheck.cel.errors import CelError
@@ -114,44 +115,34 @@ def resolve(frame: Frame, name: str) -> Any:
 
 def global_chain(name: str, qualifiers: tuple[Qualifier, ...], base: int) -> Run:
     """A chain that starts at a declared name; `base` is the cost of the name itself."""
+    return _chain(lambda frame: resolve(frame, name), (VALUES, name), qualifiers, base)
+
+
+def local_chain(slot: int, qualifiers: tuple[Qualifier, ...], base: int) -> Run:
+    """A chain that starts at a variable of a comprehension."""
+    return _chain(itemgetter(slot), (slot,), qualifiers, base)
+
+
+def _chain(start: Run, place: tuple[Any, ...], qualifiers: tuple[Qualifier, ...], base: int) -> Run:
+    """A chain from what `start` gives, which the frame has at `place` as a rule."""
     if all(qualifier.plain for qualifier in qualifiers):
-        return _plain_global(name, [qualifier.key for qualifier in qualifiers], qualifiers, base)
+        keys = [qualifier.key for qualifier in qualifiers]
+        return _quickly((*place, *keys), computed_chain(start, qualifiers, base), base + len(keys))
     if qualifiers[-1].test and all(qualifier.plain for qualifier in qualifiers[:-1]):
-        return _tested(global_chain(name, qualifiers[:-1], base), qualifiers[-1])
-
-    def run(frame: Frame) -> Any:
-        frame[COST] += base
-        return walk(frame, resolve(frame, name), qualifiers)
-
-    return run
+        return _tested(_chain(start, place, qualifiers[:-1], base), qualifiers[-1])
+    return computed_chain(start, qualifiers, base)
 
 
-def _plain_global(name: str, keys: list[str], qualifiers: tuple[Qualifier, ...], base: int) -> Run:
-    total = base + len(keys)
-
-    def slowly(frame: Frame) -> Any:
-        frame[COST] += base
-        return walk(frame, resolve(frame, name), qualifiers)
-
-    def none(frame: Frame) -> Any:
-        try:
-            value = frame[VALUES][name]
-        except KeyError:
-            return slowly(frame)
-        frame[COST] += base
-        return value
+def _quickly(steps: tuple[Any, ...], slowly: Run, total: int) -> Run:
+    """What the frame has at these steps at the cost of `total`; what is not there in this way, `slowly`."""
 
     def one(frame: Frame) -> Any:
-        try:
-            value = frame[VALUES][name][first]
-        except (KeyError, TypeError):
-            return slowly(frame)
         frame[COST] += total
-        return value
+        return frame[first]
 
     def two(frame: Frame) -> Any:
         try:
-            value = frame[VALUES][name][first][second]
+            value = frame[first][second]
         except (KeyError, TypeError):
             return slowly(frame)
         frame[COST] += total
@@ -159,24 +150,40 @@ def _plain_global(name: str, keys: list[str], qualifiers: tuple[Qualifier, ...],
 
     def three(frame: Frame) -> Any:
         try:
-            value = frame[VALUES][name][first][second][third]
+            value = frame[first][second][third]
+        except (KeyError, TypeError):
+            return slowly(frame)
+        frame[COST] += total
+        return value
+
+    def four(frame: Frame) -> Any:
+        try:
+            value = frame[first][second][third][fourth]
+        except (KeyError, TypeError):
+            return slowly(frame)
+        frame[COST] += total
+        return value
+
+    def five(frame: Frame) -> Any:
+        try:
+            value = frame[first][second][third][fourth][fifth]
         except (KeyError, TypeError):
             return slowly(frame)
         frame[COST] += total
         return value
 
     def many(frame: Frame) -> Any:
+        value: Any = frame
         try:
-            value = frame[VALUES][name]
-            for key in keys:
-                value = value[key]
+            for step in steps:
+                value = value[step]
         except (KeyError, TypeError):
             return slowly(frame)
         frame[COST] += total
         return value
 
-    first, second, third = (*keys, "", "", "")[:3]
-    return {0: none, 1: one, 2: two, 3: three}.get(len(keys), many)
+    first, second, third, fourth, fifth = (*steps, "", "", "", "")[:5]
+    return {1: one, 2: two, 3: three, 4: four, 5: five}.get(len(steps), many)
 
 
 def _tested(path: Run, last: Qualifier) -> Run:
@@ -191,61 +198,6 @@ def _tested(path: Run, last: Qualifier) -> Run:
         return walk(frame, value, (last,))
 
     return run
-
-
-def local_chain(slot: int, qualifiers: tuple[Qualifier, ...], base: int) -> Run:
-    """A chain that starts at a variable of a comprehension."""
-    if all(qualifier.plain for qualifier in qualifiers):
-        return _plain_local(slot, [qualifier.key for qualifier in qualifiers], qualifiers, base)
-    if qualifiers[-1].test and all(qualifier.plain for qualifier in qualifiers[:-1]):
-        return _tested(local_chain(slot, qualifiers[:-1], base), qualifiers[-1])
-
-    def run(frame: Frame) -> Any:
-        frame[COST] += base
-        return walk(frame, frame[slot], qualifiers)
-
-    return run
-
-
-def _plain_local(slot: int, keys: list[str], qualifiers: tuple[Qualifier, ...], base: int) -> Run:
-    total = base + len(keys)
-
-    def slowly(frame: Frame) -> Any:
-        frame[COST] += base
-        return walk(frame, frame[slot], qualifiers)
-
-    def none(frame: Frame) -> Any:
-        frame[COST] += base
-        return frame[slot]
-
-    def one(frame: Frame) -> Any:
-        try:
-            value = frame[slot][first]
-        except (KeyError, TypeError):
-            return slowly(frame)
-        frame[COST] += total
-        return value
-
-    def two(frame: Frame) -> Any:
-        try:
-            value = frame[slot][first][second]
-        except (KeyError, TypeError):
-            return slowly(frame)
-        frame[COST] += total
-        return value
-
-    def many(frame: Frame) -> Any:
-        try:
-            value = frame[slot]
-            for key in keys:
-                value = value[key]
-        except (KeyError, TypeError):
-            return slowly(frame)
-        frame[COST] += total
-        return value
-
-    first, second = (*keys, "", "")[:2]
-    return {0: none, 1: one, 2: two}.get(len(keys), many)
 
 
 def computed_chain(operand: Run, qualifiers: tuple[Qualifier, ...], base: int) -> Run:

@@ -137,33 +137,17 @@ def _equality_price(left: Any, right: Any) -> int:
     return 1 if isinstance(left, Opaque) else _shorter(left, right)
 
 
-def _refused(wanted: bool) -> bool:
-    """For values that can't be compared: `==` raises the error; `!=` is true unless they are equal."""
-    if wanted:
-        raise NoSuchOverload
-    return True
+def unequal(left: Any, right: Any) -> bool:
+    """`!=` of two values: true of those that can't be compared, for which `==` is an error."""
+    try:
+        return not equal(left, right)
+    except NoSuchOverload:
+        return True
 
 
 def equality(left: Run, right: Run, wanted: bool) -> Run:
     """`==` with True, `!=` with False."""
-
-    def run(frame: Frame) -> Any:
-        one = _UNKNOWN
-        try:
-            one = left(frame)
-            other = right(frame)
-        except Halted:
-            raise
-        except CelError as error:
-            _failed(frame, one, right, error, _equality_price)
-            raise
-        frame[COST] += _equality_price(one, other)
-        try:
-            return equal(one, other) is wanted
-        except NoSuchOverload:
-            return _refused(wanted)
-
-    return run
+    return binary(equal if wanted else unequal, left, right, _equality_price)
 
 
 def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
@@ -183,10 +167,7 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
             return (value == text) is wanted
         if isinstance(value, Opaque):
             frame[COST] += 1
-            try:
-                return equal(value, text) is wanted
-            except NoSuchOverload:
-                return _refused(wanted)
+            return equal(value, text) if wanted else unequal(value, text)
         frame[COST] += ceil(min(actual_size(value), len(text)) * PER_CHARACTER) if value else least
         return not wanted
 

@@ -56,7 +56,7 @@ def _clock(minute: int) -> str:
 
 
 def budget(given: Budget | None) -> str | None:
-    """`$20,000 a month (onExhausted: wait)`: what the file says, since no queue acts on it yet."""
+    """`$20,000 a month (onExhausted: wait)`: what the file says of it."""
     if given is None:
         return None
     return f"{usd(given.usd)} a {given.period} (onExhausted: {given.on_exhausted})"

@@ -17,7 +17,7 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
 from gpupool.queue.domain.supply import hold_for
-from gpupool.queue.in_force import InForce
+from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Level, NewJob, Offer, Principal, new_id
 
 _PORTS = {"http": 80, "https": 443}
@@ -135,7 +135,7 @@ def _check_addresses(plan: Plan, body: JobRequest) -> None:
             )
 
 
-def offers_of(now: InForce, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
+def offers_of(now: Current, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
     """The ways to run the job. Raises Problem."""
     wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
     try:
@@ -156,7 +156,7 @@ def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> 
     return cost if limit_micro is None else min(cost, limit_micro)
 
 
-def accept(now: InForce, principal: Principal, named: Named, body: JobRequest, at: datetime) -> list[NewJob]:
+def accept(now: Current, principal: Principal, named: Named, body: JobRequest, at: datetime) -> list[NewJob]:
     """The jobs that the request makes: one, or `array` of them. Raises Problem."""
     plan = now.plan
     tenant = tenant_of(plan, principal, named.tenant)

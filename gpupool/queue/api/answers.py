@@ -117,8 +117,10 @@ class OfferBody(BaseModel):
 
 
 class EventBody(BaseModel):
-    """A job's event, as on the bus."""
+    """A job's event, as on the bus (CloudEvents 1.0)."""
 
+    specversion: str
+    datacontenttype: str
     id: str
     source: str
     type: str
@@ -152,7 +154,7 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
         return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
     if job.not_before is not None and job.not_before > at:
         return Waiting(Reason.BACKOFF, f"the next attempt may start at {time_text(job.not_before)}")
-    return job.waiting or Waiting(Reason.TURN, f"earlier jobs of {job.tenant} go first")
+    return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")
 
 
 def job_json(job: Job, at: datetime) -> dict[str, Any]:

@@ -16,12 +16,15 @@ from prometheus_client import CollectorRegistry
 from gpupool import __version__
 from gpupool.plan.model import Plan
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
+from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
 from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
+from gpupool.queue.api.rate import Buckets
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -61,10 +64,13 @@ def create_app(
     dev: bool = False,
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
+    rate: Buckets | None = None,
+    failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
 ) -> FastAPI:
-    """The API over `db`. `dev`: requests from loopback need no credential. `registry`: metrics that other
-    roles of the process keep, shown at /metrics as well."""
+    """The API over `db`. `dev`: requests from loopback need no credential. `rate`: requests of each caller;
+    `failures`: invalid credentials of each address. `registry`: metrics that other roles of the process keep,
+    shown at /metrics as well."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,
@@ -81,6 +87,9 @@ def create_app(
         keys=Keys(db),
         oidc=oidc or Oidc(),
         explanations=Explanations(db),
+        positions=Positions(db),
+        rate=rate or Buckets(per_second=1000, burst=2000),
+        failures=failures or Buckets(per_second=2, burst=60),
     )
     app.state.registry = registry or CollectorRegistry()
     for router in ROUTERS:
@@ -98,5 +107,9 @@ def openapi(app: FastAPI) -> dict[str, Any]:
             title=app.title, version=app.version, description=app.description, routes=app.routes
         )
         document["components"]["schemas"]["Problem"] = _PROBLEM
+        document["components"]["securitySchemes"] = SCHEMES
+        for path, operations in document["paths"].items():
+            for operation in operations.values() if path not in metrics.OPEN else ():
+                operation["security"] = [{name: []} for name in SCHEMES]
         app.openapi_schema = document
     return app.openapi_schema

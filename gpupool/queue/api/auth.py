@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyHeader, HTTPBearer
 
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.credentials import KEY_PREFIX, Rejected
@@ -21,8 +20,15 @@ from gpupool.queue.records import Principal
 ALL_SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read", "users:any", "admin"})
 _LONGEST = 16_384
 
-_bearer = HTTPBearer(auto_error=False, description="An API key (gpk_...) or a token of the OIDC provider.")
-_key_header = APIKeyHeader(name="X-Api-Key", auto_error=False, description="An API key (gpk_...).")
+SCHEMES = {
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key (gpk_...) or a token of the OIDC provider.",
+    },
+    "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key (gpk_...)."},
+}
+"""How the OpenAPI document says it. FastAPI's own classes would look at each request a second time."""
 
 
 async def _principal(context: Context, request: Request) -> Principal:
@@ -64,8 +70,6 @@ def _loopback(request: Request) -> bool:
 async def principal(
     context: Annotated[Context, Depends(present)],
     request: Request,
-    _token: Annotated[Any, Depends(_bearer)] = None,
-    _key: Annotated[Any, Depends(_key_header)] = None,
 ) -> Principal:
     """The verified caller of a request, within its rate."""
     address = f"address {request.client.host if request.client else ''}"

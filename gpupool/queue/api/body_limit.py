@@ -1,4 +1,4 @@
-"""Bounds on what a request may send, checked before it is parsed: its size and the depth of its JSON.
+"""Bounds on what a request may send, checked before it is parsed: media type, size, depth of its JSON.
 
 Plain ASGI, because every request passes here. This module must not look at what the JSON means.
 """
@@ -19,7 +19,7 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class BodyLimit:
-    """Answers 413 to bodies over 1 MiB and 422 to JSON that is nested deeper than 20."""
+    """Answers 413 to bodies over 1 MiB, 415 to other media types, 422 to JSON nested deeper than 20."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -30,7 +30,9 @@ class BodyLimit:
             return
         try:
             body = await _read(scope, receive)
-            _check_depth(body)
+            if body:
+                _check_type(scope)
+                _check_depth(body)
         except Problem as problem:
             await answer(problem, scope["path"])(scope, receive, send)
             return
@@ -63,6 +65,14 @@ async def _read(scope: Scope, receive: Receive) -> bytes:
         if not message.get("more_body", False):
             break
     return b"".join(parts)
+
+
+def _check_type(scope: Scope) -> None:
+    said = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    kind = said.split(b";")[0].strip().lower()
+    if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+        shown = kind.decode("ascii", "replace")[:100] or "none"
+        raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
 
 
 def _too_large() -> Problem:

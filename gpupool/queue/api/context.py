@@ -17,8 +17,9 @@ from gpupool.plan.model import Plan
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
+from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
-from gpupool.queue.in_force import InForce
+from gpupool.queue.plan_source import Current, current
 from gpupool.queue.store.database import Database
 
 
@@ -33,19 +34,20 @@ class Context:
     keys: Keys
     oidc: Oidc
     explanations: Explanations
-    rate: Buckets = field(default_factory=lambda: Buckets(per_second=1000, burst=2000))
+    positions: Positions
+    rate: Buckets
     """Of each caller."""
-    failures: Buckets = field(default_factory=lambda: Buckets(per_second=2, burst=60))
+    failures: Buckets
     """Invalid credentials of each address."""
 
-    _in_force: list[InForce] = field(default_factory=list)
+    _current: list[Current] = field(default_factory=list)
 
-    def in_force(self) -> InForce:
-        """The Plan with what follows from it, worked out once for each Plan."""
+    def current(self) -> Current:
+        """The Plan with what is derived from it, once for each Plan."""
         plan = self.plan()
-        if not self._in_force or self._in_force[0].plan is not plan:
-            self._in_force[:] = [InForce(plan)]
-        return self._in_force[0]
+        if not self._current or self._current[0].plan is not plan:
+            self._current[:] = [current(plan)]
+        return self._current[0]
 
     def now(self) -> float:
         """Epoch seconds."""
@@ -56,6 +58,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def present(request: Request) -> Context:
-    """The application's context, as a dependency."""
+async def present(request: Request) -> Context:
+    """The application's context, as a dependency. (Not async, FastAPI would run it in a thread.)"""
     return cast(Context, request.app.state.context)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from datetime import UTC, datetime
 
 from gpupool.queue.records import Principal
 from gpupool.queue.store import keys
@@ -34,10 +35,10 @@ class Keys:
         digest = hashlib.sha256(presented.encode("utf-8", "surrogatepass")).digest()
         at, principal, ends = self._found.get(digest, (float("-inf"), None, None))
         if principal is None or not 0 <= now - at < REMEMBERED_SECONDS:
-            key = await keys.find(self._db, presented)
-            if key is None or key.revoked_at is not None:
+            key = await keys.find(self._db, presented, datetime.fromtimestamp(now, UTC))
+            if key is None:
                 self._found.pop(digest, None)
-                raise Rejected("no such API key; it may have been revoked")
+                raise Rejected("no such API key; it may have expired or been revoked")
             principal = Principal(key.name, frozenset(key.tenants), frozenset(key.scopes), "key")
             ends = key.expires_at.timestamp() if key.expires_at else None
             self._found[digest] = (now, principal, ends)

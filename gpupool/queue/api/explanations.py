@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
-from gpupool.queue.in_force import InForce
+from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Level, NewJob
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
@@ -24,6 +25,8 @@ from gpupool.queue.store.rows import lane_of
 PER_LANE = 20
 """Jobs of each lane that an explanation looks at."""
 FRESH_SECONDS = 1.0
+MOST_ASKED = 32
+"""Explanations that may wait for each other; each takes up to 100 rounds of decisions."""
 
 
 class Explanations:
@@ -31,6 +34,7 @@ class Explanations:
         self._db = db
         self._reading, self._working = asyncio.Lock(), asyncio.Lock()
         self._seen: Snapshot | None = None
+        self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
@@ -39,14 +43,20 @@ class Explanations:
                 self._seen = await dispatch.snapshot(self._db, at, PER_LANE)
             return self._seen
 
-    async def of(self, in_force: InForce, job: Queued, before: int | None, at: datetime) -> Explanation:
+    async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:
         """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""
         seen = await self.snapshot(at)
         known = next((other for other in seen.queued if other.job == job.job), job)
         if before is None:
             before = sum((other.tenant, other.lane) == (job.tenant, job.lane) for other in seen.queued)
-        async with self._working:
-            return await asyncio.to_thread(explain, seen, in_force.supply, known, before)
+        if self._asked >= MOST_ASKED:
+            raise Problem("rate-limited", f"{MOST_ASKED} explanations are being worked out already")
+        self._asked += 1
+        try:
+            async with self._working:
+                return await asyncio.to_thread(explain, seen, current.supply, known, before)
+        finally:
+            self._asked -= 1
 
 
 def queued_of(job: Job | NewJob, at: datetime) -> Queued:
@@ -115,14 +125,14 @@ def offers_json(job: Job | NewJob) -> list[dict[str, Any]]:
 
 
 def allowances_json(
-    in_force: InForce,
+    current: Current,
     accounts: Mapping[str, Account],
     tenant: str,
     project: str | None = None,
     overrun: bool = False,
 ) -> list[dict[str, Any]]:
     """Budgets of a tenant and its projects, or of one project, in the present period."""
-    allowances = in_force.supply.tenants[tenant].budgets
+    allowances = current.supply.tenants[tenant].budgets
     wanted = allowances if project is None else (tenant, f"{tenant}/{project}")
     listed = []
     for scope in wanted:
@@ -144,9 +154,9 @@ def allowances_json(
 
 
 def budgets_json(
-    in_force: InForce, accounts: Mapping[str, Account], job: NewJob, estimate_micro: int
+    current: Current, accounts: Mapping[str, Account], job: NewJob, estimate_micro: int
 ) -> list[dict[str, Any]]:
     """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
     overrun = job.level is Level.CRITICAL
-    found = allowances_json(in_force, accounts, job.tenant, job.project or "", overrun)
+    found = allowances_json(current, accounts, job.tenant, job.project or "", overrun)
     return [{**budget, "allows": usd(estimate_micro) <= budget["left_usd"]} for budget in found]

@@ -65,7 +65,7 @@ class ResultBody(BaseModel):
     """Whether there was more than the first MiB."""
 
 
-@router.get("/gpu-jobs/{id}/why", operation_id="explain_job", response_model=WhyBody)
+@router.get("/gpu-jobs/{id}/why", operation_id="why", response_model=WhyBody)
 async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
     """Why a job waits, with each term of the decision, its position and projected start."""
     job = await visible(context, principal, chosen, id)
@@ -78,10 +78,10 @@ async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: J
         "terms": {},
     }
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
-    in_force = context.in_force()
-    if ready and job.tenant in in_force.supply.tenants:
+    current = context.current()
+    if ready and job.tenant in current.supply.tenants:
         before = await jobs.position(context.db, job.id)
-        answer = explanation_json(await context.explanations.of(in_force, queued_of(job, at), before, at))
+        answer = explanation_json(await context.explanations.of(current, queued_of(job, at), before, at))
         if not principal.acts_for("*"):
             hide_others(answer["terms"], job.tenant)
     answer |= {name: shown[name] for name in ("id", "state", "estimate_usd", "cost_usd")}
@@ -90,7 +90,7 @@ async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: J
 
 @router.get(
     "/gpu-jobs/{id}/logs",
-    operation_id="job_logs",
+    operation_id="logs",
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The output."}
@@ -130,7 +130,7 @@ async def output(
         await asyncio.sleep(LOG_POLL_SECONDS)
 
 
-@router.get("/gpu-jobs/{id}/result", operation_id="job_result", response_model=ResultBody)
+@router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)
 async def job_result(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
     """The answer to an HTTP job: status, headers and the first MiB of the body."""
     job = await visible(context, principal, chosen, id)
@@ -152,7 +152,7 @@ async def job_result(context: Present, principal: Reader, chosen: Chosen, id: Jo
     )
 
 
-@router.get("/gpu-jobs/{id}/events", operation_id="job_events", response_model=EventList)
+@router.get("/gpu-jobs/{id}/events", operation_id="history", response_model=EventList)
 async def job_events(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
     """Everything that has happened to a job, in order."""
     job = await visible(context, principal, chosen, id)

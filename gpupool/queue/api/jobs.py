@@ -1,6 +1,6 @@
 """Operations on jobs: submit, validate, list, read, change priority, cancel.
 
-Each checks who asks, asks the store, and answers. What is told of one job beside itself is in
+Each checks who asks, asks the store, and answers. Explanations, logs, results and events of one job are in
 `gpupool.queue.api.job_details`. This module must not hold SQL.
 """
 
@@ -29,9 +29,9 @@ from gpupool.queue.api.explanations import (
 )
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
-from gpupool.queue.in_force import InForce
+from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, NewJob, Principal, State
-from gpupool.queue.store import jobs
+from gpupool.queue.store import accounts, jobs
 from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -41,7 +41,7 @@ HEADER = Header(max_length=200)
 Present = Annotated[Context, Depends(present)]
 
 
-def named(
+async def named(
     x_tenant_id: Annotated[str | None, HEADER] = None,
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
@@ -78,11 +78,11 @@ async def submit_job(
 ) -> Response:
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
     at = context.clock()
-    in_force = context.in_force()
-    made = accept(in_force, principal, chosen, body, at)
+    current = context.current()
+    made = accept(current, principal, chosen, body, at)
     first = made[0]
-    tenant = tenant_of(in_force.plan, principal, first.tenant)
-    await _check_budget(context, in_force, tenant, first, at)
+    tenant = tenant_of(current.plan, principal, first.tenant)
+    await _check_budget(context, current, tenant, first, at)
     fingerprint = None
     if idempotency_key:
         asked = f"{first.project}\n{first.user}\n{body.model_dump_json()}"
@@ -112,15 +112,15 @@ def _fresh(job: NewJob, at: datetime) -> Job:
 
 
 async def _check_budget(
-    context: Context, in_force: InForce, tenant: Tenant, job: NewJob, at: datetime
+    context: Context, current: Current, tenant: Tenant, job: NewJob, at: datetime
 ) -> None:
     """Refuse a job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
     project = next((project for project in tenant.projects if project.name == job.project), None)
     budgets = (tenant.budget, project.budget if project else None)
     if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
         return
-    seen = await context.explanations.snapshot(at)
-    for budget in budgets_json(in_force, seen.accounts, job, 1):
+    totals = await accounts.totals(context.db, at)
+    for budget in budgets_json(current, totals, job, 1):
         own = budgets["/" in budget["scope"]]
         if not budget["allows"] and own is not None and own.on_exhausted == "reject":
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
@@ -153,12 +153,11 @@ class ValidBody(BaseModel):
 async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> Response:
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
-    in_force = context.in_force()
-    job = accept(in_force, principal, chosen, body, at)[0]
+    current = context.current()
+    job = accept(current, principal, chosen, body, at)[0]
     estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
-    found = await context.explanations.of(in_force, queued_of(job, at), None, at)
-    seen = await context.explanations.snapshot(at)
-    budgets = budgets_json(in_force, seen.accounts, job, estimate)
+    found = await context.explanations.of(current, queued_of(job, at), None, at)
+    budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     answer = explanation_json(found)
     if not principal.acts_for("*"):
         hide_others(answer["terms"], job.tenant)
@@ -176,7 +175,7 @@ async def validate_job(context: Present, principal: Reader, chosen: Chosen, body
     )
 
 
-@router.get("/gpu-jobs", operation_id="list_jobs", response_model=answers.JobPage)
+@router.get("/gpu-jobs", operation_id="jobs", response_model=answers.JobPage)
 async def list_jobs(
     context: Present,
     principal: Reader,
@@ -219,7 +218,7 @@ def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset
     return None if "*" in principal.tenants else principal.tenants
 
 
-@router.get("/gpu-jobs/{id}", operation_id="get_job", response_model=answers.JobBody)
+@router.get("/gpu-jobs/{id}", operation_id="job", response_model=answers.JobBody)
 async def get_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
     """One job."""
     return job_answer(await visible(context, principal, chosen, id), context)

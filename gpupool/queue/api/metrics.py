@@ -26,6 +26,8 @@ from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 
 router = APIRouter(tags=["operation"])
+OPEN = ("/healthz", "/readyz")
+"""Asked by kubelet, which has no credential."""
 
 
 class _Figures:
@@ -89,7 +91,7 @@ async def metrics(
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
     seen = await context.explanations.snapshot(context.clock())
     figures = CollectorRegistry(auto_describe=False)
-    figures.register(_Figures(seen, context.in_force().supply, await jobs.depth(context.db)))
+    figures.register(_Figures(seen, context.current().supply, await jobs.depth(context.db)))
     own = generate_latest(request.app.state.registry)
     return Response(own + generate_latest(figures), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

@@ -84,16 +84,16 @@ class RecommendationList(BaseModel):
 @router.get("/pools", operation_id="pools", response_model=PoolList)
 async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
-    in_force = context.in_force()
-    tenants = [tenant for tenant in in_force.plan.tenants if principal.acts_for(tenant.name)]
+    current = context.current()
+    tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
     if chosen.tenant is not None:
-        tenants = [tenant_of(in_force.plan, principal, chosen.tenant)]
+        tenants = [tenant_of(current.plan, principal, chosen.tenant)]
     granted = {name for tenant in tenants for name in tenant.grants}
     all_pools = chosen.tenant is None and principal.acts_for("*")
     seen = await context.explanations.snapshot(context.clock())
     listed = [
-        _pool(pool, in_force.supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
-        for pool in in_force.plan.pools
+        _pool(pool, current.supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
+        for pool in current.plan.pools
         if all_pools or pool.name in granted
     ]
     return JSONResponse({"pools": listed})
@@ -154,9 +154,9 @@ async def recommendations(
     hours_per_month: Annotated[float, Query(ge=0, le=HOURS_A_MONTH, description="For the hint.")] = 0,
 ) -> Response:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
-    in_force = context.in_force()
-    tenant = tenant_of(in_force.plan, principal, chosen.tenant)
-    found = recommend(in_force.plan, in_force.supply, tenant, memory_gib, kind, gpus)
+    current = context.current()
+    tenant = tenant_of(current.plan, principal, chosen.tenant)
+    found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)
     hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
     listed = [
         {**offer_json(one.offer), "memory_gib": one.memory_gib, "isolated": one.isolated, "why": one.why}

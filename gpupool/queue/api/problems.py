@@ -267,3 +267,7 @@ that can't be used are listed in `errors`, each with a JSON pointer.
 | name | status | title | what to do |
 |---|---|---|---|
 """
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
-"""Printable text: no control characters."""
+TEXT = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""Printable text: no control characters, and none that turn the direction of text around."""
 _WORD = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"
 _DNS_NAME = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"

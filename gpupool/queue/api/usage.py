@@ -61,9 +61,9 @@ async def tenant_usage(
     until: Annotated[datetime | None, Query(description="Default: now.")] = None,
 ) -> Response:
     """What a tenant used between two moments, and its budgets of the present period."""
-    in_force = context.in_force()
+    current = context.current()
     try:
-        found = tenant_of(in_force.plan, principal, tenant)
+        found = tenant_of(current.plan, principal, tenant)
     except Problem:
         raise Problem("not-found", f"there is no tenant {tenant[:100]!r}") from None
     end = _utc(until) or context.clock()
@@ -71,7 +71,7 @@ async def tenant_usage(
     if begin > end:
         raise Problem("invalid-request", "since is later than until")
     rows = await accounts.usage(context.db, found.name, begin, end)
-    seen = await context.explanations.snapshot(context.clock())
+    totals = await accounts.totals(context.db, context.clock())
     listed: list[dict[str, Any]] = [
         {
             "project": row.project,
@@ -90,7 +90,7 @@ async def tenant_usage(
             "gpu_hours": sum(row["gpu_hours"] for row in listed),
             "cost_usd": sum(row.micro for row in rows) / MICRO,
             "usage": listed,
-            "budgets": allowances_json(in_force, seen.accounts, found.name),
+            "budgets": allowances_json(current, totals, found.name),
         }
     )
 

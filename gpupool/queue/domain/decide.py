@@ -266,6 +266,8 @@ class Round:
 
     def _wait(self, job: Queued, waiting: Waiting) -> Waiting:
         """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
+        if waiting.reason is Reason.BUDGET:
+            return self._preempt_for_money(job, waiting)
         if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
             return waiting
         offer = job.offers[0]
@@ -274,18 +276,41 @@ class Round:
             rules = self.supply.rules
             taken = preemption.victims(job, offer, self.slots, self.held, self.now, rules.least_run_s)
             if taken and (holder is None or holder.job == job.job or holder.level < job.level):
-                reason = f"preempted for job {job.job} of {job.tenant} ({job.level.name.lower()})"
-                self.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
-                gone = {held.job for held in taken}
-                self.held = [
-                    replace(held, preempting_for=job.job) if held.job in gone else held for held in self.held
-                ]
+                self._preempt(job, taken)
                 self._reserve(job)
-                names = ", ".join(sorted(gone))
+                names = ", ".join(sorted(held.job for held in taken))
                 return Waiting(waiting.reason, f"{waiting.detail}; preempting {names}")
         if holder is None and self.now - job.enqueued >= self.supply.rules.reserve_after_s:
             self._reserve(job)
         return waiting
+
+    def _preempt_for_money(self, job: Queued, waiting: Waiting) -> Waiting:
+        """Where the file says so, jobs of the same budget and a lower level give back what they hold."""
+        budgets = self.rule(job.tenant).budgets
+        scopes = [scope for scope in budget.scopes(job.tenant, job.project) if scope in budgets]
+        taking = all(budgets[scope].on_exhausted == "preempt" for scope in scopes)
+        offer = job.offers[0]
+        needed = budget.hold(job, offer.rate_micro)
+        if not scopes or not taking or isinstance(needed, Waiting):
+            return waiting
+        if any(held.preempting_for == job.job for held in self.held):
+            return waiting
+        narrow = [
+            held
+            for held in self.held
+            if all(scope in budget.scopes(held.tenant, held.project) for scope in scopes)
+        ]
+        taken = preemption.for_money(job, needed.micro, narrow, self.now, self.supply.rules.least_run_s)
+        self._preempt(job, taken)
+        return waiting
+
+    def _preempt(self, job: Queued, taken: tuple[Held, ...]) -> None:
+        reason = f"preempted for job {job.job} of {job.tenant} ({job.level.name.lower()})"
+        self.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
+        gone = {held.job for held in taken}
+        self.held = [
+            replace(held, preempting_for=job.job) if held.job in gone else held for held in self.held
+        ]
 
     def _reserve(self, job: Queued) -> None:
         pool = job.offers[0].pool

@@ -25,13 +25,8 @@ def victims(
     free = slots.free.get((offer.pool, offer.resource), [])
     by_node: dict[int, list[Held]] = {}
     for other in held:
-        if (
-            (other.pool, other.resource) == (offer.pool, offer.resource)
-            and other.preemptible
-            and other.preempting_for is None
-            and other.level < job.level
-            and now - other.since >= least_run_s
-        ):
+        same = (other.pool, other.resource) == (offer.pool, offer.resource)
+        if same and _may_go(other, job, now, least_run_s):
             for node, _ in other.placement:
                 by_node.setdefault(node, []).append(other)
     ways = []
@@ -51,6 +46,33 @@ def victims(
         return ()
     chosen = sorted(ways, key=lambda way: way[:3])[:count]
     return tuple({other.job: other for *_, taken in chosen for other in taken}.values())
+
+
+def for_money(
+    job: Queued, micro: int, held: Iterable[Held], now: float, least_run_s: float
+) -> tuple[Held, ...]:
+    """The jobs that must go so that `micro` of what they hold is free again; empty where that can't be.
+
+    What a job has used by now is not given back.
+    """
+    taken: list[Held] = []
+    for other in sorted(held, key=lambda held: (held.level, -held.since, held.job)):
+        if micro <= 0:
+            break
+        ran = now - other.since
+        if _may_go(other, job, now, least_run_s) and ran < other.run_limit_s:
+            micro -= int(other.hold_micro * (1 - ran / other.run_limit_s))
+            taken.append(other)
+    return tuple(taken) if micro <= 0 else ()
+
+
+def _may_go(other: Held, job: Queued, now: float, least_run_s: float) -> bool:
+    return (
+        other.preemptible
+        and other.preempting_for is None
+        and other.level < job.level
+        and now - other.since >= least_run_s
+    )
 
 
 def _without_surplus(taken: list[Held], node: int, surplus: int) -> list[Held]:

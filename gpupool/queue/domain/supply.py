@@ -62,6 +62,8 @@ class Allowance:
     """What critical jobs may spend beyond it."""
     period: str
     """day, week or month."""
+    on_exhausted: str = "wait"
+    """wait, reject (at submission), or preempt: a job takes what the tenant's lower ones hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def _allowance(scope: str, budget: Budget | None) -> dict[str, Allowance]:
     if budget is None:
         return {}
     limit = round(budget.usd * MICRO)
-    return {scope: Allowance(limit, round(limit * budget.overrun_by), budget.period)}
+    return {scope: Allowance(limit, round(limit * budget.overrun_by), budget.period, budget.on_exhausted)}
 
 
 def _pool(pool: Pool) -> PoolSupply:

@@ -1,7 +1,8 @@
 """Alerts on budgets: once per threshold and period, to a Slack-compatible webhook and by e-mail.
 
 They are retried until they are sent. What is due is in the database, so that a restart neither forgets nor
-repeats one. The webhook's address and the mail password come from the process' environment. It must not stop jobs: budgets do that.
+repeats one. The webhook's address and the mail password come from the process' environment. It must not stop
+jobs: budgets do that.
 """
 
 from __future__ import annotations

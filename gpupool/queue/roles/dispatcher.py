@@ -1,7 +1,7 @@
 """The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
 
-Between rounds it keeps nothing but the least fair clocks, which a new leader makes anew. It must not run jobs
-or talk to a cluster.
+Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run
+jobs or talk to a cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import structlog
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
+from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import dispatch
@@ -50,12 +51,14 @@ class Dispatcher:
         supply: Callable[[], tuple[Supply, str]],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         decided: Callable[[], None] = lambda: None,
+        measures: Measures | None = None,
     ) -> None:
         self._db = db
         self._leadership = leadership
         self._supply = supply
         self._now = now
         self._decided = decided
+        self._measures = measures
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
 
@@ -89,6 +92,9 @@ class Dispatcher:
         started = await dispatch.claim(self._db, epoch, decision, plan_hash, LEASE_S, now)
         self._floors = decision.floors
         done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
+        if self._measures:
+            ids = set(started)
+            self._measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
         if done.started or done.preempted:
             self._decided()
             log.info(

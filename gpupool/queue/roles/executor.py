@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import structlog
 
+from gpupool.queue.measures import Measures
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.local_process import run_process
@@ -53,6 +54,7 @@ class Executor:
         capacity: int = 256,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         ended: Callable[[], None] = lambda: None,
+        measures: Measures | None = None,
     ) -> None:
         self._db = db
         self.name = name
@@ -61,6 +63,7 @@ class Executor:
         self._capacity = capacity
         self._now = now
         self._ended = ended
+        self._measures = measures
         self._running: dict[tuple[str, int], Running] = {}
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
@@ -110,7 +113,10 @@ class Executor:
     async def _attempt(self, job: Job, stop: Stop) -> None:
         key = (job.id, job.attempt)
         try:
-            if await attempts.started(self._db, job.id, job.attempt, self._now()):
+            now = self._now()
+            if await attempts.started(self._db, job.id, job.attempt, now):
+                if self._measures:
+                    self._measures.started(now, job)
                 outcome, result = await self._outcome(job, stop)
                 if stop.why != "lost":
                     await self._report(job, outcome, result)

@@ -1,4 +1,4 @@
-"""The janitor: what nobody else comes back to. Leases that ended, jobs that expired, history, old events.
+"""The janitor: what no other role returns to: leases that ended, jobs that expired, history, old events.
 
 It must not decide which job runs.
 """

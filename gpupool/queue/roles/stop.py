@@ -8,12 +8,12 @@ from gpupool.queue.records import Outcome
 
 
 class Stop:
-    """Asked at most once; whoever runs the attempt waits for it."""
+    """Asked at most once; the code that runs the attempt waits for it."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self.why: str | None = None
-        """cancelled, preempted, disrupted or lost; None while nobody asked."""
+        """cancelled, preempted, disrupted or lost; None before that."""
         self.reason: str | None = None
 
     def ask(self, why: str, reason: str | None = None) -> None:

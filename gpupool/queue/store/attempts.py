@@ -6,16 +6,17 @@ Everything is guarded by (job, attempt): who comes late changes nothing. This mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from gpupool.queue.records import Job, Outcome, Placement, State
 from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run
-from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of, placement_of
 
+SPENT = "its own budget is spent"
 MICROSECONDS_PER_HOUR = 3_600_000_000
 
 
@@ -130,13 +131,16 @@ async def end(
         return None
     row = rows[0]
     after = following(row, outcome, backoff)
-    again = after.state is State.QUEUED
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
+    if after.state is State.QUEUED and _spent(row, cost):
+        after = End(State.FAILED, after.failures, after.disruptions)
+        outcome = replace(outcome, reason=SPENT)
+    again = after.state is State.QUEUED
     ended = await fetch(
         connection,
         "finish",
-        **{name: row[name] for name in ("period_tenant", "period_project", "pool")},
+        **{name: row[name] for name in ("period_tenant", "period_project", "pool", "tenant", "project")},
         job=job,
         attempt=attempt,
         state=after.state.value,
@@ -148,24 +152,16 @@ async def end(
         reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
         exit_code=outcome.exit_code,
         cost=cost,
+        hold=row["hold_micro"],
         rest=row["hold_micro"] - cost,
+        clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
     if result is not None:
         await _keep(connection, job, result)
-    gone = [] if again else await follow(connection, job, after.state is State.SUCCEEDED, now)
-    if again:
-        await run(connection, "lanes", ids=[job])
-    names = ("tenant", "project", "period_tenant", "period_project")
-    account = {name: row[name] for name in names}
-    await run(connection, "finish_accounts", **account, cost=cost, hold=row["hold_micro"])
-    held_s = row["run_limit_s"]
-    change = round(row["gpu_micro"] * (ran.total_seconds() - held_s) / row["weight"])
-    await run(connection, "finish_clock", pool=row["pool"], tenant=row["tenant"], change=change)
-    if again:
-        await fetch(connection, "count_queued", tenant=row["tenant"], jobs=1, limit=None)
-    await uncount(connection, gone)
+    if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
+        await uncount(connection, await cancel_dependents(connection, job, now))
     return job_of(ended[0])
 
 
@@ -182,6 +178,14 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
         return End(State.FAILED, failures=1)
     base, cap = backoff
     return End(State.QUEUED, failures=1, delay_s=min(cap, base * 2.0 ** min(failures - 1, 60)))
+
+
+def _spent(row: Row, cost: int) -> bool:
+    """Whether the job's own budget does not pay for another second."""
+    if row["budget_limit_micro"] is None or not row["rate_micro"]:
+        return False
+    left: int = row["budget_limit_micro"] - row["cost_micro"] - cost
+    return left * 3600 < int(row["rate_micro"])
 
 
 def cost_of(rate_micro: int, ran: timedelta, hold_micro: int) -> int:

@@ -87,6 +87,12 @@ async def fetch(connection: Connection, name: str, /, **values: Any) -> list[Row
     return await cursor.fetchall()
 
 
+async def fetch_planned(connection: Connection, name: str, /, **values: Any) -> list[Row]:
+    """The same, planned for its values: PostgreSQL may otherwise have one plan for all after some runs."""
+    cursor = await connection.execute(_query(name), values, prepare=False)
+    return await cursor.fetchall()
+
+
 async def run(connection: Connection, name: str, /, **values: Any) -> int:
     """Run queries/<name>.sql and return how many rows it concerned."""
     cursor = await connection.execute(_query(name), values)
@@ -103,7 +109,7 @@ def translated() -> Iterator[None]:
     """The driver's errors as the store's."""
     try:
         yield
-    except psycopg.DataError as error:
+    except (psycopg.DataError, psycopg.errors.ProgramLimitExceeded) as error:
         raise Unstorable(error) from error
     except UnicodeEncodeError as error:
         raise Unstorable("the text is not valid Unicode") from error

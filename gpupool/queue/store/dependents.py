@@ -12,16 +12,11 @@ from datetime import datetime
 from gpupool.queue.store.database import Connection, fetch, run
 
 
-async def follow(connection: Connection, job: str, succeeded: bool, now: datetime) -> list[str]:
-    """Unblock the jobs that depend on a final one, or cancel them and what depends on them.
+async def cancel_dependents(connection: Connection, job: str, now: datetime) -> list[str]:
+    """Cancel the jobs that depend on one that did not succeed, and what depends on them.
 
-    Returns the tenants whose jobs were cancelled, one entry for each job: they are queued no longer.
+    Returns their tenants, one entry for each job: they are queued no longer.
     """
-    if succeeded:
-        ids = [row["id"] for row in await fetch(connection, "unblock", id=job)]
-        if ids:
-            await run(connection, "lanes", ids=ids)
-        return []
     tenants: list[str] = []
     ids = [job]
     while ids:

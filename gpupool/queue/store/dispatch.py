@@ -6,20 +6,23 @@ module must not decide.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
-from gpupool.queue.records import Decision, Level, Offer, Start
-from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
+from gpupool.queue.records import Decision, Level, Offer, Placement, Start
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_planned, run
 from gpupool.queue.store.dependents import uncount
 from gpupool.queue.store.errors import Deposed
 from gpupool.queue.store.rows import offers_of, placement_of
 
 ROLE = "dispatcher"
 """The role whose epoch `claim` checks."""
+LEVELS = tuple(Level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ async def snapshot(db: Database, now: datetime, per_lane: int) -> Snapshot:
     async with db.transaction() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         held = await fetch(connection, "snapshot_held")
-        heads = await fetch(connection, "snapshot_heads", now=now, per_lane=per_lane)
+        # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
+        heads = await fetch_planned(connection, "snapshot_heads", now=now, per_lane=per_lane)
         offers = await _offers(db, connection, {row["lane"] for row in heads})
         accounts = await fetch(connection, "snapshot_accounts", now=now)
         clocks = await fetch(connection, "snapshot_clocks")
@@ -144,24 +148,29 @@ async def _offers(db: Database, connection: Connection, lanes: set[str]) -> dict
 
 
 def _held(row: Mapping[str, Any]) -> Held:
-    preempt = row["preempt_reason"]
     return Held(
         job=row["id"],
         attempt=row["attempt"],
         tenant=row["tenant"],
         project=row["project"],
-        level=Level(row["level"]),
+        level=LEVELS[row["level"]],
         pool=row["pool"],
         resource=row["resource"],
         capacity_type=row["capacity_type"],
-        placement=placement_of(row["placement"]),
+        placement=_placement(row["placement"]),
         gpu_micro=row["gpu_micro"],
         hold_micro=row["hold_micro"],
         since=row["since"],
         run_limit_s=row["run_limit_s"],
         preemptible=row["preemptible"],
-        preempting_for=preempt["for"] if preempt else None,
+        preempting_for=row["preempting_for"],
     )
+
+
+@lru_cache(4096)
+def _placement(text: str) -> Placement:
+    """Few are different, and each held job has one in every round."""
+    return placement_of(json.loads(text))
 
 
 def _queued(row: Mapping[str, Any], offers: tuple[Offer, ...]) -> Queued:
@@ -171,7 +180,7 @@ def _queued(row: Mapping[str, Any], offers: tuple[Offer, ...]) -> Queued:
         tenant=row["tenant"],
         project=row["project"],
         lane=row["lane"],
-        level=Level(row["level"]),
+        level=LEVELS[row["level"]],
         enqueued=row["enqueued"],
         offers=offers,
         timeout_s=row["timeout_s"],

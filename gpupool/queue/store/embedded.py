@@ -17,7 +17,9 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +34,7 @@ ACCOUNT = "gpupool"
 SETTINGS = {"log_checkpoints": "off", "max_connections": "60", "shared_buffers": "64MB"}
 PATIENCE_S = 60
 """For a start, which may replay what was not written before a crash, and for a stop."""
+STARTS = 3
 LONGEST_SOCKET = 100
 """Bytes in the path of a Unix socket, a little under the least limit of any system."""
 LOG_LIMIT = 10_000_000
@@ -66,6 +69,7 @@ class Embedded:
             return
         try:
             if self.server_pid():
+                self._let_pass()
                 self._control("stop", "-m", "fast")
         finally:
             self._disown()
@@ -82,9 +86,11 @@ class Embedded:
         return f"postgresql://{ACCOUNT}@/{database}?host={quote(str(self._socket_folder()), safe='')}"
 
     def server_pid(self) -> int | None:
-        """The server that runs on this folder's data. A file that a dead one left is removed.
+        """The server that runs on this folder's data.
 
-        Its process id may be another program's by now, after a restart of the container for example.
+        A dead one's file stays: by it PostgreSQL knows whether children of the dead one still write. But the
+        process id in it may be another program's by now, after a restart of the container for example, and
+        PostgreSQL would not start: then the file is removed.
         """
         file = self.data / "postmaster.pid"
         try:
@@ -92,9 +98,9 @@ class Embedded:
             process = psutil.Process(int(lines[0]))
             if process.name() == "postgres" and abs(process.create_time() - int(lines[2])) < 5:
                 return process.pid
-        except FileNotFoundError:
+        except (FileNotFoundError, psutil.NoSuchProcess):
             return None
-        except (psutil.NoSuchProcess, ValueError, IndexError):
+        except (ValueError, IndexError):
             pass
         file.unlink(missing_ok=True)
         return None
@@ -122,9 +128,7 @@ class Embedded:
 
     def _prepare(self) -> None:
         """The data folder, made under another name first: a killed initdb leaves nothing that looks whole."""
-        if os.geteuid() == 0:
-            for path in (self.data, programs() / "postgres"):
-                _let_pass(path)
+        self._let_pass()
         self._owned(self._socket_folder())
         if (self.data / "PG_VERSION").exists():
             return
@@ -135,6 +139,12 @@ class Embedded:
         self._program("initdb", "-D", str(unfinished), *kind)
         shutil.rmtree(self.data, ignore_errors=True)
         unfinished.rename(self.data)
+
+    def _let_pass(self) -> None:
+        """Where root runs it, the server has an account of its own, which must get to its files."""
+        if os.geteuid() == 0:
+            for path in (self.data, programs() / "postgres"):
+                _let_pass(path)
 
     def _run_server(self) -> None:
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
@@ -148,6 +158,12 @@ class Embedded:
             "unix_socket_permissions": "0700",
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in given.items())
+        for _ in range(STARTS - 1):
+            # Children of a server that was killed may not have ended yet.
+            with suppress(StoreError):
+                self._control("start", "-l", str(self.log), "-o", options)
+                return
+            time.sleep(1)
         self._control("start", "-l", str(self.log), "-o", options)
 
     def _control(self, *arguments: str) -> None:

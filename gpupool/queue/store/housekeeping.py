@@ -11,7 +11,7 @@ from datetime import datetime
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.attempts import end
 from gpupool.queue.store.database import Database, fetch, run
-from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.rows import job_of
 
 LOST = "its executor has not answered"
@@ -43,7 +43,7 @@ async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[J
             values = {"state": "expired", "reason": DEADLINE, "now": now, "by": None}
             rows = await fetch(connection, "cancel_queued", id=id, **values)
             if rows:
-                tenants = await follow(connection, id, False, now)
+                tenants = await cancel_dependents(connection, id, now)
                 await uncount(connection, [rows[0]["tenant"], *tenants])
         expired += map(job_of, rows)
     return expired

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import RaiseException
+
 from gpupool.queue.records import Job, NewJob, State
-from gpupool.queue.store.database import Connection, Database, as_json, fetch, run
-from gpupool.queue.store.dependents import follow, uncount
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_planned, run
+from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.errors import (
     Conflict,
     IdempotencyMismatch,
@@ -86,23 +88,23 @@ async def submit(
     """
     now = now or datetime.now(UTC)
     tenant, ids = jobs[0].tenant, tuple(job.id for job in jobs)
-    async with db.transaction() as connection:
-        if key is not None:
-            values = {"tenant": tenant, "key": key, "fingerprint": fingerprint or b""}
-            if not await fetch(connection, "idempotency", ids=list(ids), now=now, **values):
-                return await _replayed(connection, tenant, key, fingerprint or b"")
-        states = {
-            parent: await _dependency(connection, tenant, parent)
-            for parent in sorted({job.depends_on for job in jobs if job.depends_on})
-        }
+    parents = sorted({job.depends_on for job in jobs if job.depends_on})
+    async with db.transaction() if parents else db.connection() as connection:
+        states = {parent: await _dependency(connection, tenant, parent) for parent in parents}
         given = [_new(job, states.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
-        await run(connection, "submit", jobs=as_json(given))
-        queued = sum(not job["cancelled"] for job in given)
-        # The tenant's row is locked last, and so for as short as can be.
-        if queued and not await fetch(
-            connection, "count_queued", tenant=tenant, jobs=queued, limit=queued_limit
-        ):
-            raise QueueFull(tenant, queued_limit or 0)
+        values = {
+            "tenant": tenant,
+            "key": key,
+            "fingerprint": fingerprint or b"",
+            "ids": list(ids),
+            "now": now,
+        }
+        try:
+            made = await fetch(connection, "submit", jobs=as_json(given), limit=queued_limit, **values)
+        except RaiseException:
+            raise QueueFull(tenant, queued_limit or 0) from None
+        if not made:
+            return await _replayed(connection, tenant, key or "", fingerprint or b"")
     return Submitted(ids, replayed=False)
 
 
@@ -131,8 +133,8 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
     if filter.tenants is not None:
         name, values["tenants"] = "jobs_of_tenants", sorted(filter.tenants)
     async with db.connection() as connection:
-        # Planned for these values: which index is best depends on which filters are set.
-        rows = await (await connection.execute(db.query(name), values, prepare=False)).fetchall()
+        # Which index is best depends on which filters are set.
+        rows = await fetch_planned(connection, name, **values)
     page = tuple(map(job_of, rows[:limit]))
     return Page(page, _cursor(page[-1]) if len(rows) > limit else None)
 
@@ -145,7 +147,7 @@ async def cancel(db: Database, id: str, by: str, now: datetime) -> Job | None:
             return None
         values = {"id": id, "reason": reason, "now": now, "by": by, "state": "cancelled"}
         if rows := await fetch(connection, "cancel_queued", **values):
-            tenants = await follow(connection, id, False, now)
+            tenants = await cancel_dependents(connection, id, now)
             await uncount(connection, [rows[0]["tenant"], *tenants])
         else:
             rows = await fetch(connection, "cancel_held", id=id, reason=reason)
@@ -210,11 +212,6 @@ async def result(db: Database, id: str) -> Result | None:
     row = rows[0]
     headers = tuple((name, value) for name, value in row["headers"])
     return Result(row["status"], headers, bytes(row["body"]), row["truncated"])
-
-
-def valid_ids(ids: Iterable[str]) -> list[str]:
-    """Those that are UUIDs: no other one can be an id."""
-    return [id for id in ids if _is_id(id)]
 
 
 def _is_id(text: str) -> bool:

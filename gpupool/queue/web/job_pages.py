@@ -114,12 +114,12 @@ async def one_job(request: Request, context: Present, visitor: Looks, id: JobId)
 
 async def _why(context: Context, visitor: Visitor, job: Job) -> dict[str, Any] | None:
     """The terms of the order, for a job that a round looks at."""
-    now, in_force = context.clock(), context.in_force()
+    now, current = context.clock(), context.current()
     ready = not job.blocked and not (job.not_before and job.not_before > now)
-    if not ready or job.tenant not in in_force.supply.tenants:
+    if not ready or job.tenant not in current.supply.tenants:
         return None
     before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(in_force, queued_of(job, now), before, now)
+    found = await context.explanations.of(current, queued_of(job, now), before, now)
     shown = explanation_json(found)
     if not visitor.sees_all:
         hide_others(shown["terms"], job.tenant)

@@ -87,14 +87,14 @@ class _Names(Names):
 
 
 def _pools(context: Context, visitor: Visitor, seen: Snapshot, colours: Mapping[str, str]) -> list[DrawnPool]:
-    in_force = context.in_force()
+    current = context.current()
     mine = [visitor.chosen] if visitor.chosen else visitor.tenants
-    granted = {name for tenant in in_force.plan.tenants if tenant.name in mine for name in tenant.grants}
+    granted = {name for tenant in current.plan.tenants if tenant.name in mine for name in tenant.grants}
     everything = visitor.sees_all and visitor.chosen is None
     shown = {tenant: colours[tenant] for tenant in colours if visitor.principal.acts_for(tenant)}
     return [
-        drawn_pool(pool, in_force.supply.pools[pool.name], seen, shown, _Names(visitor))
-        for pool in in_force.plan.pools
+        drawn_pool(pool, current.supply.pools[pool.name], seen, shown, _Names(visitor))
+        for pool in current.plan.pools
         if everything or pool.name in granted
     ]
 

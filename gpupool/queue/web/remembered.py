@@ -35,7 +35,7 @@ class Remembered:
         now = self._context.now()
         async with self._ordering:
             if self._prospects is None or not 0 <= now - self._prospects[0] < PROSPECTS_S:
-                supply = self._context.in_force().supply
+                supply = self._context.current().supply
                 found = await asyncio.to_thread(outlook, await self.snapshot(), supply, PROSPECTS)
                 self._prospects = (now, found)
             return self._prospects[1]

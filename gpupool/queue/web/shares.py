@@ -108,7 +108,7 @@ def _tenant(
 def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapshot) -> list[BudgetRow]:
     today = context.clock().date()
     rows = []
-    for scope, allowance in context.in_force().supply.tenants[tenant.name].budgets.items():
+    for scope, allowance in context.current().supply.tenants[tenant.name].budgets.items():
         account = seen.accounts.get(scope, Account(0, 0))
         days = charts.period_days(allowance.period, today)
         spent = {row.day: row.micro for row in own} if scope == tenant.name else {}

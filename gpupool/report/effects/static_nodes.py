@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpupool.plan.changes.fields import differing
+from gpupool.plan.changes.model import FieldChange
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.effects.effect import effect
 from gpupool.report.environment_state import EnvironmentState
-from gpupool.report.model import FieldChange, NodeEffect, PodFate
+from gpupool.report.model import NodeEffect, PodFate
 
 _GONE = (
     "it gets its own labels and taints back; running pods stay, and the device plugin offers whole GPUs "

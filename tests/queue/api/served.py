@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import uvicorn
 from fastapi import FastAPI
 
 from gpupool.plan.model import Plan
@@ -73,14 +76,35 @@ class Served:
 
 
 @asynccontextmanager
-async def served(db: Database, plan: Plan, dev: bool, **more: Any):
-    policies = [dispatch.TenantPolicy(tenant.name, tenant.id) for tenant in plan.tenants]
+async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncIterator[Served]:
+    policies = [
+        dispatch.TenantPolicy(
+            tenant.name, tenant.id, projects={one.name: dispatch.ProjectPolicy() for one in tenant.projects}
+        )
+        for tenant in plan.tenants
+    ]
     await dispatch.mirror(db, "hash", policies)
     clock = Clock()
     app = create_app(lambda: plan, db, dev=dev, clock=clock, **more)
     transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
         yield Served(app, db, client, clock)
+
+
+@asynccontextmanager
+async def listening(app: FastAPI) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the API on a real socket: in-process clients can't read a stream that does not end."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        await running
 
 
 def problem(response: httpx2.Response) -> str:

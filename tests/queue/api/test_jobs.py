@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from gpupool.queue.api.answers import JobBody, SubmittedBody
+from gpupool.queue.api import explanations
+from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
 from gpupool.queue.records import Decision, Reason, Waiting
-from gpupool.queue.store import attempts, dispatch
+from gpupool.queue.store import dispatch
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem
 
 JOBS = "/api/v1/gpu-jobs"
@@ -53,13 +55,23 @@ def test_the_two_calls_of_older_clients(api: Any, isolation: str) -> None:
 def test_what_is_answered_at_once_is_what_is_stored(api: Any) -> None:
     async def test(served: Served) -> None:
         made = await served.submit(
-            request_json=None, target_url=None, container_image="a:1", env={"A": "b"}, volumes=[{"claim": "c", "path": "/d"}],
-            budget_limit_usd=0.1, deadline_seconds=60, retries=2, preemptible=True, callback_url="http://example/done",
-        )  # fmt: skip
+            target_url=None,
+            request_json=None,
+            container_image="a:1",
+            env={"A": "b"},
+            volumes=[{"claim": "c", "path": "/d"}],
+            budget_limit_usd=0.1,
+            deadline_seconds=60,
+            retries=2,
+            preemptible=True,
+            callback_url="http://example/done",
+        )
         read = (await served.client.get(f"{JOBS}/{made['id']}")).json()
         assert read == {name: value for name, value in made.items() if name != "job_ids"}
         JobBody.model_validate(read, extra="forbid")
         assert read["budget_limit_usd"] == 0.1
+        deadline = datetime.fromisoformat(read["deadline_at"])
+        assert deadline - datetime.fromisoformat(read["enqueued_at"]) == timedelta(seconds=60)
         assert read["estimate_usd"] <= 0.1
         assert read["volumes"] == [{"claim": "c", "path": "/d", "read_only": False}]
 
@@ -141,7 +153,9 @@ REFUSED = {
     "no pool": ({"gpu_pool_requested": "nothing"}, 422, "pool-not-found"),
     "foreign pool": ({"gpu_pool_requested": "inference-mig"}, 422, "pool-not-granted"),
     "two slices": ({"gpu_count": 2}, 422, "gpus-not-possible"),
-    "alone on many": ({"gpu_pool_requested": "batch-a10g", "isolation_level": "exclusive"}, 422, "exclusive-not-possible"),
+    "alone": (
+        {"gpu_pool_requested": "batch-a10g", "isolation_level": "exclusive"}, 422, "exclusive-not-possible"
+    ),
     "too many GPUs": ({"gpu_pool_requested": "training", "gpu_count": 8}, 422, "does-not-fit"),
     "foreign project": ({"project_id": "other"}, 403, "project-not-granted"),
     "critical": ({"priority": "critical"}, 403, "priority-not-granted"),
@@ -203,6 +217,20 @@ def test_why_a_job_waits_is_shown_and_explained(api: Any) -> None:
     api(test)
 
 
+def test_explanations_do_not_pile_up(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explanations, "MOST_ASKED", 2)
+
+    async def test(served: Served) -> None:
+        job = await served.submit()
+        answers = await asyncio.gather(*(served.client.get(f"{JOBS}/{job['id']}/why") for _ in range(6)))
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert 1 <= len(refused) <= 4
+        assert {problem(answer) for answer in refused} == {"rate-limited"}
+        assert (await served.client.get(f"{JOBS}/{job['id']}/why")).status_code == 200
+
+    api(test)
+
+
 def test_a_job_without_output_or_result_says_so(api: Any) -> None:
     async def test(served: Served) -> None:
         job = await served.submit()
@@ -210,9 +238,8 @@ def test_a_job_without_output_or_result_says_so(api: Any) -> None:
         logs = await served.client.get(f"{place}/logs")
         assert (logs.status_code, logs.text) == (200, "")
         assert problem(await served.client.get(f"{place}/result")) == "no-result"
-        await attempts.append_log(served.db, job["id"], 1, ["one", "two"])
-        assert (await served.client.get(f"{place}/logs")).text == "one\ntwo\n"
         (event,) = (await served.client.get(f"{place}/events")).json()["events"]
         assert (event["type"], event["seq"]) == ("mlops.gpu.jobs.enqueued", 1)
+        EventBody.model_validate(event, extra="forbid")
 
     api(test)

@@ -167,7 +167,7 @@ class Cluster:
         self.accounts[held.tenant] = Account(account.spent_micro + cost, account.held_micro - held.hold_micro)
 
     def check(self) -> None:
-        """What must hold at every moment, counted anew."""
+        """What must hold at every moment, counted again."""
         used: Counter[tuple[str, int]] = Counter()
         by_tenant: Counter[tuple[str, str]] = Counter()
         for held in self.held.values():

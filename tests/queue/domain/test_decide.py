@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +108,7 @@ def loads(draw: st.DrawFn) -> Cluster:
 @settings(max_examples=40)
 @given(loads())
 def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
-    """`Cluster.check` counts anew after each round; and the decision says of each job why it waits."""
+    """`Cluster.check` counts again after each round; and the decision says of each job why it waits."""
     for _ in range(100):
         decision = cluster.round()
         heads = {}
@@ -279,3 +281,19 @@ def test_a_job_is_explained_by_the_terms_that_order_it() -> None:
         "ordering", "reserved", "guaranteed_share", "level", "fair_clock", "reserved_for",
     }  # fmt: skip
     assert made.pools["pool"].slots(GPU) == 8
+
+
+def test_where_the_budget_says_so_a_higher_job_takes_what_lower_ones_hold() -> None:
+    of = pool(nodes=2, slots=4)
+    rule = tenant("a", [of], budget_micro=4 * MICRO)
+    budgets = {"a": replace(rule.budgets["a"], on_exhausted="preempt", overrun_micro=0)}
+    cluster = Cluster(supply([of], [replace(rule, budgets=budgets)]))
+    low = cluster.add("a", (offer(of),), 7200, preemptible=True)  # 2 USD an hour: all of the budget
+    cluster.round()
+    cluster.now = 600.0
+    high = cluster.add("a", (offer(of),), 1800, Level.HIGH)
+    decision = cluster.round()
+    assert [preempt.job for preempt in decision.preempts] == [low]
+    cluster.round()
+    assert high in cluster.started
+    assert low not in cluster.held

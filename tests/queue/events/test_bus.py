@@ -12,7 +12,7 @@ from nats.js.api import StreamConfig
 
 from gpupool.queue.events.bus import BusUnavailable, NatsBus, NoBus, bus_of
 from gpupool.queue.records import new_id
-from tests.queue.events.conftest import NatsServer
+from tests.queue.nats_server import NatsServer
 
 PREFIX = "mlops.gpu.jobs"
 

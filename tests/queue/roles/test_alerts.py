@@ -1,4 +1,4 @@
-"""Alerts against a real webhook and a real mail server of this process: sent once, retried, no secret in logs."""
+"""Alerts go to a webhook and a mail server of this process: once, and again until they are taken."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.domain.state import Account
-from gpupool.queue.records import State
+from gpupool.queue.records import Outcome, State
 from gpupool.queue.store import attempts, dispatch, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.attempts import cost_of
@@ -230,5 +230,19 @@ def test_the_position_counts_jobs_ahead_in_the_lane(database: Run) -> None:
         ids = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
         await submitted(db, tenant="speech")
         assert [await store.position(db, id) for id in ids] == [0, 1, 2]
+
+    database(test)
+
+
+def test_a_job_whose_own_budget_is_spent_is_not_tried_again(database) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db, budget_limit_micro=360_000, retries=5)
+        await dispatched(db)
+        await attempts.started(db, id, 1, NOW)
+        ended = await attempts.finish(
+            db, id, 1, Outcome("preempted"), NOW + timedelta(seconds=3600), (1.0, 1.0)
+        )
+        assert ended is not None
+        assert (ended.state, ended.reason) == (State.FAILED, attempts.SPENT)
 
     database(test)

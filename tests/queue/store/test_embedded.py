@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -37,12 +37,17 @@ time.sleep(600)
 def folder() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="gpupool-embedded-"))
     yield path
-    Embedded(path).start()
-    server = Embedded(path).server_pid()
-    if server:
-        os.kill(server, signal.SIGQUIT)
-        psutil.wait_procs([psutil.Process(server)], 10)
+    killed(Embedded(path).server_pid())
     shutil.rmtree(path, ignore_errors=True)
+
+
+def killed(server: int | None) -> None:
+    """The server without its children, which end by themselves."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(server) if server else None
+        if process:
+            process.kill()
+            process.wait(10)
 
 
 def test_the_folder_has_one_owner_and_survives_it(folder: Path) -> None:
@@ -70,15 +75,35 @@ def test_the_folder_has_one_owner_and_survives_it(folder: Path) -> None:
     assert following.start() == url
     assert following.server_pid() == server
     # Killed as well, it leaves postmaster.pid; the data is whole.
-    for process in (*psutil.Process(server).children(), psutil.Process(server)):
-        process.kill()
-    psutil.wait_procs([psutil.Process(server)] if psutil.pid_exists(server) else [], 10)
+    killed(server)
     following.stop()
     again = Embedded(folder)
     with again as url, psycopg.connect(url) as connection:
         assert connection.execute("SELECT epoch FROM gpu_leader").fetchone() == (7,)
     assert again.server_pid() is None
     assert not (folder / "data" / "postmaster.pid").exists()
+
+
+def test_after_a_restart_of_the_server_work_goes_on(folder: Path) -> None:
+    async def test(url: str) -> None:
+        async with Database.open(url, connections=3, timeout_s=1) as db:
+            first = (await asyncio.gather(*(store.submit(db, [new()]) for _ in range(6))))[0]
+            server.stop()
+            for _ in range(5):
+                with pytest.raises(Unavailable, match="try again"):
+                    await store.job(db, first.ids[0])
+            server.start()
+            for _ in range(20):
+                with suppress(Unavailable):
+                    assert await store.job(db, first.ids[0]) is not None
+                    break
+                await asyncio.sleep(0.2)
+            assert (await store.submit(db, [new()])).ids
+
+    server = Embedded(folder)
+    migrate(server.start())
+    asyncio.run(test(server.url()))
+    server.stop()
 
 
 def test_only_the_servers_account_opens_its_folder(postgres: Embedded) -> None:
@@ -92,7 +117,10 @@ def test_only_the_servers_account_opens_its_folder(postgres: Embedded) -> None:
 def test_another_program_with_the_servers_process_id_is_not_the_server(tmp_path: Path) -> None:
     server = Embedded(tmp_path)
     server.data.mkdir()
-    for text in (f"{os.getpid()}\n/data\n1\n", f"{2**22 - 1}\n/data\n1\n", "", "x"):
+    (server.data / "postmaster.pid").write_text(f"{2**22 - 1}\n/data\n1\n")
+    assert server.server_pid() is None
+    assert (server.data / "postmaster.pid").exists()
+    for text in (f"{os.getpid()}\n/data\n1\n", "", "x"):
         (server.data / "postmaster.pid").write_text(text)
         assert server.server_pid() is None
         assert not (server.data / "postmaster.pid").exists()

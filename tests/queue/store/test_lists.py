@@ -176,6 +176,19 @@ def test_lanes_stay_while_they_have_jobs(database: Run) -> None:
     database(test)
 
 
+def test_a_job_that_may_start_again_has_its_lane_again(database: Run) -> None:
+    async def test(db: Database) -> None:
+        first, again = await running(db), await running(db, tenant="speech")
+        second = await submitted(db, depends_on=first.id)
+        assert await housekeeping.prune_lanes(db) == 2
+        await finished(db, first, "succeeded")
+        assert [head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued] == [second]
+        await finished(db, again, "disrupted")
+        assert {head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued} == {second, again.id}
+
+    database(test)
+
+
 def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
     async def test(db: Database) -> None:
         await store.submit(db, [new()], "key", b"", now=NOW)

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from gpupool.cli.convert import environment_name
 from gpupool.findings import UsageError
+from tests.command import gpupool
 
-GPUPOOL = Path(sys.executable).with_name("gpupool")
 CASES = Path(__file__).parents[2] / "golden" / "convert"
 SOUND = CASES / "provisioner" / "input" / "gpu.yaml"
 PLUGIN = CASES / "plugin-alone" / "input" / "plugin.yaml"
-
-
-def gpupool(*arguments: str, folder: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """The real console script; never a traceback."""
-    done = subprocess.run(
-        [str(GPUPOOL), *arguments],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def test_the_file_goes_to_stdout_and_the_list_to_stderr(tmp_path: Path) -> None:
@@ -83,7 +66,7 @@ def test_a_gpu_can_be_named(tmp_path: Path) -> None:
 
 def test_standard_input(tmp_path: Path) -> None:
     text = SOUND.read_text(encoding="utf-8")
-    done = gpupool("convert", "-", folder=tmp_path, stdin=text)
+    done = gpupool("convert", "-", folder=tmp_path, text=text)
     assert done.returncode == 0
     assert "gpu-training-a100-80gb" in done.stdout
 
@@ -101,7 +84,7 @@ def test_standard_input(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_input_is_an_answer(text: str, code: int, word: str, tmp_path: Path) -> None:
-    done = gpupool("convert", "-", folder=tmp_path, stdin=text)
+    done = gpupool("convert", "-", folder=tmp_path, text=text)
     assert done.returncode == code
     assert word in done.stderr
 

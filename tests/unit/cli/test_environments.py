@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.spec.load import environment_names
+from tests import command
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 WRONG = "tests/golden/wrong_environments/several-at-once.yaml"
@@ -17,12 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def gpupool(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """The real console script; never a traceback."""
-    done = subprocess.run(
-        [str(GPUPOOL), *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done
+    return command.gpupool(*arguments, folder=folder)
 
 
 def test_validate_all() -> None:

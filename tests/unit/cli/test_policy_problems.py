@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.unit.cli.test_policy import GPUPOOL, OWNED, POLICY, ROOT, UNOWNED, gpupool
+from tests import command
+from tests.unit.cli.test_policy import OWNED, POLICY, ROOT, UNOWNED, gpupool
 
 NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n"
 BROKEN = "kind: ValidatingAdmissionPolicy\nmetadata: [\n"
@@ -222,7 +222,7 @@ def test_an_expired_waiver_is_reported_on_its_line(project: Path) -> None:
 
 
 def test_what_an_environment_consists_of_is_judged_once(project: Path) -> None:
-    subprocess.run([str(GPUPOOL), "render", "homelab", "-o", "rendered"], cwd=project, check=True)
+    assert command.gpupool("render", "homelab", "-o", "rendered", folder=project).returncode == 0
 
     def objects(*targets: str) -> int:
         answer = json.loads(gpupool("check", *targets, "-o", "json", folder=project).stdout)

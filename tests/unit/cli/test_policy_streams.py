@@ -6,13 +6,16 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from gpupool.cli.policy_progress import QUIET_VARIABLE
-from tests.unit.cli.test_policy import GPUPOOL, POLICY, UNOWNED
+from tests.unit.cli.test_policy import POLICY, UNOWNED
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
 
 SLOW = """
   - expression: >-

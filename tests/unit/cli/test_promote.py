@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-GPUPOOL = Path(sys.executable).with_name("gpupool")
+from tests.command import gpupool
+
 ORDER = ("dev", "staging", "prod")
 BODY = """\
 apiVersion: gpupool.dev/v1alpha1
@@ -67,11 +67,7 @@ class Project:
         self.path(name).write_text(BODY.format(name=name, replicas=replicas, size=size, rest=rest))
 
     def run(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [str(GPUPOOL), "promote", *arguments],
-            cwd=self.folder, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert "Traceback" not in done.stderr
+        done = gpupool("promote", *arguments, folder=self.folder)
         assert done.returncode == code, done.stdout + done.stderr
         return done
 

@@ -10,7 +10,6 @@ import typer
 from typer.testing import CliRunner
 
 from gpupool.cli.app import app
-from gpupool.cli.output import Format
 from gpupool.cli.repartition import _print_rollback, _show
 from gpupool.findings import UsageError
 from gpupool.repartition.order import Estimate, NodeEstimate
@@ -97,6 +96,6 @@ def test_an_interrupted_rollback_ends_as_an_interrupted_repartition(tmp_path: Pa
     rollback_plan = RollbackPlan(tmp_path / "prod.yaml", STATES[0], ())
     with pytest.raises(typer.Exit) as left:
         _print_rollback(
-            "prod", rollback_plan, [Result("prod", "pool", Status.interrupted)], [], False, Format.text
+            "prod", rollback_plan, [Result("prod", "pool", Status.interrupted)], [], False, "text"
         )
     assert left.value.exit_code == 130

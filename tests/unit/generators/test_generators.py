@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators import GENERATORS, generate
@@ -18,6 +18,7 @@ from gpupool.plan.model import Window
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, plan_of, windows
+from tests.examples import examples
 
 WEEK = 7 * 1440
 
@@ -65,7 +66,7 @@ def open_minutes(window: Window) -> set[int]:
     }
 
 
-@settings(deadline=None, max_examples=60)
+@examples("environments", 60)
 @given(windows())
 def test_a_pool_is_frozen_exactly_when_its_window_is_closed(text: str) -> None:
     rows = budgets(plan_of(environment(pool(maintenance={"window": text}))).pools[0])

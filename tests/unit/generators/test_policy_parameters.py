@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from generators import policy_parameters
 from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
@@ -12,6 +12,7 @@ from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
 from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
 
 
 def data_of(plan: Plan) -> dict[str, dict[str, str]]:
@@ -26,7 +27,7 @@ def counts(text: str) -> dict[str, int]:
     return {name: int(count) for name, count in pairs}
 
 
-@settings(deadline=None)
+@examples("environments", 100)
 @given(environments())
 def test_pools_are_those_of_the_plan(environment: Data) -> None:
     plan = plan_of(environment)
@@ -48,7 +49,7 @@ def test_pools_are_those_of_the_plan(environment: Data) -> None:
             assert part * slices <= pool.gpu.memory_mib < (part + 1) * slices
 
 
-@settings(deadline=None)
+@examples("environments", 100)
 @given(environments())
 def test_what_is_granted_is_within_what_policies_allow(environment: Data) -> None:
     """So that no environment is refused by its own policy on quotas."""

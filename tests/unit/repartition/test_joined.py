@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from generators import generate
 from gpupool.plan.model import Plan, Pool
@@ -19,6 +19,7 @@ from gpupool.repartition.shapes import Mark, Node, Shape, wanted
 from gpupool.repartition.steps import Act, Action, Rules, Task, decide
 from gpupool.repartition.watch import Watch
 from tests.environment_strategies import Data, environments, plan_of
+from tests.examples import examples
 
 JOINED = Node(
     "late", True, True, Mark(False, back=True), "pool", "2x3g", "success", {"nvidia.com/gpu": 9}, None
@@ -45,7 +46,7 @@ def _layouts(plan: Plan) -> str:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@examples("repartition", 25)
 @given(environments())
 def test_the_earlier_settings_mean_what_the_plan_meant(environment: Data) -> None:
     """For every way to share and every size of machine, whatever the neighbours offered."""
@@ -60,7 +61,7 @@ def test_the_earlier_settings_mean_what_the_plan_meant(environment: Data) -> Non
             assert new_shape(journal(plan, pool), pool, node) == asked
 
 
-@settings(max_examples=25, deadline=None)
+@examples("repartition", 25)
 @given(environments(), environments())
 def test_the_new_shape_is_the_one_that_was_begun(environment: Data, another: Data) -> None:
     """Taken back by a file that says something else by now, a node still has what it was given."""

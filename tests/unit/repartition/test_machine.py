@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.repartition.order import order
 from gpupool.repartition.shapes import Job, Mark, Node, Shape
 from gpupool.repartition.steps import Act, Action, Rules, Task, decide
 from gpupool.repartition.watch import Watch
+from tests.examples import examples
 
 OLD = Shape("pool", "2x3g", {"nvidia.com/mig-3g.40gb": 2})
 NEW = Shape("pool", "3x2g", {"nvidia.com/mig-2g.20gb": 3})
@@ -105,7 +106,7 @@ def nodes_of(draw: st.DataObject, count: int) -> list[Node]:
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@examples("repartition", 60)
 @given(st.data())
 def test_whatever_happens(data: st.DataObject) -> None:
     count, most = data.draw(st.integers(1, 4), "nodes"), data.draw(st.integers(1, 3), "most down")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from gpupool.plan.changes.model import FieldChange
 from gpupool.report.model import (
-    FieldChange,
     FindingChanges,
     LiveState,
     PodAtRisk,

@@ -181,11 +181,18 @@ def test_a_broken_policy_file_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_settings_that_generate_nothing_are_reported(tmp_path: Path) -> None:
+    environment = change(tmp_path, EKS, lambda data: data.update(monitoring={"grafana": True}))
+    (field,) = environment.settings
+    assert (field.name, field.before, field.after) == ("monitoring.grafana", "false", "true")
+    assert environment.change == "changed"
+    assert environment.effects == ()
+
+
+def test_what_the_queue_does_touches_no_node(tmp_path: Path) -> None:
     environment = change(tmp_path, EKS, lambda data: data.update(queue={"ordering": "fifo"}))
     (field,) = environment.settings
     assert (field.name, field.before, field.after) == ("queue.ordering", "fair-share", "fifo")
-    assert environment.change == "changed"
-    assert environment.effects == ()
+    assert [(effect.kind, effect.pods) for effect in environment.effects] == [("stay", "kept")]
 
 
 def test_a_cluster_that_does_not_answer_is_a_note(tmp_path: Path) -> None:

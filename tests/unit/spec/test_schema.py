@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from gpupool.schema.published import FILE
@@ -19,6 +19,7 @@ from gpupool.spec.load import environments_folder
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import read_source
 from tests.environment_strategies import Data, environments
+from tests.examples import examples
 
 SCHEMA = json.loads(FILE.read_text())
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FORMAT_CHECKER)
@@ -95,7 +96,7 @@ def test_wrong_shapes_are_refused_by_the_schema_too(name: str) -> None:
     assert shape_errors(name)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@examples("environments", 50)
 @given(environments())
 def test_what_the_loader_takes_the_schema_takes(environment: Data) -> None:
     assert list(VALIDATOR.iter_errors(environment)) == []

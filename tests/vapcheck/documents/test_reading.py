@@ -8,12 +8,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from generators import generate
 from generators.render import files
 from gpupool.plan.resolve import read_plan
+from tests.examples import examples
 from tests.vapcheck.documents.hard_cases import FILES, KEYS, REFUSED, VALUES
 from tests.vapcheck.documents.random_manifests import any_text, plain_text
 from vapcheck import from_bodies, read_files, read_text
@@ -65,7 +66,7 @@ def test_file(text: str, expected: Any) -> None:
         assert {finding.hint for finding in findings} <= hints
 
 
-@settings(max_examples=400, deadline=None)
+@examples("policy engine", 400)
 @given(st.randoms())
 def test_plain_reader_agrees_with_the_exact_one(random: Random) -> None:
     text = plain_text(random)
@@ -84,7 +85,7 @@ def test_the_usual_is_plain() -> None:
     assert len(declined) < len(texts) // 50, declined[:2]
 
 
-@settings(max_examples=300, deadline=None)
+@examples("policy engine", 300)
 @given(st.randoms())
 def test_no_text_crashes(random: Random) -> None:
     text = any_text(random)
@@ -235,7 +236,7 @@ def test_position(path: str, place: tuple[int, int]) -> None:
         assert document.position(path) == place
 
 
-@settings(max_examples=300, deadline=None)
+@examples("policy engine", 300)
 @given(st.randoms())
 def test_places_by_lines_are_those_of_the_parser(random: Random) -> None:
     text = plain_text(random)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vapcheck.cel.errors import CelError
+
 Cost = Callable[[Sequence[Any], Any], int]
 """Cost units of one call, from its arguments (the receiver first) and its result."""
 
@@ -47,3 +49,16 @@ def free(
 ) -> Overload:
     """A function without receiver; the last type of `signature` is the result's."""
     return Overload(function, False, signature[:-1], signature[-1], call, cost, id)
+
+
+def accepted_by(read: Callable[..., Any], error: type[Exception] = CelError) -> Callable[..., bool]:
+    """The function that says whether `read` takes a text; `error` is how it refuses one."""
+
+    def accepted(*arguments: Any) -> bool:
+        try:
+            read(*arguments)
+        except error:
+            return False
+        return True
+
+    return accepted

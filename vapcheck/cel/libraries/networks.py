@@ -13,7 +13,7 @@ from typing import ClassVar
 from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import Address, AddressError, parse_address
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.value_types import Opaque
 
@@ -103,22 +103,7 @@ def _prefix(text: str) -> tuple[Address, int]:
     return address, int(digits)
 
 
-def is_ip(text: str) -> bool:
-    """Whether `ip()` takes it."""
-    try:
-        parse_ip(text)
-    except CelError:
-        return False
-    return True
-
-
-def is_cidr(text: str) -> bool:
-    """Whether `cidr()` takes it."""
-    try:
-        parse_cidr(text)
-    except CelError:
-        return False
-    return True
+is_ip, is_cidr = accepted_by(parse_ip), accepted_by(parse_cidr)
 
 
 def is_canonical(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.quantity import (
     Quantity,
     add,
@@ -15,14 +15,7 @@ from vapcheck.cel.quantity import (
     subtract,
 )
 
-
-def is_quantity(text: str) -> bool:
-    """Whether `quantity()` takes it."""
-    try:
-        parse_quantity(text)
-    except CelError:
-        return False
-    return True
+is_quantity = accepted_by(parse_quantity)
 
 
 def sign(quantity: Quantity) -> int:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import AddressError, parse_address
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.libraries.go_text import quote, valid_utf8
 from vapcheck.cel.libraries.url_escapes import (
     FRAGMENT,
@@ -92,13 +92,7 @@ def request_uri(text: str) -> None:
         raise UrlError(f"parse {quote(raw)}: {error}") from None
 
 
-def is_url(text: str) -> bool:
-    """Whether `url()` would take it."""
-    try:
-        request_uri(text)
-    except UrlError:
-        return False
-    return True
+is_url = accepted_by(request_uri, UrlError)
 
 
 def _parse(raw: bytes, *, as_request: bool) -> URL:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.value_types import Opaque
 
@@ -49,13 +49,7 @@ def parse_semver(text: str, normalize: bool = False) -> Semver:
     return _parse(_normalized(text) if normalize else text)
 
 
-def is_semver(text: str, normalize: bool = False) -> bool:
-    """Whether `semver()` takes it."""
-    try:
-        parse_semver(text, normalize)
-    except CelError:
-        return False
-    return True
+is_semver = accepted_by(parse_semver)
 
 
 def _normalized(text: str) -> str:

@@ -1,4 +1,5 @@
--- The end of an attempt: the job is queued again or final, its ledger settled, its event written.
+-- The end of an attempt, which finish_lock.sql has locked: the job is queued again or final, its ledger settled,
+-- accounts and the tenant's clock corrected, jobs that waited for its success unblocked.
 WITH ended AS (
     UPDATE gpu_jobs SET
         state = %(state)s, version = version + 1, seq = seq + 1, failures = failures + %(failures)s,
@@ -35,5 +36,36 @@ WITH ended AS (
             'reason', reason, 'exit_code', exit_code, 'cost_micro', %(cost)s::bigint, 'failures', failures,
             'disruptions', disruptions, 'not_before', not_before))
     FROM ended
+), unblocked AS (
+    UPDATE gpu_jobs SET blocked = false, waiting = NULL, version = version + 1
+    WHERE depends_on = %(job)s::uuid AND blocked AND state = 'queued' AND %(state)s = 'succeeded'
+    RETURNING tenant, lane, offers, level
+), lanes AS (
+    INSERT INTO gpu_lanes (tenant, lane, offers, level)
+    SELECT DISTINCT ON (tenant, lane) tenant, lane, offers, level FROM (
+        SELECT * FROM unblocked
+        UNION ALL
+        SELECT tenant, lane, offers, level FROM ended WHERE %(again)s) l
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+), accounts AS (
+    -- In the order that a claim takes them in. The accounts are there since the claim.
+    INSERT INTO gpu_accounts AS a (scope, name, period)
+    SELECT g.scope, g.name, g.period
+    FROM (VALUES
+        ('project', %(tenant)s::text || '/' || %(project)s::text, %(period_project)s::date),
+        ('tenant', %(tenant)s::text, %(period_tenant)s::date)) AS g (scope, name, period)
+    WHERE g.period IS NOT NULL AND (SELECT count(*) FROM lanes) >= 0
+    ORDER BY g.scope, g.name, g.period
+    ON CONFLICT (scope, name, period) DO UPDATE SET
+        spent_micro = a.spent_micro + %(cost)s, held_micro = a.held_micro - %(hold)s
+    RETURNING 1
+), clock AS (
+    UPDATE gpu_clocks SET clock = greatest(0, clock + %(clock)s::numeric)
+    WHERE pool = %(pool)s AND tenant = %(tenant)s AND (SELECT count(*) FROM accounts) > 0
+    RETURNING 1
+), counted AS (
+    UPDATE tenant_gpu_policies SET queued = queued + 1
+    WHERE tenant = %(tenant)s AND %(again)s AND (SELECT count(*) FROM clock) >= 0
 )
-SELECT * FROM ended
+SELECT *, EXISTS (SELECT FROM gpu_jobs d WHERE d.depends_on = %(job)s::uuid AND d.blocked) AS dependents FROM ended

@@ -1,4 +1,5 @@
 -- The attempt that ends, locked; no row where it is over already.
+-- The statement after it sees everything that was committed before the lock was granted.
 SELECT j.*, l.period_tenant, l.period_project, coalesce(p.weight, 1) AS weight
 FROM gpu_jobs j
 JOIN gpu_ledger l ON l.job = j.id AND l.attempt = j.attempt AND l.kind = 'hold'

@@ -1,11 +1,19 @@
--- Jobs of one request with their events and lanes. `cancelled`: the job that they depend on did not succeed.
-WITH given AS (
+-- All of one request in one statement: its key, jobs, events and lanes, and the count of the tenant's queued jobs.
+-- No row where the key is taken; an error where the limit does not allow the jobs. `cancelled`: the job that
+-- they depend on did not succeed. The tenant's count is locked last, and so for as short as can be.
+WITH key AS (
+    INSERT INTO gpu_idempotency (tenant, key, fingerprint, job_ids, created_at)
+    SELECT %(tenant)s, %(key)s, %(fingerprint)s, %(ids)s::uuid[], %(now)s WHERE %(key)s::text IS NOT NULL
+    ON CONFLICT (tenant, key) DO NOTHING
+    RETURNING 1
+), given AS (
     SELECT * FROM jsonb_to_recordset(%(jobs)s::jsonb) AS g (
         id uuid, tenant text, project text, user_name text, name text, group_id uuid, group_index int,
         retries int, priority text, level smallint, isolation text, gpu_count int, preemptible boolean,
         preempts boolean, request jsonb, offers jsonb, lane text, timeout_s int, budget_limit_micro bigint,
         depends_on uuid, blocked boolean, cancelled boolean, deadline_at timestamptz, plan_hash text,
         enqueued_at timestamptz)
+    WHERE %(key)s::text IS NULL OR EXISTS (SELECT FROM key)
 ), added AS (
     INSERT INTO gpu_jobs (
         id, tenant, project, user_name, name, group_id, group_index, state, seq, retries, priority, level,
@@ -24,18 +32,30 @@ WITH given AS (
         plan_hash
     FROM given
     RETURNING id, tenant, project, state, lane, offers, level, blocked, priority, isolation, enqueued_at
+), events AS (
+    INSERT INTO gpu_events (job, seq, type, tenant, project, at, data)
+    SELECT a.id, e.seq, e.type, a.tenant, a.project, a.enqueued_at,
+        jsonb_build_object('state', e.state, 'attempt', 0, 'priority', a.priority, 'isolation', a.isolation)
+            || e.data
+    FROM added a
+    JOIN (VALUES
+        (1, 'enqueued', 'queued', '{}'::jsonb),
+        (2, 'cancelled', 'cancelled', '{"reason": "dependency"}')) AS e (seq, type, state, data)
+        ON e.seq = 1 OR a.state = 'cancelled'
+    ORDER BY a.enqueued_at, a.id, e.seq
 ), lanes AS (
     INSERT INTO gpu_lanes (tenant, lane, offers, level)
     SELECT DISTINCT ON (tenant, lane) tenant, lane, offers, level FROM added WHERE state = 'queued' AND NOT blocked
     ON CONFLICT DO NOTHING
-), enqueued AS (
-    INSERT INTO gpu_events (job, seq, type, tenant, project, at, data)
-    SELECT id, 1, 'enqueued', tenant, project, enqueued_at,
-        jsonb_build_object('state', 'queued', 'attempt', 0, 'priority', priority, 'isolation', isolation)
-    FROM added
-    ORDER BY enqueued_at, id
+    RETURNING 1
+), wanted AS (
+    SELECT count(*)::int AS jobs FROM added WHERE state = 'queued' AND (SELECT count(*) FROM lanes) >= 0
+), counted AS (
+    INSERT INTO tenant_gpu_policies AS p (tenant, queued)
+    SELECT %(tenant)s, jobs FROM wanted WHERE jobs > 0
+    ON CONFLICT (tenant) DO UPDATE SET queued = p.queued + excluded.queued
+    RETURNING queued
 )
-INSERT INTO gpu_events (job, seq, type, tenant, project, at, data)
-SELECT id, 2, 'cancelled', tenant, project, enqueued_at,
-    jsonb_build_object('state', 'cancelled', 'attempt', 0, 'reason', 'dependency')
-FROM added WHERE state = 'cancelled'
+SELECT gpu_within_limit(queued, %(limit)s::int) FROM counted
+UNION ALL
+SELECT true FROM wanted, added WHERE jobs = 0

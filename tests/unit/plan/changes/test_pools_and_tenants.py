@@ -60,6 +60,25 @@ def test_a_tenant_is_its_namespace() -> None:
     assert (change.name, change.change, change.renamed_from) == ("b", "renamed", "a")
 
 
+def test_ids_projects_and_their_budgets_are_settings_of_the_tenant() -> None:
+    uuid = "11111111-1111-1111-1111-111111111111"
+
+    def edit(data: Data) -> None:
+        budget = {"usd": 5, "overrunBy": 0.5}
+        data["tenants"][0].update(id=uuid, projects=["x", {"name": "y", "id": uuid, "budget": budget}])
+
+    (change,) = tenant_changes(plan_of(EKS), plan_of(edited(EKS, edit)))
+    assert change.change == "changed"
+    assert [(field.name, field.before, field.after) for field in change.fields] == [
+        ("id", None, uuid),
+        ("projects", None, "x, y"),
+        ("projects.y.id", None, uuid),
+        ("projects.y.budget", None, "$5 a month (onExhausted: wait)"),
+        ("projects.y.budget.alertAt", None, "0.8, 1"),
+        ("projects.y.budget.overrunBy", None, "0.5"),
+    ]
+
+
 def test_what_an_order_means_nothing_to() -> None:
     def edit(data: Data) -> None:
         data["pools"][1]["sharing"]["layout"] = {"2g.20gb": 1, "3g.40gb": 1}

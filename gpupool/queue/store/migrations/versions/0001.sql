@@ -160,6 +160,15 @@ CREATE TABLE tenant_gpu_policies (
 COMMENT ON TABLE tenant_gpu_policies IS 'What the Plan says of each tenant, copied; `queued` is counted here.';
 COMMENT ON COLUMN tenant_gpu_policies.projects IS '{"<project>": {"budget_micro": n or null, "period": "..."}}';
 
+CREATE FUNCTION gpu_within_limit(queued int, most int) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    IF queued > most THEN
+        RAISE EXCEPTION '% queued jobs, and % are allowed', queued, most;
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION gpu_within_limit IS 'Ends the statement that counted more queued jobs than a tenant may have.';
+
 CREATE TABLE gpu_ledger (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job uuid NOT NULL,

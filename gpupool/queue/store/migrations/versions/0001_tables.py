@@ -14,7 +14,8 @@ down_revision = None
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_name("0001.sql").read_text(encoding="utf-8"))
+    text = Path(__file__).with_name("0001.sql").read_text(encoding="utf-8")
+    op.get_bind().exec_driver_sql(text.replace("%", "%%"))  # the driver reads % as a parameter
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
-"""A real nats-server for the tests of the bus."""
+"""A real nats-server for tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
-
-from tests.programs import require
 
 _PATIENCE_S = 20.0
 
@@ -47,12 +42,3 @@ class NatsServer:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
-
-
-@pytest.fixture
-def nats_server(tmp_path: Path) -> Iterator[NatsServer]:
-    server = NatsServer(require("nats-server")["nats-server"], tmp_path / "jetstream")
-    server.folder.mkdir()
-    server.start()
-    yield server
-    server.stop()

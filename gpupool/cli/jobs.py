@@ -1,0 +1,337 @@
+"""`gpupool jobs`: submit jobs to the queue, and see what becomes of them.
+
+Asks the queue through the SDK and prints; it decides nothing, and knows no other way into the queue.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpupool.cli.output import Format, FormatOption, print_json
+
+if TYPE_CHECKING:
+    from gpupool.client import Client, JobSpec
+
+app = typer.Typer(
+    help="Submit jobs to the GPU job queue, and see what becomes of them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    epilog="The queue is at GPUPOOL_URL; the key is read from GPUPOOL_KEY, the tenant from GPUPOOL_TENANT.",
+)
+
+ServerOption = Annotated[
+    str | None,
+    typer.Option("--server", help="The queue's address. [default: $GPUPOOL_URL or http://localhost:8021]"),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Name or id. [default: $GPUPOOL_TENANT, or the credential's only one]"),
+]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
+
+
+@app.command()
+def submit(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="What runs in the container.")
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option("--pool", help="A pool, a GPU such as t4, mig, a MIG profile, or auto.")
+    ] = None,
+    image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Address that an HTTP job calls, instead of an image.")
+    ] = None,
+    request: Annotated[
+        Path | None, typer.Option("--request", help="File with the JSON that is sent there; - for stdin.")
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs, or slices of one.")] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU model, as in `gpupool catalog`.")] = None,
+    isolation: Annotated[str | None, typer.Option("--isolation", help="shared or exclusive.")] = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="critical, high, medium or low.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Name or id of a project.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="A name for people.")] = None,
+    env: Annotated[
+        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="A variable; may be repeated.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option("--budget", help="USD that it may cost.")] = None,
+    timeout: Annotated[
+        str | None, typer.Option("--timeout", help="How long it may run, such as 90m or 4h.")
+    ] = None,
+    retries: Annotated[int | None, typer.Option("--retries", min=0, help="Attempts after a failure.")] = None,
+    preemptible: Annotated[
+        bool | None,
+        typer.Option("--preemptible/--not-preemptible", help="Whether it may be stopped for others."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="s3://...", help="Where it keeps checkpoints.")
+    ] = None,
+    array: Annotated[int | None, typer.Option("--array", min=1, help="So many jobs alike.")] = None,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="JOB", help="Wait until this job has succeeded.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key again makes no second job.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when it has ended; exit 1 unless it succeeded.")
+    ] = False,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Submit a job: a container with --image, or an HTTP request with --url.
+
+    Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 -- python train.py
+    """
+    from gpupool.cli import jobs_text
+
+    given: dict[str, Any] = {
+        "gpu_pool_requested": pool,
+        "container_image": image,
+        "container_command": command or None,
+        "target_url": url,
+        "request_json": _request(request),
+        "gpu_count": gpus,
+        "gpu_type": gpu,
+        "isolation_level": isolation,
+        "priority": priority,
+        "project_id": project,
+        "job_name": name,
+        "env": _variables(env),
+        "budget_limit_usd": budget,
+        "timeout_seconds": _seconds(timeout),
+        "retries": retries,
+        "preemptible": preemptible,
+        "checkpoint_s3_path": checkpoint,
+        "array": array,
+        "depends_on": after,
+    }
+    spec: JobSpec = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]
+    with _asked(server, tenant, patient=wait) as client:
+        if dry_run:
+            forecast = client.validate_job(**spec)
+            _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
+            return
+        job = client.submit_job(idempotency_key=key, **spec)
+        ids = job.job_ids or (job.id,)
+        if wait:
+            jobs = [client.job(id).wait() for id in ids]
+            job = next((one for one in jobs if not one.succeeded), jobs[0])
+        _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
+    if wait and not job.succeeded:
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+def list_(
+    state: Annotated[
+        list[str] | None, typer.Option("--state", help="Only in this state; may be repeated.")
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only of this project.")] = None,
+    pool: Annotated[str | None, typer.Option("--pool", help="Only on this pool.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only of this user.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Only of this array.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 50,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """List jobs, newest first.
+
+    Example: gpupool jobs list --state queued --state running
+    """
+    from itertools import islice
+
+    from gpupool.cli import jobs_text
+
+    with _asked(server, tenant) as client:
+        found = client.jobs(
+            *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
+        )
+        jobs = list(islice(found, limit))
+    _print(format, {"jobs": [job.data for job in jobs]}, lambda: jobs_text.print_jobs(jobs))
+
+
+@app.command()
+def show(
+    job: JobArgument,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Show a job with everything that happened to it.
+
+    Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    """
+    from gpupool.cli import jobs_text
+
+    with _asked(server, tenant) as client:
+        found, history = client.job(job), client.history(job)
+    answer = {**found.data, "events": [event.data for event in history]}
+    _print(format, answer, lambda: jobs_text.print_job(found, history))
+
+
+@app.command()
+def why(
+    job: JobArgument,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Say why a job waits: each term of the decision with its numbers.
+
+    Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    """
+    from gpupool.cli import jobs_text
+
+    with _asked(server, tenant) as client:
+        found = client.why(job)
+    _print(format, found.data, lambda: jobs_text.print_why(found))
+
+
+@app.command()
+def cancel(
+    jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.")],
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Cancel jobs: at once while they are queued, else they are asked to stop.
+
+    Example: gpupool jobs cancel 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    """
+    from gpupool.cli import jobs_text
+
+    with _asked(server, tenant) as client:
+        found = [client.cancel_job(id) for id in jobs]
+    _print(format, {"jobs": [job.data for job in found]}, lambda: jobs_text.print_cancelled(found))
+
+
+@app.command()
+def logs(
+    job: JobArgument,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only of this attempt.")] = None,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Print a job's output, of all its attempts.
+
+    Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    """
+    with _asked(server, tenant) as client:
+        lines = client.logs(job, follow, attempt)
+        if format == "json":
+            print_json({"id": job, "lines": list(lines)})
+            return
+        for line in lines:
+            print(line, flush=follow)
+
+
+@app.command()
+def watch(
+    job: Annotated[
+        str | None, typer.Argument(metavar="JOB", help="Id of a job; default: all that may be seen.")
+    ] = None,
+    tenant: TenantOption = None,
+    server: ServerOption = None,
+    format: FormatOption = "text",
+) -> None:
+    """Print events as they happen: of one job until it has ended, or of all jobs without end.
+
+    Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
+    """
+    from gpupool.cli import jobs_text
+
+    with _asked(server, tenant) as client:
+        for event in _until_ended(client, job) if job else client.events():
+            # One JSON text a line: the answer has no end.
+            print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
+
+
+def _until_ended(client: Client, id: str) -> Iterator[Any]:
+    import time
+
+    from gpupool.client.sending import wait_pauses
+
+    seen = 0
+    for pause in wait_pauses():
+        ended = client.job(id).ended  # read before the events: what it ended with is then among them
+        for event in client.history(id)[seen:]:
+            seen += 1
+            yield event
+        if ended:
+            return
+        time.sleep(pause)
+
+
+@contextmanager
+def _asked(server: str | None, tenant: str | None, patient: bool = False) -> Iterator[Client]:
+    """A client; what it raises becomes a message. A `patient` one outlives a restart of the queue."""
+    from gpupool.client import ApiError, Client, GpupoolClientError, NotFound
+    from gpupool.findings import GpupoolError, UsageError
+
+    try:
+        with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
+            yield client
+    except NotFound as error:
+        raise UsageError(str(error)) from error
+    except ApiError as error:
+        fields = [f"  {one.get('pointer')}: {one.get('detail')}" for one in error.errors[1:]]
+        raise GpupoolError("\n".join([str(error), *fields])) from error
+    except GpupoolClientError as error:
+        raise GpupoolError(f"{error}; start the queue with `gpupool serve`, or set GPUPOOL_URL") from error
+
+
+def _print(format: Format, data: Any, text: Any) -> None:
+    if format == "json":
+        print_json(data)
+    else:
+        text()
+
+
+def _request(file: Path | None) -> Any:
+    from gpupool.findings import UsageError
+
+    if file is None:
+        return None
+    try:
+        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
+    except ValueError as error:
+        raise UsageError(f"{file}: not JSON: {error}") from error
+
+
+def _variables(given: list[str] | None) -> dict[str, str] | None:
+    from gpupool.findings import UsageError
+
+    for pair in given or ():
+        if "=" not in pair:
+            raise UsageError(f"--env {pair}: write NAME=VALUE")
+    return dict(pair.split("=", 1) for pair in given) if given else None
+
+
+def _seconds(text: str | None) -> int | None:
+    import re
+
+    from gpupool.findings import UsageError
+    from gpupool.spec.field_types import duration_seconds
+
+    if text is None:
+        return None
+    if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
+        raise UsageError(f"--timeout {text}: write a duration such as 90m, 4h or 1h30m")
+    return duration_seconds(text)

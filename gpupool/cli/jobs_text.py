@@ -1,0 +1,165 @@
+"""How `gpupool jobs` shows the queue's answers to people.
+
+Text only; what it shows comes from the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from gpupool.cli.output import print_table
+from gpupool.money import usd_exact
+
+if TYPE_CHECKING:
+    from gpupool.client import Event, Forecast, Job, Why
+    from gpupool.client.values import Offer
+
+
+def print_submitted(job: Job, ids: Sequence[str]) -> None:
+    if len(ids) == 1:
+        print(f"{job.id}  {job.state}, {_place(job)}, at most {usd_exact(job.estimate_usd)}")
+        return
+    for id in ids:
+        print(id)
+    print(f"{len(ids)} jobs, group {job.group_id}, each at most {usd_exact(job.estimate_usd)}")
+
+
+def print_cancelled(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        state = job.state if job.ended else f"{job.state}, asked to stop"
+        print(f"{job.id}  {state}")
+
+
+def print_jobs(jobs: Sequence[Job]) -> None:
+    if not jobs:
+        print("no jobs")
+        return
+    columns = ("job", "name", "tenant", "project", "state", "priority", "pool", "gpus", "age", "usd", "why")
+    print_table(columns, [_row(job) for job in jobs], right=("gpus", "age", "usd"))
+
+
+def _row(job: Job) -> tuple[str, ...]:
+    why = job.waiting.detail if job.waiting and job.state == "queued" else job.reason or ""
+    return (
+        job.id,
+        job.job_name,
+        job.tenant,
+        job.project_id or "-",
+        str(job.state),
+        job.priority,
+        job.pool or job.gpu_pool_requested or "-",
+        str(job.gpu_count),
+        _age(job.enqueued_at),
+        f"{job.cost_usd:.2f}",
+        why,
+    )
+
+
+def print_job(job: Job, history: Sequence[Event]) -> None:
+    hidden = ("env", "request_json")
+    width = max(len(name) for name in job.data)
+    for name, value in job.data.items():
+        if value in (None, [], {}) or name in hidden:
+            continue
+        text = f"{value['reason']}: {value['detail']}" if name == "waiting" else _plain(value)
+        print(f"{name.ljust(width)}  {text}")
+    if history:
+        print()
+        for event in history:
+            print(event_line(event, with_job=False))
+
+
+def print_why(why: Why) -> None:
+    print(f"{why.id}  {why.state}")
+    if why.waiting:
+        print(f"waits for {why.waiting.reason}: {why.waiting.detail}")
+    if why.position is not None:
+        print(f"jobs before it: {why.position}")
+    if why.projected_start:
+        print(f"projected start: {_moment(why.projected_start)}, if everything runs for as long as it may")
+    for line in _lines(why.terms):
+        print(line)
+    decision = why.data.get("decision")
+    if decision:
+        print("decision")
+        for line in _lines(decision, "  "):
+            print(line)
+    _print_offers(why.offers)
+
+
+def print_forecast(forecast: Forecast) -> None:
+    print(f"fits; at most {usd_exact(forecast.estimate_usd)}" if forecast.fits else "does not fit")
+    if not forecast.budget_allows:
+        print("the budget does not allow it now")
+    if forecast.waiting:
+        print(f"would wait for {forecast.waiting.reason}: {forecast.waiting.detail}")
+    elif forecast.fits and forecast.budget_allows:
+        print("would start now")
+    _print_offers(forecast.offers)
+
+
+def event_line(event: Event, with_job: bool = True) -> str:
+    """One event in one line."""
+    change = " ".join(f"{name}={_plain(value)}" for name, value in event.change.items() if value is not None)
+    time = _moment(event.time) if event.time else "-"
+    return "  ".join([time, *([event.job] if with_job else []), event.type, change]).rstrip()
+
+
+def _print_offers(offers: Sequence[Offer]) -> None:
+    if not offers:
+        return
+    print()
+    rows = [
+        (
+            offer.pool,
+            f"{offer.units} {offer.resource.removeprefix('nvidia.com/')}",
+            f"{offer.gpus:g}",
+            f"{offer.usd_per_hour:.2f}",
+            "-" if offer.spot_usd_per_hour is None else f"{offer.spot_usd_per_hour:.2f}",
+        )
+        for offer in offers
+    ]
+    print_table(("pool", "slots", "gpus", "usd/h", "spot usd/h"), rows, right=("gpus", "usd/h", "spot usd/h"))
+
+
+def _place(job: Job) -> str:
+    return f"pool {job.pool}" if job.pool else f"for {job.gpu_type or job.gpu_pool_requested or 'auto'}"
+
+
+def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield f"{indent}{name}"
+            yield from _lines(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {_plain(value)}"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "-"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return " ".join(_plain(inner) for inner in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _age(since: datetime | None) -> str:
+    if since is None:
+        return "-"
+    seconds = max(0, int((datetime.now(UTC) - since).total_seconds()))
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"

@@ -1,0 +1,175 @@
+"""Each operation of the queue's API as a value: what is sent, and how the answer is read.
+
+Pure: `Client` and `AsyncClient` send these. An operation is `repeatable` where sending it twice is the same
+as sending it once. This module must not do I/O.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from gpupool.client.values import (
+    Answer,
+    Event,
+    Forecast,
+    JobSpec,
+    Pool,
+    Recommendation,
+    Usage,
+    Why,
+    answer_of,
+    event_of,
+    made,
+)
+
+_T = TypeVar("_T", covariant=True)
+_JOBS = "/api/v1/gpu-jobs"
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call(Generic[_T]):
+    """One request, and what its answer means."""
+
+    method: str
+    path: str
+    parse: Callable[[Any], _T]
+    """Of the answer's JSON."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    json: Any = None
+    repeatable: bool = True
+
+
+@dataclass(frozen=True)
+class Page:
+    """Part of a list of jobs."""
+
+    jobs: tuple[Data, ...]
+    next: str | None
+    """Cursor of the next page; None on the last."""
+
+
+def submit(spec: JobSpec, key: str | None = None) -> Call[Data]:
+    """Submit a job; with the same `key` and fields again, it is the same job."""
+    headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+    return Call("POST", _JOBS, _same, headers=headers, json=_body(spec))
+
+
+def validate(spec: JobSpec) -> Call[Forecast]:
+    """What would become of a job; makes none."""
+    return Call("POST", f"{_JOBS}:validate", lambda data: made(Forecast, data), json=_body(spec))
+
+
+def job(id: str) -> Call[Data]:
+    return Call("GET", _job(id), _same)
+
+
+def jobs(
+    *,
+    states: tuple[str, ...] = (),
+    project: str | None = None,
+    pool: str | None = None,
+    user: str | None = None,
+    group: str | None = None,
+    cursor: str | None = None,
+    limit: int = 50,
+) -> Call[Page]:
+    """A page of jobs, newest first."""
+    params = _given(
+        state=list(states), project=project, pool=pool, user=user, group=group, cursor=cursor, limit=limit
+    )
+    return Call("GET", _JOBS, lambda data: Page(tuple(data["jobs"]), data.get("next")), params=params)
+
+
+def cancel(id: str) -> Call[Data]:
+    """Cancel a job: at once while it is queued, else it is asked to stop."""
+    return Call("POST", f"{_job(id)}/cancel", _same)
+
+
+def set_priority(id: str, priority: str, version: int | None = None) -> Call[Data]:
+    """Change a queued job's priority; with `version`, only where the job has not changed since."""
+    headers = {} if version is None else {"If-Match": f'"{version}"'}
+    return Call(
+        "PATCH",
+        _job(id),
+        _same,
+        headers=headers,
+        json={"priority": str(priority)},
+        repeatable=version is None,
+    )
+
+
+def why(id: str) -> Call[Why]:
+    return Call("GET", f"{_job(id)}/why", lambda data: made(Why, data))
+
+
+def result(id: str) -> Call[Answer]:
+    return Call("GET", f"{_job(id)}/result", answer_of)
+
+
+def history(id: str) -> Call[tuple[Event, ...]]:
+    """Everything that happened to a job, in order."""
+    return Call("GET", f"{_job(id)}/events", lambda data: tuple(event_of(one) for one in data["events"]))
+
+
+def logs(id: str, follow: bool = False, attempt: int | None = None) -> Call[None]:
+    """A stream of text: the output of all attempts, or of one."""
+    params = _given(follow="true" if follow else None, attempt=attempt)
+    return Call("GET", f"{_job(id)}/logs", _nothing, params=params)
+
+
+def events(after: int | None = None) -> Call[None]:
+    """A stream of server-sent events."""
+    headers = {"Accept": "text/event-stream"}
+    if after is not None:
+        headers["Last-Event-ID"] = str(after)
+    return Call("GET", "/api/v1/events", _nothing, headers=headers)
+
+
+def pools() -> Call[tuple[Pool, ...]]:
+    return Call("GET", "/api/v1/pools", lambda data: tuple(made(Pool, one) for one in data["pools"]))
+
+
+def usage(tenant: str, since: datetime | None = None, until: datetime | None = None) -> Call[Usage]:
+    params = _given(since=since.isoformat() if since else None, until=until.isoformat() if until else None)
+    path = f"/api/v1/tenants/{quote(tenant, safe='')}/usage"
+    return Call("GET", path, lambda data: made(Usage, data), params=params)
+
+
+def recommendations(
+    memory_gib: float, kind: str = "training", gpus: int = 1
+) -> Call[tuple[Recommendation, ...]]:
+    """Pools that fit a piece of work, best first."""
+    return Call(
+        "GET",
+        "/api/v1/recommendations",
+        lambda data: tuple(made(Recommendation, one) for one in data["recommendations"]),
+        params={"memory_gib": memory_gib, "kind": kind, "gpus": gpus},
+    )
+
+
+def _body(spec: JobSpec) -> Data:
+    """The fields that are given. One that is None is left out, so that a default of the queue's holds."""
+    return {name: value for name, value in spec.items() if value is not None}
+
+
+def _job(id: str) -> str:
+    return f"{_JOBS}/{quote(id, safe='')}"
+
+
+def _given(**params: Any) -> Data:
+    return {name: value for name, value in params.items() if value not in (None, [])}
+
+
+def _same(data: Any) -> Data:
+    return dict(data)
+
+
+def _nothing(_: Any) -> None:
+    return None

@@ -1,0 +1,158 @@
+"""What both clients have in common: where the queue is, who asks, and when to ask again.
+
+Pure but for reading the environment. This module must not send anything.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+
+from gpupool.client.errors import GpupoolClientError, TransportError, error_of
+from gpupool.client.operations import Call
+from gpupool.client.values import JobSpec
+
+_T = TypeVar("_T")
+URL = "http://localhost:8021"
+"""Where `gpupool serve` listens unless it is given another address."""
+_LONGEST_PAUSE_S = 10.0
+_AGAIN = frozenset({429, 502, 503, 504})
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""The request has not left: it may always be sent again."""
+_BROKEN = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
+"""The connection broke: whether the request took effect is unknown."""
+AGAIN_S = 1.0
+"""Before a stream of events that ended is opened again."""
+QUIET_S = 45.0
+"""After how long without a heartbeat (the queue sends one every 15 s) a stream of events is broken."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the queue is, and on whose behalf it is asked. What is not given is read from the environment."""
+
+    url: str | None = None
+    """Default: GPUPOOL_URL, or http://localhost:8021."""
+    key: str | None = field(default=None, repr=False)
+    """An API key or OIDC token; default: GPUPOOL_KEY."""
+    tenant: str | None = None
+    """Name or id; default: GPUPOOL_TENANT, or the only tenant of the credential."""
+    project: str | None = None
+    """Project of the jobs that name none; name or id."""
+    user: str | None = None
+    timeout_s: float = 30.0
+    retry_s: float = 60.0
+    """For how long a request is sent again where that is safe; 0 for never."""
+
+    def options(self, transport: Any) -> dict[str, Any]:
+        """The arguments of httpx2's client."""
+        url = self.url or os.environ.get("GPUPOOL_URL") or URL
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            raise TransportError(f"{url}: not an address; give one such as {URL}")
+        key = self.key or os.environ.get("GPUPOOL_KEY")
+        tenant = self.tenant or os.environ.get("GPUPOOL_TENANT")
+        headers = {"Accept": "application/json", "User-Agent": "gpupool-client"}
+        headers |= {"Authorization": f"Bearer {key}"} if key else {}
+        headers |= {"X-Tenant-Id": tenant} if tenant else {}
+        headers |= {"X-User-Id": self.user} if self.user else {}
+        # A proxy can't reach the loopback interface of this machine.
+        local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+        return {
+            "base_url": url,
+            "headers": headers,
+            "timeout": httpx2.Timeout(self.timeout_s),
+            "trust_env": not local,
+            **({"transport": transport} if transport is not None else {}),
+        }
+
+    def with_project(self, spec: JobSpec) -> JobSpec:
+        """`spec` for the project of these settings, unless it names its own."""
+        return {"project_id": self.project, **spec} if self.project else spec
+
+
+def request(call: Call[Any]) -> dict[str, Any]:
+    """The arguments of httpx2's `request`."""
+    sent = {
+        "method": call.method,
+        "url": call.path,
+        "params": dict(call.params),
+        "headers": dict(call.headers),
+    }
+    return sent | ({} if call.json is None else {"json": call.json})
+
+
+class Retries:
+    """When one call is sent again, and when no more."""
+
+    def __init__(self, call: Call[Any], retry_s: float) -> None:
+        self._call = call
+        self._left_s = retry_s
+        self._length_s = 0.2
+
+    def pause(self, failure: httpx2.Response | httpx2.HTTPError) -> float | None:
+        """Seconds to wait before the call is sent again; None where that is not safe, or too late."""
+        if not may_repeat(self._call, failure) or self._left_s <= 0:
+            return None
+        pause = min(self._length_s * random.uniform(0.5, 1.0), self._left_s)  # noqa: S311  # spreads load
+        if isinstance(failure, httpx2.Response):
+            asked = pause_asked(failure.headers)
+            if asked > self._left_s:
+                return None
+            pause = max(pause, asked)
+        self._left_s -= pause
+        self._length_s = min(self._length_s * 2, _LONGEST_PAUSE_S)
+        return pause
+
+
+def may_repeat(call: Call[Any], failure: httpx2.Response | httpx2.HTTPError) -> bool:
+    """Whether sending `call` again is safe and may help."""
+    if isinstance(failure, httpx2.Response):
+        return failure.status_code == 429 or (call.repeatable and failure.status_code in _AGAIN)
+    return isinstance(failure, _NOT_SENT) or (call.repeatable and isinstance(failure, _BROKEN))
+
+
+def pause_asked(headers: Mapping[str, str], now: datetime | None = None) -> float:
+    """Seconds that Retry-After asks for, a number or a date; 0 where it asks for none."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        at = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return 0.0
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0.0, (at - (now or datetime.now(UTC))).total_seconds())
+
+
+def error_for(call: Call[Any], failure: httpx2.Response | httpx2.HTTPError) -> GpupoolClientError:
+    """What is raised for a request that failed; the content of a response must have been read."""
+    if isinstance(failure, httpx2.Response):
+        return error_of(failure.status_code, failure.content)
+    return TransportError(
+        f"{call.method} {call.path}: no answer from the queue: {failure or type(failure).__name__}"
+    )
+
+
+def parsed(call: Call[_T], response: httpx2.Response) -> _T:
+    """What the answer means. Raises TransportError where it is not the queue's."""
+    try:
+        return call.parse(response.json())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{call.method} {call.path}: the answer is not one of the queue's: {error!r}"
+        raise TransportError(message) from error
+
+
+def wait_pauses() -> Iterator[float]:
+    """Seconds between two looks at a job: short at first, five at most."""
+    length = 0.2
+    while True:
+        yield length
+        length = min(length * 1.5, 5.0)

@@ -1,0 +1,233 @@
+"""`Client`: sends the operations, one after the other. What is sent and read is in `operations`.
+
+`async_client` is the same for asyncio; the two change together.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar, Unpack
+
+import httpx2
+
+from gpupool.client import operations, sending
+from gpupool.client.errors import WaitTimeout
+from gpupool.client.event_stream import EventReader
+from gpupool.client.operations import Call
+from gpupool.client.values import (
+    Answer,
+    Event,
+    Forecast,
+    JobFields,
+    JobPriority,
+    JobSpec,
+    Pool,
+    Recommendation,
+    Usage,
+    Why,
+    made,
+)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(JobFields):
+    """A job as the queue last showed it; methods that change or read it return a new one."""
+
+    client: Client = field(repr=False, compare=False)
+
+    def refresh(self) -> Job:
+        """The job as it is now."""
+        return self.client.job(self.id)
+
+    def wait(self, timeout: float | None = None) -> Job:
+        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for pause in sending.wait_pauses():
+            job = self.refresh()
+            if job.ended:
+                return job
+            left = pause if end is None else min(pause, end - time.monotonic())
+            if left <= 0:
+                raise WaitTimeout(f"job {self.id} is {job.state} after {timeout} s")
+            time.sleep(left)
+        raise AssertionError("unreachable")
+
+    def logs(self, follow: bool = False, attempt: int | None = None) -> Iterator[str]:
+        """Its output, line by line; with `follow` until it has ended."""
+        return self.client.logs(self.id, follow, attempt)
+
+    def why(self) -> Why:
+        """Why it is where it is, with each term of the decision."""
+        return self.client.why(self.id)
+
+    def cancel(self) -> Job:
+        """Cancel it: at once while it is queued, else it is asked to stop."""
+        return self.client.cancel_job(self.id)
+
+    def set_priority(self, priority: JobPriority | str) -> Job:
+        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
+        return self.client.set_priority(self.id, priority, self.version)
+
+    def result(self) -> Answer:
+        """What the target of an HTTP job answered."""
+        return self.client.result(self.id)
+
+    def history(self) -> tuple[Event, ...]:
+        """Everything that happened to it, in order."""
+        return self.client.history(self.id)
+
+
+class Client:
+    """The queue, asked from ordinary code. Close it, or use it in a `with` statement."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        project: str | None = None,
+        user: str | None = None,
+        timeout: float = 30.0,
+        retry_for: float = 60.0,
+        transport: Any = None,
+    ) -> None:
+        """What is not given is read from GPUPOOL_URL, GPUPOOL_KEY and GPUPOOL_TENANT. `transport` replaces
+        the network in tests."""
+        self._settings = sending.Settings(url, key, tenant, project, user, timeout, retry_for)
+        self._http = httpx2.Client(**self._settings.options(transport))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+    def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> Job:
+        """Submit a job. It is retried where that is safe; an `idempotency_key` of your own makes it so across
+        processes too."""
+        return self._job(self._send(operations.submit(self._settings.with_project(spec), idempotency_key)))
+
+    def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
+        """Whether a job would be accepted, what it would cost, and what it would wait for."""
+        return self._send(operations.validate(self._settings.with_project(spec)))
+
+    def job(self, id: str) -> Job:
+        return self._job(self._send(operations.job(id)))
+
+    def jobs(
+        self,
+        *states: str,
+        project: str | None = None,
+        pool: str | None = None,
+        user: str | None = None,
+        group: str | None = None,
+        page_size: int = 50,
+    ) -> Iterator[Job]:
+        """The jobs in `states` (default: all), newest first, read a page at a time."""
+        cursor: str | None = None
+        while True:
+            page = self._send(
+                operations.jobs(
+                    states=states,
+                    project=project,
+                    pool=pool,
+                    user=user,
+                    group=group,
+                    cursor=cursor,
+                    limit=page_size,
+                )
+            )
+            yield from (self._job(data) for data in page.jobs)
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def cancel_job(self, id: str) -> Job:
+        return self._job(self._send(operations.cancel(id)))
+
+    def set_priority(self, id: str, priority: JobPriority | str, version: int | None = None) -> Job:
+        """Change a queued job's priority; with `version`, only where the job has not changed since."""
+        return self._job(self._send(operations.set_priority(id, priority, version)))
+
+    def why(self, id: str) -> Why:
+        return self._send(operations.why(id))
+
+    def result(self, id: str) -> Answer:
+        return self._send(operations.result(id))
+
+    def history(self, id: str) -> tuple[Event, ...]:
+        return self._send(operations.history(id))
+
+    def pools(self) -> tuple[Pool, ...]:
+        return self._send(operations.pools())
+
+    def usage(self, tenant: str, since: datetime | None = None, until: datetime | None = None) -> Usage:
+        return self._send(operations.usage(tenant, since, until))
+
+    def recommendations(
+        self, memory_gib: float, kind: str = "training", gpus: int = 1
+    ) -> tuple[Recommendation, ...]:
+        """Pools that fit a piece of work, best first; kind: training, inference or interactive."""
+        return self._send(operations.recommendations(memory_gib, kind, gpus))
+
+    def logs(self, id: str, follow: bool = False, attempt: int | None = None) -> Iterator[str]:
+        """A job's output, line by line; with `follow` until it has ended."""
+        call = operations.logs(id, follow, attempt)
+        response = self._open(call, stream=True, quiet_s=None if follow else self._settings.timeout_s)
+        with closing(response):
+            try:
+                yield from response.iter_lines()
+            except httpx2.HTTPError as error:
+                raise sending.error_for(call, error) from error
+
+    def events(self, after: int | None = None) -> Iterator[Event]:
+        """Events as they happen, without end: from now on, or after a position. Raises Gone where those after
+        it were pruned."""
+        position = after
+        while True:
+            reader = EventReader(position)
+            response = self._open(operations.events(position), stream=True, quiet_s=sending.QUIET_S)
+            with closing(response), suppress(httpx2.HTTPError):
+                for line in response.iter_lines():
+                    event = reader.feed(line)
+                    position = reader.position
+                    if event is not None:
+                        yield event
+            time.sleep(sending.AGAIN_S)
+
+    def _job(self, data: Mapping[str, Any]) -> Job:
+        return made(Job, data, client=self)
+
+    def _send(self, call: Call[_T]) -> _T:
+        return sending.parsed(call, self._open(call, stream=False, quiet_s=self._settings.timeout_s))
+
+    def _open(self, call: Call[Any], stream: bool, quiet_s: float | None) -> httpx2.Response:
+        """The answer to `call`, sent again where that is safe; with `stream` it is yet to be read."""
+        retries = sending.Retries(call, self._settings.retry_s)
+        timeout = httpx2.Timeout(self._settings.timeout_s, read=quiet_s)
+        while True:
+            failure: httpx2.Response | httpx2.HTTPError
+            try:
+                request = self._http.build_request(**sending.request(call), timeout=timeout)
+                response = self._http.send(request, stream=stream)
+                if response.is_success:
+                    return response
+                response.read()
+                failure = response
+            except httpx2.HTTPError as error:
+                failure = error
+            pause = retries.pause(failure)
+            if pause is None:
+                raise sending.error_for(call, failure)
+            time.sleep(pause)

@@ -1,0 +1,308 @@
+"""What the client takes and returns: priorities, states, and the frozen forms of the queue's answers.
+
+Unknown fields of an answer are kept in `data` and otherwise ignored, so that a newer queue can be asked too.
+This module must not send anything.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypedDict, TypeVar
+
+from gpupool.client.gpu_types import GPUType
+
+_T = TypeVar("_T")
+
+
+class JobPriority(StrEnum):
+    """A job's priority; the environment's priorities say what each may do."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    DISPATCHING = "dispatching"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+FINAL = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
+
+
+class JobSpec(TypedDict, total=False):
+    """The fields of a job, all optional: either `container_image` or `target_url` is needed."""
+
+    job_name: str
+    project_id: str
+    priority: JobPriority | str
+    gpu_pool_requested: str
+    isolation_level: str
+    gpu_type: GPUType | str
+    gpu_count: int
+    container_image: str
+    container_command: list[str]
+    env: Mapping[str, str]
+    target_url: str
+    request_json: Any
+    budget_limit_usd: float
+    timeout_seconds: int
+    deadline_seconds: int
+    preemptible: bool
+    checkpoint_s3_path: str
+    retries: int
+    callback_url: str
+    image_pull_secrets: list[str]
+    env_from_secrets: list[str]
+    volumes: list[Mapping[str, Any]]
+    array: int
+    depends_on: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFields:
+    """A job as the queue last showed it."""
+
+    id: str
+    state: JobState | str
+    tenant: str
+    project_id: str | None = None
+    user_id: str | None = None
+    job_name: str = ""
+    priority: str = ""
+    isolation_level: str = ""
+    gpu_pool_requested: str | None = None
+    gpu_type: str | None = None
+    gpu_count: int = 1
+    pool: str | None = None
+    """The pool that it runs on, from the decision on."""
+    capacity_type: str | None = None
+    attempt: int = 0
+    failures: int = 0
+    disruptions: int = 0
+    retries: int = 0
+    enqueued_at: datetime | None = None
+    decided_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    waiting: Waiting | None = None
+    """Why it waits."""
+    reason: str | None = None
+    """Why it ended as it did."""
+    exit_code: int | None = None
+    cost_usd: float = 0.0
+    estimate_usd: float = 0.0
+    """What it costs at most."""
+    group_id: str | None = None
+    group_index: int | None = None
+    depends_on: str | None = None
+    version: int = 0
+    """Grows with every change."""
+    job_ids: tuple[str, ...] = ()
+    """Of a job that was just submitted: all ids of its array."""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """The whole answer."""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state == JobState.SUCCEEDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Why a job waits."""
+
+    reason: str
+    """capacity, tenant_limit, budget, reservation, exclusive, spot_share, backoff, dependency or turn."""
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """One way to run a job."""
+
+    pool: str
+    resource: str = ""
+    units: int = 1
+    gpus: float = 0.0
+    usd_per_hour: float = 0.0
+    spot_usd_per_hour: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Why:
+    """Why a job is where it is."""
+
+    id: str
+    state: str
+    waiting: Waiting | None = None
+    position: int | None = None
+    """Jobs that go before it."""
+    projected_start: datetime | None = None
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """Each term of the decision with its numbers."""
+    offers: tuple[Offer, ...] = ()
+    estimate_usd: float = 0.0
+    cost_usd: float = 0.0
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What would become of a job."""
+
+    fits: bool
+    priority: str = ""
+    isolation_level: str = ""
+    offers: tuple[Offer, ...] = ()
+    """Where it could run, cheapest first."""
+    estimate_usd: float = 0.0
+    budget_allows: bool = True
+    waiting: Waiting | None = None
+    """What it would wait for; None where it would start now."""
+    position: int | None = None
+    projected_start: datetime | None = None
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the target of an HTTP job answered."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    truncated: bool
+    """Whether there was more than the first MiB."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One change of one job."""
+
+    id: str
+    type: str
+    """As on the bus, such as mlops.gpu.jobs.dispatched.t4.shared."""
+    job: str
+    seq: int
+    tenant: str
+    time: datetime | None = None
+    project: str | None = None
+    pool: str | None = None
+    position: int | None = None
+    """Place among all events; `events(after=...)` goes on from there."""
+    change: Mapping[str, Any] = field(default_factory=dict)
+    """What is particular to the type."""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A pool of GPUs, and what is free in it."""
+
+    name: str
+    description: str = ""
+    gpu: str = ""
+    mode: str = ""
+    slots: tuple[Mapping[str, Any], ...] = ()
+    """Of each resource: total, held, free, and prices."""
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a tenant used between two moments."""
+
+    tenant: str
+    since: datetime | None = None
+    until: datetime | None = None
+    gpu_hours: float = 0.0
+    cost_usd: float = 0.0
+    usage: tuple[Mapping[str, Any], ...] = ()
+    """By project and pool."""
+    budgets: tuple[Mapping[str, Any], ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation(Offer):
+    """A pool that suits a piece of work."""
+
+    memory_gib: float = 0.0
+    isolated: bool = False
+    why: str = ""
+
+
+def made(kind: type[_T], data: Mapping[str, Any], **more: Any) -> _T:
+    """A value of `kind` with those of its fields that `data` has."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    given = {name: _FORMS.get(name, _same)(value) for name, value in data.items() if name in known - {"data"}}
+    if "data" in known:
+        given["data"] = data
+    return kind(**given | more)
+
+
+def answer_of(data: Mapping[str, Any]) -> Answer:
+    """The answer to an HTTP job, its body as bytes whatever encoding it came in."""
+    text = data["body"]
+    body = base64.b64decode(text) if data.get("encoding") == "base64" else text.encode()
+    headers = tuple((name, value) for name, value in data["headers"])
+    return Answer(status=data["status"], headers=headers, body=body, truncated=data["truncated"])
+
+
+def event_of(data: Mapping[str, Any], position: int | None = None) -> Event:
+    """An event from its envelope (gpupool/schema/job-event.schema.json)."""
+    return made(Event, data, job=data["subject"], change=data.get("data", {}), position=position)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _time(value: Any) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None
+
+
+def _state(value: str) -> JobState | str:
+    try:
+        return JobState(value)
+    except ValueError:
+        return value
+
+
+_FORMS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        (
+            "enqueued_at",
+            "decided_at",
+            "started_at",
+            "finished_at",
+            "projected_start",
+            "since",
+            "until",
+            "time",
+        ),
+        _time,
+    ),
+    **dict.fromkeys(("job_ids", "slots", "usage", "budgets"), tuple),
+    "state": _state,
+    "waiting": lambda value: made(Waiting, value) if value else None,
+    "offers": lambda value: tuple(made(Offer, one) for one in value),
+}
+"""How a field's JSON becomes its value, where the two differ."""

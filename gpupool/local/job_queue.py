@@ -1,0 +1,134 @@
+"""The job queue in the background, beside the local control plane: `gpupool serve` and a NATS server.
+
+Two processes that outlive the command, with their state in one folder; PostgreSQL is the service's own child.
+It starts and stops them and knows nothing of jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpupool import shipped
+from gpupool.findings import GpupoolError
+from gpupool.local import processes
+from gpupool.local.processes import Running
+from gpupool.programs.binaries import locate
+
+START_S = 60.0
+GRACE_S = 20.0
+KEPT = ("PATH", "HOME", "TMPDIR", "LANG", "GPUPOOL_DATABASE_URL")
+"""What the service gets of the caller's environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A queue in the background."""
+
+    address: str
+    log: Path
+    already: bool
+    """Whether it ran before, with the same options."""
+
+
+class JobQueue:
+    """The background processes whose state is in `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "serve.log"
+        self._state = folder / "serve.json"
+
+    def start(
+        self, arguments: Sequence[str], port: int, report: Callable[[str], None] = lambda _: None
+    ) -> Started:
+        """Run `gpupool serve` with these arguments until `stop`; a queue that runs with others is restarted.
+
+        Raises GpupoolError with the end of its log where it does not become ready.
+        """
+        address = f"http://127.0.0.1:{port}"
+        fingerprint = json.dumps(list(arguments))
+        running = self._running()
+        service = running.get("serve")
+        if service and service.fingerprint == fingerprint and processes.alive(service) and _ready(address):
+            return Started(address, self.log, already=True)
+        self.stop()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        report("nats-server")
+        nats, url = self._nats(report)
+        report("gpupool serve")
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ}
+        environment |= shipped.variables()
+        environment |= {"GPUPOOL_QUEUE_DIR": str(self.folder), "GPUPOOL_PORT": str(port)}
+        argv = shipped.command("gpupool.cli.main", *arguments, "--nats", url)
+        service = processes.spawn(argv, environment, Path.cwd(), self.log, fingerprint)
+        self._state.write_text(json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))
+        deadline = time.monotonic() + START_S
+        while not _ready(address):
+            if not processes.alive(service) or time.monotonic() > deadline:
+                end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
+                self.stop()
+                raise GpupoolError(f"the job queue does not become ready; the end of {self.log}:\n{end}")
+            time.sleep(0.1)
+        return Started(address, self.log, already=False)
+
+    def stop(self) -> bool:
+        """End both processes in order; the data stays. False where none ran."""
+        running = self._running()
+        alive = [running[name] for name in ("serve", "nats") if name in running]
+        alive = [process for process in alive if processes.alive(process)]
+        for process in alive:
+            processes.stop([process.pid], GRACE_S)
+        self._state.unlink(missing_ok=True)
+        return bool(alive)
+
+    def purge(self) -> None:
+        """Remove the data of a queue that does not run. What else is in the folder stays."""
+        for name in ("data", "nats", "owner.pid", "log", "nats.log", "serve.log"):
+            path = self.folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()
+
+    def _nats(self, report: Callable[[str], None]) -> tuple[Running, str]:
+        program = locate("nats-server", report)
+        port = _free_port()
+        folder = self.folder / "nats"
+        folder.mkdir(parents=True, exist_ok=True)
+        argv = (str(program), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder))
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        process = processes.spawn(argv, environment, folder, self.folder / "nats.log", "")
+        return process, f"nats://127.0.0.1:{port}"
+
+    def _running(self) -> dict[str, Running]:
+        try:
+            state = json.loads(self._state.read_text())
+            return {name: Running.from_dict(values) for name, values in state.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+
+def _ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=2) as answer:  # noqa: S310 - ours, on loopback
+            return int(answer.status) == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -1,1 +1,0 @@
-UPDATE gpu_clocks SET clock = greatest(0, clock + %(change)s::numeric) WHERE pool = %(pool)s AND tenant = %(tenant)s

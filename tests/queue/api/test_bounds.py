@@ -1,0 +1,202 @@
+"""What no client should send: it is answered with a problem, and the service goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+import structlog.testing
+
+from gpupool.queue.api.problems import TYPES, page
+from gpupool.queue.domain import offers
+from gpupool.queue.store.errors import Unavailable
+from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, LOCAL, Served, problem
+
+JOBS = "/api/v1/gpu-jobs"
+HEADERS = {"X-Tenant-Id": "vision", "Content-Type": "application/json"}
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps(HTTP_JOB | fields).encode()
+
+
+def container(**fields: Any) -> bytes:
+    return json.dumps(CONTAINER_JOB | fields).encode()
+
+
+def raw(text: str) -> bytes:
+    """An HTTP job whose request_json is this text."""
+    return body().replace(b'{"x": 1}', text.encode())
+
+
+SENT = {
+    "too large": (b'{"a": "' + b"x" * (1 << 20) + b'"}', "body-too-large"),
+    "deep objects": (raw('{"a":' * 100_000 + "1" + "}" * 100_000), "json-too-deep"),
+    "deep arrays": (raw("[" * 21 + "]" * 21), "json-too-deep"),
+    "deep and cut off": (b"[" * 500_000, "json-too-deep"),
+    "quotes that do not end": (b'\\"' * 500_000 + b"[" * 30, "invalid-json"),
+    "no JSON": (b"{", "invalid-json"),
+    "no UTF-8": (b'{"job_name": "\xff\xfe"}', "invalid-json"),
+    "nothing": (b"", "invalid-request"),
+    "an array": (b"[]", "invalid-request"),
+    "NaN": (raw("NaN"), "invalid-request"),
+    "infinity": (raw("1e999"), "invalid-request"),
+    "a number of 5,000 digits": (raw("9" * 5_000), "invalid-json"),
+    "a number of 400 digits": (raw("9" * 400), "invalid-request"),
+    "many GPUs": (body(gpu_count=10**30), "invalid-request"),
+    "minus one GPU": (body(gpu_count=-1), "invalid-request"),
+    "half a GPU": (body(gpu_count=0.5), "invalid-request"),
+    "a rich job": (body(budget_limit_usd=1e300), "invalid-request"),
+    "no budget": (body(budget_limit_usd=0), "invalid-request"),
+    "long names": (body(job_name="x" * 201), "invalid-request"),
+    "NUL in a name": (body(job_name="a\x00"), "invalid-request"),
+    "an escape in a name": (body(job_name="\x1b[31m"), "invalid-request"),
+    "text turned around": (body(job_name="a\u202eb"), "invalid-request"),
+    "half a pair in a name": (body().replace(b'"t4"', b'"\\ud800"'), "invalid-request"),
+    "NUL deep in JSON": (raw('{"a": ["\\u0000"]}'), "invalid-request"),
+    "half a pair deep in JSON": (raw('{"a": ["\\udfff"]}'), "invalid-request"),
+    "half a pair as a key": (raw('{"\\udfff": 1}'), "invalid-request"),
+    "thousands of variables": (container(env={f"A{n}": "1" for n in range(5_000)}), "invalid-request"),
+    "a variable without a name": (container(env={"": "1"}), "invalid-request"),
+    "a variable with =": (container(env={"A=B": "1"}), "invalid-request"),
+    "NUL in a variable": (container(env={"A": "\x00"}), "invalid-request"),
+    "half a pair in a command": (container(container_command=["\udc00"]), "invalid-request"),
+    "a thousand arguments": (container(container_command=["x"] * 1_000), "invalid-request"),
+    "a space in an image": (container(container_image="a b"), "invalid-request"),
+    "a relative path": (container(volumes=[{"claim": "a", "path": "b"}]), "invalid-request"),
+    "a million jobs": (body(array=1_000_000), "invalid-request"),
+    "no address": (body(target_url="http://"), "invalid-request"),
+    "another scheme": (body(target_url="file:///etc/passwd"), "invalid-request"),
+    "a broken address": (body(target_url="http://[::1/"), "target-not-allowed"),
+    "a port too high": (body(target_url="http://example:99999/"), "target-not-allowed"),
+    "a look-alike": (body(target_url="http://\u0435xample/"), "target-not-allowed"),
+}  # fmt: skip
+
+
+def test_what_no_client_should_send_is_answered_with_a_problem(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for name, (content, expected) in SENT.items():
+            for path in (JOBS, f"{JOBS}:validate"):
+                response = await served.client.post(path, content=content, headers=HEADERS)
+                assert problem(response) == expected, (name, response.text[:300])
+                assert 400 <= response.status_code < 500
+        assert (await served.client.get(JOBS)).json()["jobs"] == []
+        await served.submit(job_name="смотри 🚀", request_json={"é": ["\U0001f600", 1e300, -(2**63)]})
+
+    api(test)
+
+
+def test_a_body_without_length_is_bounded_while_it_is_read(api: Any) -> None:
+    read = 0
+
+    async def test(served: Served) -> None:
+        async def long() -> Any:
+            nonlocal read
+            for _ in range(100):
+                read += 1
+                yield b"x" * 65_536
+
+        response = await served.client.post(JOBS, content=long(), headers=HEADERS)
+        assert (response.status_code, problem(response)) == (413, "body-too-large")
+        assert read <= 20
+
+    api(test)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "expected"),
+    [
+        ("GET", "/nothing", 404, "not-found"),
+        ("GET", "/api/v1/gpu-jobs/", 404, "not-found"),
+        ("DELETE", "/api/v1/gpu-jobs", 405, "method-not-allowed"),
+        ("GET", "/api/v1/gpu-jobs/%00", 404, "not-found"),
+        ("GET", "/api/v1/gpu-jobs/1", 404, "not-found"),
+        ("GET", f"/api/v1/gpu-jobs/{'x' * 200}", 422, "invalid-request"),
+        ("GET", "/api/v1/gpu-jobs?project=%00", 422, "invalid-request"),
+        ("GET", "/api/v1/gpu-jobs?cursor=%00", 422, "invalid-request"),
+        ("GET", "/api/v1/gpu-jobs?cursor=OTk5OQ", 422, "invalid-request"),
+        ("GET", "/api/v1/tenants/vision/usage?since=0001-01-01T00:00:00%2B14:00", 422, "invalid-request"),
+        ("GET", "/api/v1/tenants/vision/usage?until=0001-01-01T00:00:00Z", 200, ""),
+        ("GET", "/api/v1/recommendations?memory_gib=nan", 422, "invalid-request"),
+    ],
+)
+def test_other_addresses_and_parameters(api: Any, method: str, path: str, status: int, expected: str) -> None:
+    async def test(served: Served) -> None:
+        response = await served.client.request(method, path, headers={"X-Tenant-Id": "vision"})
+        assert response.status_code == status, response.text
+        if expected:
+            assert problem(response) == expected
+        if status == 405:
+            assert "POST" in response.headers["allow"]
+
+    api(test)
+
+
+def test_another_media_type_is_refused(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+            response = await served.client.post(
+                JOBS, content=body(), headers=HEADERS | {"Content-Type": kind}
+            )
+            assert (response.status_code, problem(response)) == (415, "unsupported-media-type")
+
+    api(test)
+
+
+def test_an_error_of_the_queue_is_a_problem_without_its_cause(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(served: Served) -> None:
+        async def broken(*_: Any) -> None:
+            raise RuntimeError("secret")
+
+        monkeypatch.setattr("gpupool.queue.store.jobs.jobs", broken)
+        with structlog.testing.capture_logs() as logged:
+            response = await served.client.get(JOBS)
+        assert (response.status_code, problem(response)) == (500, "internal")
+        assert "secret" in str(logged[0]["exc_info"])
+        assert "secret" not in response.text
+
+        async def away(*_: Any) -> None:
+            raise Unavailable("no route")
+
+        monkeypatch.setattr("gpupool.queue.store.jobs.jobs", away)
+        response = await served.client.get(JOBS)
+        assert (response.status_code, problem(response), response.headers["retry-after"]) == (
+            503,
+            "unavailable",
+            "5",
+        )
+        monkeypatch.setattr("gpupool.queue.store.jobs.depth", away)
+        assert problem(await served.client.get("/readyz")) == "unavailable"
+        assert (await served.client.get("/healthz")).status_code == 200
+
+    api(test)
+
+
+def test_a_full_queue_and_a_spent_budget_say_so(api: Any) -> None:
+    async def test(served: Served) -> None:
+        answers = await asyncio.gather(
+            *(served.client.post(JOBS, content=body(), headers=HEADERS) for _ in range(4))
+        )
+        assert sorted(answer.status_code for answer in answers) == [201, 201, 201, 429]
+        (full,) = [answer for answer in answers if answer.status_code == 429]
+        assert (problem(full), full.headers["retry-after"]) == ("queue-full", "30")
+
+    api(test, vision={"queued": 3})
+
+
+def test_every_refusal_of_the_domain_is_a_type_of_the_table() -> None:
+    import inspect
+    import re
+
+    named = set(re.findall(r'Refused\(\s*"([a-z-]+)"', inspect.getsource(offers)))
+    assert len(named) >= 6
+    assert named <= set(TYPES)
+
+
+def test_the_page_of_problems_is_the_table() -> None:
+    written = (LOCAL.parents[1] / "docs" / "queue-problems.md").read_text(encoding="utf-8")
+    assert written == page(), "write it again: python -m gpupool.queue.api.problems > docs/queue-problems.md"

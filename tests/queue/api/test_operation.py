@@ -1,0 +1,216 @@
+"""Pools, recommendations, usage and metrics, and the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from gpupool.plan.tenants import Budget
+from gpupool.queue.api.openapi import document
+from gpupool.queue.api.pools import PoolList, RecommendationList
+from gpupool.queue.api.usage import UsageBody
+from gpupool.queue.measures import Measures
+from gpupool.queue.records import Outcome
+from gpupool.queue.store import attempts
+from tests.queue.api.served import LOCAL, Served, listening, problem
+from tests.queue.store.samples import dispatched, read
+
+HELD = {"target_url": None, "request_json": None, "container_image": "a", "isolation_level": "exclusive"}
+
+
+async def running(served: Served, **fields: Any) -> dict[str, Any]:
+    """A job that runs on the first offer, node 0."""
+    made = await served.submit(**fields)
+    assert await dispatched(served.db, now=served.clock(), only=made["id"]) == [made["id"]]
+    await attempts.take(served.db, "executor", 100, 30, served.clock())
+    assert await attempts.started(served.db, made["id"], 1, served.clock())
+    served.clock.forward(2)
+    return made
+
+
+def test_pools_show_who_holds_what_and_hide_other_tenants(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await running(served, headers=await served.key("vision"), **HELD)
+        admin = await served.client.get("/api/v1/pools", headers=await served.key("*", scopes=("admin",)))
+        PoolList.model_validate(admin.json(), extra="forbid")
+        by_name = {pool["name"]: pool for pool in admin.json()["pools"]}
+        assert "inference-mig" in by_name
+        notebooks = by_name["notebooks"]
+        assert notebooks["slots"][0] | {"resource": ""} == {
+            "resource": "", "total": 24, "held": 8, "free": 16, "gpus_each": 0.125,
+            "usd_per_hour": notebooks["slots"][0]["usd_per_hour"], "spot_usd_per_hour": None,
+        }  # fmt: skip
+        (held,) = notebooks["nodes"][0]["held"]
+        assert (held["job"], held["tenant"], held["units"]) == (job["id"], "vision", 8)
+        mine = await served.client.get("/api/v1/pools", headers=await served.key("vision"))
+        assert job["id"] in mine.text
+        assert "inference-mig" not in mine.text
+        portal = await served.key("serving", scopes=("jobs:read", "metrics:read"))
+        assert [
+            pool["name"]
+            for pool in (await served.client.get("/api/v1/pools", headers=portal)).json()["pools"]
+        ] == ["inference-mig"]
+
+    api(test, dev=False)
+
+
+def test_other_tenants_jobs_have_no_name_in_a_shared_pool(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await running(served, **HELD)
+        plan = served.app.state.context.plan()
+        (serving,) = [tenant for tenant in plan.tenants if tenant.name == "serving"]
+        grants = {**serving.grants, "notebooks": {"nvidia.com/gpu.shared": 8}}
+        tenants = tuple(replace(t, grants=grants) if t is serving else t for t in plan.tenants)
+        object.__setattr__(served.app.state.context, "plan", lambda: shared)
+        shared = replace(plan, tenants=tenants)
+        seen = await served.client.get("/api/v1/pools", headers=await served.key("serving"))
+        (held,) = seen.json()["pools"][0]["nodes"][0]["held"]
+        assert held == {"resource": held["resource"], "units": 8, "tenant": None, "job": None}
+        assert job["id"] not in seen.text
+        assert "vision" not in seen.text
+
+    api(test)
+
+
+def test_a_recommendation_names_the_cheapest_and_its_alternatives(api: Any) -> None:
+    async def test(served: Served) -> None:
+        response = await served.client.get(
+            "/api/v1/recommendations?memory_gib=20&kind=inference&hours_per_month=700",
+            headers={"X-Tenant-Id": "vision"},
+        )
+        answer = response.json()
+        RecommendationList.model_validate(answer, extra="forbid")
+        assert len(answer["recommendations"]) > 1
+        assert all(one["memory_gib"] >= 20 for one in answer["recommendations"])
+        assert "reserved capacity" in answer["reserved_hint"]
+        none = await served.client.get(
+            "/api/v1/recommendations?memory_gib=5000", headers={"X-Tenant-Id": "vision"}
+        )
+        assert none.json() == {"recommendations": [], "reserved_hint": None}
+
+    api(test)
+
+
+def test_usage_is_what_the_ledger_settled(api: Any) -> None:
+    async def test(served: Served) -> None:
+        job = await running(served, headers={"X-Project-Id": "ocr"}, **HELD)
+        served.clock.forward(3600 - 2)
+        await attempts.finish(served.db, job["id"], 1, Outcome("succeeded"), served.clock(), (10, 600))
+        served.clock.forward(1)
+        answer = (await served.client.get("/api/v1/tenants/vision/usage")).json()
+        UsageBody.model_validate(answer, extra="forbid")
+        ((row,), (budget,)) = (answer["usage"], answer["budgets"])
+        assert (row["project"], row["pool"], row["jobs"]) == ("ocr", "notebooks", 1)
+        assert row["gpu_hours"] == pytest.approx(1)
+        assert row["cost_usd"] == answer["cost_usd"] == (await read(served.db, job["id"])).cost_micro / 1e6
+        assert budget["spent_usd"] == row["cost_usd"]
+        earlier = (served.clock() - timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        before = await served.client.get(f"/api/v1/tenants/vision/usage?until={earlier}")
+        assert before.json()["usage"] == []
+
+    api(test, vision={"budget": Budget(10, "month", (1.0,), "reject")})
+
+
+def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
+    async def test(served: Served) -> None:
+        await running(served, **HELD)
+        place = "/api/v1/gpu-jobs"
+        body = {"gpu_pool_requested": "t4", "container_image": "a"}
+        refused = await served.client.post(place, json=body, headers={"X-Tenant-Id": "vision"})
+        assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")
+        dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
+        assert dry.json()["budget_allows"] is False
+
+    api(test, vision={"budget": Budget(0.36, "month", (1.0,), "reject")})
+
+
+def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:
+    registry = CollectorRegistry()
+    Measures(registry).wait.labels("vision", "low").observe(3)
+
+    async def test(served: Served) -> None:
+        await served.submit()
+        await running(served, headers={"X-Project-Id": "ocr"}, **HELD)
+        text = (await served.client.get("/metrics")).text
+        found = {
+            (sample.name, *sorted(sample.labels.values())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+        assert found["gpupool_queue_jobs_queued", "low", "vision"] == 1
+        assert found["gpupool_queue_gpus_held", "notebooks", "vision"] == 1
+        assert found["gpupool_queue_tenant_share", "notebooks", "vision"] == 1
+        assert found["gpupool_queue_spot_share", "notebooks"] == 0
+        assert found["gpupool_queue_held_usd", "ocr", "vision"] == 0.36
+        assert found["gpupool_queue_wait_seconds_count", "low", "vision"] == 1
+
+    api(test, registry=registry)
+
+
+def test_the_committed_document_is_what_the_code_says() -> None:
+    written = (LOCAL.parents[1] / "docs" / "queue-openapi.json").read_text(encoding="utf-8")
+    command = "python -m gpupool.queue.api.openapi > docs/queue-openapi.json"
+    assert written == document(), f"write it again: {command}"
+    assert json.loads(written)["openapi"] == "3.1.0"
+
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+
+
+def test_what_schemathesis_draws_is_answered_as_documented(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few examples of each operation; GPUPOOL_FUZZ multiplies them."""
+    import asyncio
+    import os
+
+    from gpupool.queue.api import stream
+
+    monkeypatch.setattr(stream, "LONGEST_SECONDS", 0.0)
+    monkeypatch.setattr(stream, "POLL_SECONDS", 0.0)
+    examples = 8 * int(os.environ.get("GPUPOOL_FUZZ", "1"))
+
+    async def test(served: Served) -> None:
+        job = await served.submit()
+
+        def draw(base: str) -> None:
+            schema = schemathesis.openapi.from_dict(json.loads(document()))
+            for operation in (result.ok() for result in schema.get_all_operations()):
+
+                @settings(
+                    max_examples=examples,
+                    deadline=None,
+                    suppress_health_check=list(HealthCheck),
+                    database=None,
+                )
+                @given(case=operation.as_strategy())
+                def one(case: Any) -> None:
+                    if "id" in (case.path_parameters or {}) and len(case.path_parameters["id"]) % 2:
+                        case.path_parameters["id"] = job["id"]
+                    case.call_and_validate(base_url=base, checks=CHECKS, headers={"X-Tenant-Id": "vision"})
+
+                one()
+
+        async with listening(served.app) as client:
+            await asyncio.to_thread(draw, str(client.base_url).rstrip("/"))
+
+    api(test)

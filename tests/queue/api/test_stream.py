@@ -1,0 +1,132 @@
+"""Streams: events with resumption, and logs that are followed, over a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from gpupool.queue.api import job_details, stream
+from gpupool.queue.store import attempts, dispatch, outbox
+from gpupool.queue.store.database import Database
+from tests.queue.api.served import Served, listening, problem
+from tests.queue.store.samples import finished, running, sql
+
+EVENTS = "/api/v1/events"
+
+
+async def placed(db: Database) -> None:
+    """What the relay does."""
+    epoch = await dispatch.lead(db, outbox.ROLE, "test", 60)
+    assert epoch is not None
+    await outbox.place(db, epoch)
+
+
+async def read(response: httpx2.Response) -> AsyncIterator[tuple[int, dict[str, Any]]]:
+    """(id, data) of each event of a stream."""
+    fields = dict[str, str]()
+    async for line in response.aiter_lines():
+        name, _, value = line.partition(": ")
+        if line:
+            fields[name] = value
+        elif "data" in fields:
+            yield int(fields["id"]), json.loads(fields["data"])
+            fields = {}
+        else:
+            fields = {}
+
+
+async def some(
+    events: AsyncIterator[tuple[int, dict[str, Any]]], count: int
+) -> list[tuple[int, dict[str, Any]]]:
+    async with asyncio.timeout(10):
+        return [await anext(events) for _ in range(count)]
+
+
+def test_events_are_followed_and_resumed_and_are_the_tenants_own(api: Any) -> None:
+    async def test(served: Served) -> None:
+        key = await served.key("vision")
+        mine = [(await served.submit(key, job_name=str(number)))["id"] for number in range(3)]
+        await running(served.db, tenant="serving")
+        await placed(served.db)
+        async with listening(served.app) as client:
+            async with client.stream("GET", f"{EVENTS}?after=0", headers=key) as response:
+                assert response.headers["content-type"].startswith("text/event-stream")
+                events = read(response)
+                first = await some(events, 3)
+                assert [data["subject"] for _, data in first] == mine
+                assert first[0][1]["type"] == "mlops.gpu.jobs.enqueued"
+                later = await served.submit(key)
+                await placed(served.db)
+                assert (await some(events, 1))[0][1]["subject"] == later["id"]
+            resumed = key | {"Last-Event-ID": str(first[1][0])}
+            async with client.stream("GET", EVENTS, headers=resumed) as response:
+                assert [data["subject"] for _, data in await some(read(response), 2)] == [
+                    mine[2],
+                    later["id"],
+                ]
+            other = await served.key("serving")
+            async with client.stream("GET", f"{EVENTS}?after=0", headers=other) as response:
+                assert {data["tenant"] for _, data in await some(read(response), 3)} == {"serving"}
+
+    api(test, dev=False)
+
+
+def test_events_that_are_pruned_are_gone(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for _ in range(3):
+            await served.submit()
+        await placed(served.db)
+        await sql(served.db, "DELETE FROM gpu_events WHERE position <= 2 RETURNING id")
+        for position in ("0", "1", "4"):
+            gone = await served.client.get(EVENTS, headers={"Last-Event-ID": position})
+            assert (gone.status_code, problem(gone)) == (410, "events-pruned")
+        wrong = await served.client.get(EVENTS, headers={"Last-Event-ID": "x"})
+        assert problem(wrong) == "invalid-request"
+        async with (
+            listening(served.app) as client,
+            client.stream("GET", EVENTS, headers={"Last-Event-ID": "2"}) as response,
+        ):
+            assert [number for number, _ in await some(read(response), 1)] == [3]
+
+    api(test)
+
+
+def test_a_quiet_stream_has_heartbeats_and_ends_some_time(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(stream, "LONGEST_SECONDS", 0.3)
+
+    async def test(served: Served) -> None:
+        response = await served.client.get(EVENTS)
+        assert 2 <= response.text.count(": heartbeat\n\n") <= 6
+        assert response.text.startswith("retry: 2000\nid: 0\n")
+
+    api(test)
+
+
+def test_a_log_is_followed_until_the_job_ends(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_details, "LOG_POLL_SECONDS", 0.05)
+
+    async def test(served: Served) -> None:
+        job = await running(served.db)
+        await attempts.append_log(served.db, job.id, job.attempt, ["one"])
+        async with (
+            listening(served.app) as client,
+            client.stream("GET", f"/api/v1/gpu-jobs/{job.id}/logs?follow=true") as response,
+        ):
+            lines = response.aiter_lines()
+            assert await asyncio.wait_for(anext(lines), 5) == "one"
+            await attempts.append_log(served.db, job.id, job.attempt, ["two", "three"])
+            assert await asyncio.wait_for(anext(lines), 5) == "two"
+            await finished(served.db, job, "succeeded")
+            async with asyncio.timeout(5):
+                assert [line async for line in lines] == ["three"]
+        text = (await served.client.get(f"/api/v1/gpu-jobs/{job.id}/logs?attempt=2")).text
+        assert text == ""
+
+    api(test)

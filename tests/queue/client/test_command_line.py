@@ -1,0 +1,138 @@
+"""`gpupool jobs` as a user runs it, against the real API."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gpupool.queue.store import attempts
+from tests.queue.client.conftest import Queue
+from tests.queue.store.samples import dispatched, finished, read
+
+GPUPOOL = Path(sys.executable).with_name("gpupool")
+Done = subprocess.CompletedProcess[str]
+
+
+async def gpupool(queue: Queue, *arguments: str, stdin: str = "") -> Done:
+    def run() -> Done:
+        verb, *more = arguments
+        return subprocess.run(
+            [str(GPUPOOL), "jobs", verb, "--server", queue.url, "--tenant", "vision", *more],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    done: Done = await queue.ask(run)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+async def submitted(queue: Queue, *arguments: str) -> dict[str, Any]:
+    done = await gpupool(queue, "submit", "--format", "json", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    return dict(json.loads(done.stdout))
+
+
+def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        options = ("--pool", "t4", "--image", "python:3.12", "--project", "ocr", "--timeout", "1h30m")
+        command = ("python", "-c", "", "--format", "json")
+        made = await submitted(queue, *options, "--env", "A=b=c", "--", *command)
+        assert made["container_command"] == list(command)
+        assert (made["timeout_seconds"], made["env"], made["project_id"]) == (5400, {"A": "b=c"}, "ocr")
+        id = made["id"]
+
+        listed = (await gpupool(queue, "list", "--state", "queued")).stdout.splitlines()
+        assert listed[0].split()[:5] == ["JOB", "NAME", "TENANT", "PROJECT", "STATE"]
+        assert listed[1].startswith(id)
+        answer = json.loads((await gpupool(queue, "list", "--format", "json")).stdout)
+        assert [job["id"] for job in answer["jobs"]] == [id]
+
+        shown = (await gpupool(queue, "show", id)).stdout
+        assert "mlops.gpu.jobs.enqueued" in shown
+        assert "A=b" not in shown, "variables may be secrets"
+        why = (await gpupool(queue, "why", id)).stdout
+        assert "notebooks" in why
+        assert json.loads((await gpupool(queue, "why", id, "--format", "json")).stdout)["state"] == "queued"
+
+        assert (await gpupool(queue, "cancel", id)).stdout == f"{id}  cancelled\n"
+        watched = (await gpupool(queue, "watch", id)).stdout.splitlines()
+        assert [line.split()[4] for line in watched] == [
+            "mlops.gpu.jobs.enqueued",
+            "mlops.gpu.jobs.cancelled",
+        ]
+
+    queue(test)
+
+
+def test_an_http_job_with_its_request_in_a_file(queue: Any, tmp_path: Path) -> None:
+    async def test(queue: Queue) -> None:
+        file = tmp_path / "request.json"
+        file.write_text('{"x": 1}')
+        made = await submitted(
+            queue,
+            "--pool",
+            "t4",
+            "--isolation",
+            "exclusive",
+            "--url",
+            "http://example",
+            "--request",
+            str(file),
+        )
+        assert (made["request_json"], made["isolation_level"]) == ({"x": 1}, "exclusive")
+        done = await gpupool(
+            queue, "submit", "--pool", "t4", "--url", "http://example", "--request", "-", stdin="{"
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("-: not JSON")
+
+    queue(test)
+
+
+def test_waiting_and_logs(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
+        now = datetime.now(UTC)
+        await dispatched(queue.db, now=now)
+        await attempts.take(queue.db, "executor", 10, 30, now)
+        await attempts.started(queue.db, id, 1, now)
+        await attempts.append_log(queue.db, id, 1, ["one", "two"])
+        assert await finished(queue.db, await read(queue.db, id), "failed", retry=False)
+        assert (await gpupool(queue, "logs", "--follow", id)).stdout == "one\ntwo\n"
+        assert json.loads((await gpupool(queue, "logs", id, "--format", "json")).stdout)["lines"] == [
+            "one",
+            "two",
+        ]
+
+    queue(test)
+
+
+def test_a_dry_run_makes_no_job(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        done = await gpupool(queue, "submit", "--dry-run", "--pool", "t4", "--image", "a:1")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("fits; at most $")
+        assert "notebooks" in done.stdout
+        assert (await gpupool(queue, "list")).stdout == "no jobs\n"
+
+    queue(test)
+
+
+def test_refusals_are_messages(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        done = await gpupool(queue, "show", "nothing")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "there is no job nothing" in done.stderr
+        done = await gpupool(queue, "submit", "--pool", "nope", "--image", "a:1", "--format", "json")
+        assert done.returncode == 1
+        assert "nope" in json.loads(done.stdout)["errors"][0]
+
+    queue(test)

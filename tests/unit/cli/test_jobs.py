@@ -1,0 +1,49 @@
+"""`gpupool jobs` where there is no queue, and what is wrong before one is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpupool.cli import jobs
+from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
+from gpupool.findings import UsageError
+from tests.unit.cli.test_environments import gpupool
+
+
+def test_no_queue_is_said_with_what_to_do() -> None:
+    done = gpupool("jobs", "list", "--server", "http://127.0.0.1:1", "--format", "json")
+    assert done.returncode == 1
+    (message,) = json.loads(done.stdout)["errors"]
+    assert message.startswith("GET /api/v1/gpu-jobs: no answer from the queue: ")
+    assert message.endswith("start the queue with `gpupool serve`, or set GPUPOOL_URL")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--timeout", "4"), "--timeout 4: write a duration such as 90m, 4h or 1h30m"),
+        (("--env", "A"), "--env A: write NAME=VALUE"),
+        (("--request", "/nothing"), "/nothing: No such file or directory; name a file with JSON"),
+        (("--name", ""), "the last argument is empty"),
+    ],
+)
+def test_wrong_use(arguments: tuple[str, str], message: str) -> None:
+    done = gpupool("jobs", "submit", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400), (None, None)])
+def test_durations(text: str | None, seconds: int | None) -> None:
+    assert jobs._seconds(text) == seconds
+
+
+def test_what_follows_two_dashes_is_the_jobs_own() -> None:
+    arguments = ["jobs", "submit", "--", "echo", "", "--format", "json"]
+    assert _own(arguments) == ["jobs", "submit"]
+    _refuse_empty(_own(arguments))
+    assert not _asks_for_json(_own(arguments))
+    with pytest.raises(UsageError):
+        _refuse_empty(_own(["jobs", "submit", ""]))

@@ -1,0 +1,109 @@
+"""When a request is sent again, and for whom it is sent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+
+from gpupool.client import TransportError, operations
+from gpupool.client.sending import Retries, Settings, may_repeat, parsed, pause_asked
+
+SUBMIT = operations.submit({}, "k")
+ONCE = operations.set_priority("j", "low", 1)
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("failure", "repeatable", "once"),
+    [
+        (httpx2.ConnectError("x"), True, True),
+        (httpx2.ConnectTimeout("x"), True, True),
+        (httpx2.RemoteProtocolError("x"), True, False),
+        (httpx2.ReadError("x"), True, False),
+        (httpx2.ReadTimeout("x"), False, False),
+        (httpx2.UnsupportedProtocol("x"), False, False),
+        (httpx2.Response(429), True, True),
+        (httpx2.Response(502), True, False),
+        (httpx2.Response(503), True, False),
+        (httpx2.Response(504), True, False),
+        (httpx2.Response(500), False, False),
+        (httpx2.Response(404), False, False),
+    ],
+    ids=repr,
+)
+def test_what_is_sent_again(failure: Any, repeatable: bool, once: bool) -> None:
+    assert may_repeat(SUBMIT, failure) is repeatable
+    assert may_repeat(ONCE, failure) is once
+
+
+def test_pauses_grow_and_end_in_time() -> None:
+    retries = Retries(SUBMIT, 60)
+    pauses = []
+    while (pause := retries.pause(httpx2.ConnectError("x"))) is not None:
+        pauses.append(pause)
+    assert sum(pauses) == pytest.approx(60)
+    assert max(pauses) <= 10
+    assert pauses[0] <= 0.2
+    assert Retries(SUBMIT, 0).pause(httpx2.ConnectError("x")) is None
+
+
+def test_retry_after_is_kept_to_or_the_request_given_up() -> None:
+    retries = Retries(SUBMIT, 60)
+    assert retries.pause(httpx2.Response(429, headers={"Retry-After": "30"})) == 30
+    assert retries.pause(httpx2.Response(429, headers={"Retry-After": "31"})) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("5", 5),
+        ("Sun, 01 Mar 2026 12:00:07 GMT", 7),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0),
+        ("soon", 0),
+        ("-1", 0),
+        ("²", 0),
+    ],
+)
+def test_retry_after_is_a_number_or_a_date(text: str, seconds: float) -> None:
+    assert pause_asked({"Retry-After": text}, AT) == seconds
+
+
+def test_settings_come_from_arguments_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URL", "KEY", "TENANT"):
+        monkeypatch.delenv(f"GPUPOOL_{name}", raising=False)
+    plain = Settings().options(None)
+    assert (plain["base_url"], plain["trust_env"]) == ("http://localhost:8021", False)
+    assert "Authorization" not in plain["headers"]
+    monkeypatch.setenv("GPUPOOL_URL", "https://queue.example.com")
+    monkeypatch.setenv("GPUPOOL_KEY", "gpk_1")
+    monkeypatch.setenv("GPUPOOL_TENANT", "vision")
+    found = Settings(tenant="serving", user="ada").options(None)
+    assert (found["base_url"], found["trust_env"]) == ("https://queue.example.com", True)
+    headers = found["headers"]
+    assert (headers["Authorization"], headers["X-Tenant-Id"], headers["X-User-Id"]) == (
+        "Bearer gpk_1",
+        "serving",
+        "ada",
+    )
+    assert "secret" not in repr(Settings(key="secret"))
+
+
+@pytest.mark.parametrize("url", ["localhost:8021", "ftp://x", "http://", "x"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(TransportError, match="not an address"):
+        Settings(url).options(None)
+
+
+def test_a_project_is_that_of_jobs_that_name_none() -> None:
+    settings = Settings(project="ocr")
+    assert settings.with_project({"job_name": "a"}) == {"project_id": "ocr", "job_name": "a"}
+    assert settings.with_project({"project_id": "b"}) == {"project_id": "b"}
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[]", b"{}", b'{"jobs": 3}'])
+def test_an_answer_of_something_else_is_an_error(content: bytes) -> None:
+    with pytest.raises(TransportError, match="not one of the queue's"):
+        parsed(operations.jobs(), httpx2.Response(200, content=content))
