@@ -148,13 +148,13 @@ def test_without_javascript_the_pages_are_the_same(
     opened: Opened, dev_site: Site, jobs: dict[str, str]
 ) -> None:
     for name, path in addresses(jobs).items():
-        told = [
+        shown = [
             opened(dev_site.address + path, java_script_enabled=enabled).locator("main [data-live]")
             for enabled in (True, False)
         ]
-        ids = [each.evaluate_all("all => all.map((one) => one.id)") for each in told]
+        ids = [each.evaluate_all("all => all.map((one) => one.id)") for each in shown]
         assert ids[0] == ids[1]
-        headings = [each.page.get_by_role("heading").all_inner_texts() for each in told]
+        headings = [each.page.get_by_role("heading").all_inner_texts() for each in shown]
         assert headings[0] == headings[1], name
     plain = opened(f"{dev_site.address}/jobs", java_script_enabled=False)
     plain.get_by_label("State").select_option("failed")
