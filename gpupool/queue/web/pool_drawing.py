@@ -19,7 +19,7 @@ from gpupool.plan.model import Pool
 from gpupool.queue.domain.state import Held, Snapshot
 from gpupool.queue.domain.supply import Node, PoolSupply
 
-WIDTH, HEIGHT = 86, 24
+WIDTH, HEIGHT = 76, 24
 LONE_WIDTH = 192
 """Of the only GPU of its node."""
 MOST_NODES = 12
@@ -165,7 +165,7 @@ def _block(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], w
     style = f"held {holder.colour}" if holder else "free"
     full = wide * len(taken) / slice.units if holder else wide
     text = ""
-    if holder and full >= 7.5:
+    if holder and full >= 7:
         text = (
             f'<text x="{left + full / 2:.1f}" y="{HEIGHT / 2 + 4:.1f}" text-anchor="middle">'
             f"{holder.letter}</text>"

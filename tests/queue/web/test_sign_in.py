@@ -252,7 +252,7 @@ def test_pages_allow_no_foreign_content(pages) -> None:
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
             assert answer.headers["x-content-type-options"] == "nosniff"
-            assert answer.headers["referrer-policy"] == "no-referrer"
+            assert answer.headers["referrer-policy"] == "same-origin"
             assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=\"/static/)", answer.text)
             for address in re.findall(r'(?:src|href)="(/static/[^"]+)"', answer.text):
                 file = await served.client.get(address)
