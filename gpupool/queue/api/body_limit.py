@@ -19,7 +19,7 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class BodyLimit:
-    """Answers 413 to bodies over 1 MiB; of the API, 415 to other media types than JSON, 422 to nesting over 20."""
+    """Answers 413 to bodies over 1 MiB; of the API, 415 to other types than JSON, 422 to nesting over 20."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -24,7 +24,6 @@ from gpupool.plan.tenants import Budget
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.records import MICRO
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import accounts
 from gpupool.queue.store.accounts import Alert, Crossed
 from gpupool.queue.store.database import Database
@@ -71,15 +70,15 @@ class Alerts:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 15.0) -> None:
         """Steps until cancelled."""
-        try:
-            await repeat("alerts", self.step, interval_s, wake)
-        finally:
-            await self._leadership.resign()
+        await self._leadership.run(self.step, wake, interval_s)
 
     async def step(self) -> bool:
         """Raise what was crossed, send what is due."""
+        return await self._leadership.act(self._act)
+
+    async def _act(self, _: int) -> bool:
         channels = self._channels()
-        if not channels.any or await self._leadership.seek() is None:
+        if not channels.any:
             return False
         now, plan = self._now(), self._plan()
         spent = {

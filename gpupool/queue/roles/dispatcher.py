@@ -18,10 +18,8 @@ from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.errors import Deposed
 
 log = structlog.get_logger()
 
@@ -64,23 +62,16 @@ class Dispatcher:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Rounds until cancelled."""
-        try:
-            await repeat("dispatcher", self.step, interval_s, wake)
-        finally:
-            await self._leadership.resign()
+        await self._leadership.run(self.step, wake, interval_s)
 
     async def step(self) -> bool:
         """One round; whether another may find more to start."""
-        epoch = await self._leadership.seek()
-        if epoch is None:
-            return False
+        return await self._leadership.act(self._act)
+
+    async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
             self._epoch, self._floors = epoch, {}
-        try:
-            return (await self.round(epoch)).started > 0
-        except Deposed as error:
-            self._leadership.deposed(error)
-            return False
+        return (await self.round(epoch)).started > 0
 
     async def round(self, epoch: int) -> Decided:
         """Snapshot, decision, claim. Raises Deposed where another leader has taken over."""

@@ -13,10 +13,8 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import housekeeping
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.errors import Deposed
 
 log = structlog.get_logger()
 
@@ -49,27 +47,21 @@ class Janitor:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 2.0) -> None:
         """Steps until cancelled."""
-        try:
-            await repeat("janitor", self.step, interval_s, wake)
-        finally:
-            await self._leadership.resign()
+        await self._leadership.run(self.step, wake, interval_s)
 
     async def step(self) -> bool:
         """Everything that is due now."""
-        if await self._leadership.seek() is None:
-            return False
+        return await self._leadership.act(self._act)
+
+    async def _act(self, _: int) -> bool:
         now, kept = self._now(), self._kept()
-        try:
-            requeued = await housekeeping.expire_leases(self._db, now)
-            expired = await housekeeping.expire_queued(self._db, now)
-            archived = await housekeeping.archive(self._db, now - kept.jobs)
-            await housekeeping.prune_events(self._db, now - kept.events)
-            await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
-            await housekeeping.prune_output(self._db, now - kept.logs)
-            await housekeeping.prune_lanes(self._db)
-        except Deposed as error:
-            self._leadership.deposed(error)
-            return False
+        requeued = await housekeeping.expire_leases(self._db, now)
+        expired = await housekeeping.expire_queued(self._db, now)
+        archived = await housekeeping.archive(self._db, now - kept.jobs)
+        await housekeeping.prune_events(self._db, now - kept.events)
+        await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
+        await housekeeping.prune_output(self._db, now - kept.logs)
+        await housekeeping.prune_lanes(self._db)
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)
         return False

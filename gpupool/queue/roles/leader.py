@@ -6,11 +6,13 @@ refuses what it writes under an old epoch. This module must not know what a lead
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 
+from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Deposed
@@ -51,10 +53,24 @@ class Leadership:
             log.info("leader.elected", role=self.role, holder=self.holder, epoch=self._epoch)
         return self.epoch
 
-    def deposed(self, error: Deposed) -> None:
-        """The database refused a write: another process leads."""
-        log.warning("leader.deposed", role=self.role, holder=self.holder, error=str(error))
-        self._epoch = None
+    async def act(self, work: Callable[[int], Awaitable[bool]]) -> bool:
+        """Do `work` under the epoch, if this process leads; whether more is to be done at once."""
+        epoch = await self.seek()
+        if epoch is None:
+            return False
+        try:
+            return await work(epoch)
+        except Deposed as error:
+            log.warning("leader.deposed", role=self.role, holder=self.holder, error=str(error))
+            self._epoch = None
+            return False
+
+    async def run(self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float) -> None:
+        """Steps until cancelled; then another process may lead at once."""
+        try:
+            await repeat(self.role, step, interval_s, wake)
+        finally:
+            await self.resign()
 
     async def resign(self) -> None:
         """Let another process lead at once."""

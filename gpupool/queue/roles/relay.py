@@ -14,10 +14,8 @@ from gpupool.queue.events.bus import Bus, BusUnavailable
 from gpupool.queue.events.envelope import Message
 from gpupool.queue.records import JobEvent
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.errors import Deposed
 
 log = structlog.get_logger()
 
@@ -37,21 +35,14 @@ class Relay:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Steps until cancelled."""
-        try:
-            await repeat("relay", self.step, interval_s, wake)
-        finally:
-            await self._leadership.resign()
+        await self._leadership.run(self.step, wake, interval_s)
 
     async def step(self) -> bool:
         """Place what is new, publish what is placed; whether there is more."""
-        epoch = await self._leadership.seek()
-        if epoch is None:
-            return False
-        try:
-            placed = await outbox.place(self._db, epoch, BATCH)
-        except Deposed as error:
-            self._leadership.deposed(error)
-            return False
+        return await self._leadership.act(self._act)
+
+    async def _act(self, epoch: int) -> bool:
+        placed = await outbox.place(self._db, epoch, BATCH)
         due = await outbox.unpublished(self._db, BATCH)
         sent = []
         try:
