@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.queue.domain import budget, fairness, preemption, reservation
 from gpupool.queue.domain.placement import Slots
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import MICRO, Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
@@ -329,28 +329,17 @@ class Round:
         hold: budget.Hold,
     ) -> None:
         clock_key = (offer.pool, job.tenant)
-        weight = self.rule(job.tenant).weight
         self.clocks[clock_key] = self.clocks.get(clock_key, 0) + fairness.charge(
-            offer.gpu_micro, hold.run_limit_s, weight
+            offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight
         )
-        held = Held(
-            job.job,
-            job.attempt + 1,
-            job.tenant,
-            job.project,
-            job.level,
-            offer.pool,
-            offer.resource,
-            capacity_type,
-            placement,
-            offer.gpu_micro,
-            hold.micro,
-            self.now,
-            hold.run_limit_s,
-            job.preemptible,
-        )
-        self.slots.take(offer.pool, offer.resource, placement)
+        start = Start(
+            job.job, job.attempt, job.tenant, offer, capacity_type, placement, rate, hold.micro,
+            hold.run_limit_s, self.clocks[clock_key],
+        )  # fmt: skip
+        held = held_by(job, start, self.now)
+        self.starts.append(start)
         self.held.append(held)
+        self.slots.take(offer.pool, offer.resource, placement)
         self._count(held)
         for scope in budget.scopes(job.tenant, job.project):
             account = self.accounts.get(scope, Account(0, 0))
@@ -360,20 +349,6 @@ class Round:
                 del self.reservations[pool], self.reserved[pool]
         self.shadows.pop(offer.pool, None)
         self.full.clear()
-        self.starts.append(
-            Start(
-                job.job,
-                job.attempt,
-                job.tenant,
-                offer,
-                capacity_type,
-                placement,
-                rate,
-                hold.micro,
-                hold.run_limit_s,
-                self.clocks[clock_key],
-            )
-        )
 
     def _count(self, held: Held) -> None:
         self.running[held.tenant] = self.running.get(held.tenant, 0) + 1

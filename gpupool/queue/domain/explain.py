@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpupool.queue.domain.decide import Round, decide
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.state import Account, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
-from gpupool.queue.records import MICRO, Decision, Level, Reason, Start, Waiting
+from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
 
 MOST_ROUNDS = 100
 """A projection looks at so many ends of running jobs and no further."""
@@ -101,7 +101,7 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     waiting = tuple(other for other in state.queued if other.job not in started)
     held = [
         *state.held,
-        *(_held(other, started[other.job], state.now) for other in state.queued if other.job in started),
+        *(held_by(other, started[other.job], state.now) for other in state.queued if other.job in started),
     ]
     if not held:
         return None
@@ -124,11 +124,3 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
         reservations=decision.reservations,
         floors=decision.floors,
     )
-
-
-def _held(job: Queued, start: Start, now: float) -> Held:
-    return Held(
-        job.job, job.attempt + 1, job.tenant, job.project, job.level, start.offer.pool, start.offer.resource,
-        start.capacity_type, start.placement, start.offer.gpu_micro, start.hold_micro, now, start.run_limit_s,
-        job.preemptible,
-    )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpupool.queue.records import Level, Offer, Placement
+from gpupool.queue.records import Level, Offer, Placement, Start
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,15 @@ class Queued:
     preempts: bool
     on_demand_only: bool = False
     """Its spot attempts were interrupted as often as retries allow."""
+
+
+def held_by(job: Queued, start: Start, now: float) -> Held:
+    """What `job` holds once it is started."""
+    return Held(
+        job.job, job.attempt + 1, job.tenant, job.project, job.level, start.offer.pool, start.offer.resource,
+        start.capacity_type, start.placement, start.offer.gpu_micro, start.hold_micro, now,
+        start.run_limit_s, job.preemptible,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, Rules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
 
@@ -120,11 +120,7 @@ class Cluster:
             self.clocks[start.offer.pool, job.tenant] = start.clock
             account = self.accounts.get(job.tenant, Account(0, 0))
             self.accounts[job.tenant] = replace(account, held_micro=account.held_micro + start.hold_micro)
-            self.held[job.job] = Held(
-                job.job, start.attempt + 1, job.tenant, None, job.level, start.offer.pool,
-                start.offer.resource, start.capacity_type, start.placement, start.offer.gpu_micro,
-                start.hold_micro, self.now, start.run_limit_s, job.preemptible,
-            )  # fmt: skip
+            self.held[job.job] = held_by(job, start, self.now)
         self.reservations = dict(decision.reservations)
         self.floors = dict(decision.floors)
         for preempt in decision.preempts:
