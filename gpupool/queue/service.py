@@ -31,6 +31,7 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
 from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, Alerts, Channels
+from gpupool.queue.roles.callbacks import Callbacks
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
@@ -158,7 +159,7 @@ async def _run(
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
         executor = Executor(db, holder, http, dev=options.dev, ended=bell.ring, measures=measures)
-        work.append(executor.run(wake()))
+        work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
     address = "no address: the role api does not run here"
     if "api" in options.roles:
         server, address = _server(options, source, db, bell, measures)

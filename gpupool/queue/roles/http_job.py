@@ -87,7 +87,9 @@ class HttpJobs:
 
     async def send(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
         """The attempt's outcome and the target's answer; it ends early when `stop` is asked."""
-        sending = asyncio.create_task(self._exchange(job))
+        headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
+        url = str(job.request["target_url"])
+        sending = asyncio.create_task(self._exchange(url, job.request.get("request_json"), headers))
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait(
@@ -102,12 +104,18 @@ class HttpJobs:
             stopping.cancel()
             sending.cancel()
 
-    async def _exchange(self, job: Job) -> Result:
-        url = str(job.request["target_url"])
-        body: Any = job.request.get("request_json")
+    async def notify(self, url: str, body: Mapping[str, object], seconds: float) -> str | None:
+        """Send `body` to an allowed target; why it was not taken, None where it was."""
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._exchange(url, body, {})
+        except (NotAllowed, aiohttp.ClientError, OSError, ValueError) as error:
+            return str(error) or type(error).__name__
+        return None if result.status < 400 else f"the target answered {result.status}"
+
+    async def _exchange(self, url: str, body: Any, headers: Mapping[str, str]) -> Result:
         method = "POST"
         connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._hosts), use_dns_cache=False)
-        headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
             for _ in range(REDIRECTS + 1):
                 self._check(url)

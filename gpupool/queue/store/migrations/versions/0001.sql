@@ -311,3 +311,21 @@ CREATE TABLE gpu_alerts (
     PRIMARY KEY (scope, name, period, threshold)
 );
 CREATE INDEX gpu_alerts_due ON gpu_alerts (due_at) WHERE sent_at IS NULL;
+
+-- Jobs that have ended and whose callback_url is to be called.
+CREATE TABLE gpu_callbacks (
+    job uuid PRIMARY KEY,
+    url text NOT NULL,
+    due_at timestamptz NOT NULL,
+    tries int NOT NULL DEFAULT 0 CHECK (tries >= 0)
+);
+CREATE INDEX gpu_callbacks_due ON gpu_callbacks (due_at);
+CREATE FUNCTION gpu_jobs_call_back() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO gpu_callbacks (job, url, due_at)
+    VALUES (NEW.id, NEW.request->>'callback_url', NEW.finished_at) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER call_back AFTER UPDATE OF finished_at ON gpu_jobs FOR EACH ROW
+    WHEN (OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL AND NEW.request->>'callback_url' IS NOT NULL)
+    EXECUTE FUNCTION gpu_jobs_call_back();

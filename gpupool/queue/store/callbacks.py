@@ -1,0 +1,38 @@
+"""Callbacks of jobs that have ended: written by the transaction that ends a job, removed when they are done.
+
+It must not call anybody: `gpupool.queue.roles.callbacks` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpupool.queue.store.database import Database, fetch, run
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """An address that is to be called about a job."""
+
+    job: str
+    url: str
+    tries: int
+
+
+async def due(db: Database, now: datetime, limit: int = 20) -> list[Callback]:
+    """Callbacks to make now, the oldest first."""
+    async with db.connection() as connection:
+        return [Callback(**row) for row in await fetch(connection, "callbacks_due", now=now, limit=limit)]
+
+
+async def done(db: Database, job: str) -> None:
+    """It was taken, or is given up."""
+    async with db.connection() as connection:
+        await run(connection, "callback_done", job=job)
+
+
+async def again(db: Database, job: str, due_at: datetime) -> None:
+    """It failed, and is due again then."""
+    async with db.connection() as connection:
+        await run(connection, "callback_again", job=job, due_at=due_at)

@@ -1,0 +1,1 @@
+DELETE FROM gpu_callbacks WHERE job = %(job)s::uuid

@@ -1,0 +1,76 @@
+"""Callbacks of jobs that have ended: one for each, again until it is taken, never to a target not allowed."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any
+
+from aiohttp import web
+
+from gpupool.queue.roles.callbacks import MOST_TRIES, Callbacks
+from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.store import jobs
+from gpupool.queue.store.database import Database
+from tests.queue.roles.running import Queue, opened
+
+
+async def receiver(answers: list[int], received: list[Any]) -> tuple[web.AppRunner, int]:
+    async def take(request: web.Request) -> web.Response:
+        received.append(await request.json())
+        return web.Response(status=answers.pop(0) if answers else 200)
+
+    app = web.Application()
+    app.router.add_post("/done", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return runner, int(runner.addresses[0][1])
+
+
+def request(url: str, *command: str) -> dict[str, Any]:
+    return {"container_image": "a:1", "container_command": list(command), "callback_url": url}
+
+
+def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        received: list[Any] = []
+        runner, port = await receiver([503, 200], received)
+        queue = Queue(db)
+        http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
+        callbacks = Callbacks(db, queue.leads("callbacks"), http, queue.now)
+        failing = request("http://example/done", sys.executable, "-c", "raise SystemExit(7)")
+        failed = await queue.submit(request=failing, retries=0)
+        cancelled = await queue.submit(request=request("http://example/done", "true"))
+        await jobs.cancel(db, cancelled, "ada", queue.now())
+        await callbacks.step()
+        assert [(one["id"], one["state"]) for one in received] == [(cancelled, "cancelled")]
+        queue.ahead = timedelta(minutes=1)
+        await callbacks.step()
+        assert len(received) == 2
+        await queue.ended(failed)
+        await callbacks.step()
+        await callbacks.step()
+        await runner.cleanup()
+        assert len(received) == 3
+        assert (received[2]["id"], received[2]["state"], received[2]["exit_code"]) == (failed, "failed", 7)
+
+    database(scenario)
+
+
+def test_a_target_that_is_not_allowed_is_given_up(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        callbacks = Callbacks(db, queue.leads("callbacks"), HttpJobs(lambda: ()), queue.now)
+        id = await queue.submit(request=request("http://elsewhere/done", "true"))
+        await jobs.cancel(db, id, "ada", queue.now())
+        for hours in range(MOST_TRIES + 2):
+            queue.ahead = timedelta(hours=2 * hours)
+            await callbacks.step()
+        async with db.connection() as connection:
+            cursor = await connection.execute("SELECT count(*) AS n FROM gpu_callbacks")
+            assert await cursor.fetchone() == {"n": 0}
+
+    database(scenario)
