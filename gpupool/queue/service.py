@@ -158,7 +158,15 @@ async def _run(
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
-        executor = Executor(db, holder, http, dev=options.dev, ended=bell.ring, measures=measures)
+        executor = Executor(
+            db,
+            holder,
+            http,
+            dev=options.dev,
+            ended=bell.ring,
+            measures=measures,
+            log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
+        )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
     address = "no address: the role api does not run here"
     if "api" in options.roles:

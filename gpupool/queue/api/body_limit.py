@@ -19,7 +19,7 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class BodyLimit:
-    """Answers 413 to bodies over 1 MiB; of the API, 415 to other types than JSON, 422 to nesting over 20."""
+    """Answers 413 to bodies over 1 MiB, 415 to other media types, 422 to JSON nested deeper than 20."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -30,7 +30,7 @@ class BodyLimit:
             return
         try:
             body = await _read(scope, receive)
-            if body and scope["path"].startswith("/api/"):  # pages send forms
+            if body and scope["path"].startswith("/api/"):  # forms of the pages check theirs themselves
                 _check_type(scope)
                 _check_depth(body)
         except Problem as problem:

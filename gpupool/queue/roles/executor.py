@@ -33,13 +33,15 @@ BACKOFF_S = (5.0, 300.0)
 """The pause before the first retry, and the longest one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Running:
     """An attempt of this executor."""
 
     job: Job
     task: asyncio.Task[None]
     stop: Stop
+    logged: int = 0
+    """Bytes of output so far."""
 
 
 class Executor:
@@ -56,6 +58,7 @@ class Executor:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         ended: Callable[[], None] = lambda: None,
         measures: Measures | None = None,
+        log_bytes: Callable[[], int] = lambda: 10 * 1024 * 1024,
     ) -> None:
         self._db = db
         self.name = name
@@ -65,6 +68,7 @@ class Executor:
         self._now = now
         self._ended = ended
         self._measures = measures
+        self._log_bytes = log_bytes
         self._running: dict[tuple[str, int], Running] = {}
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
@@ -167,4 +171,16 @@ class Executor:
             return
 
     async def _log(self, job: Job, lines: list[str]) -> None:
-        await attempts.append_log(self._db, job.id, job.attempt, lines)
+        """Keep lines while the attempt's log is within its limit; then say once that the rest is not kept."""
+        running = self._running[job.id, job.attempt]
+        limit = self._log_bytes()
+        if running.logged > limit:
+            return
+        kept = []
+        for line in lines:
+            running.logged += len(line.encode()) + 1
+            if running.logged > limit:
+                kept.append(f"[gpupool: the log has {limit} bytes, and what follows is not kept]")
+                break
+            kept.append(line)
+        await attempts.append_log(self._db, job.id, job.attempt, kept)

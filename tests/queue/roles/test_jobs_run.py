@@ -71,6 +71,20 @@ def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
     database(scenario)
 
 
+def test_a_log_has_a_limit_and_says_so(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        queue.executor._log_bytes = lambda: 1000
+        id = await queue.submit(**python("print(('x' * 99 + chr(10)) * 50)"))
+        assert (await queue.ended(id)).state is State.SUCCEEDED
+        lines = "\n".join(chunk.text for chunk in await attempts.log(db, id, None, 0)).splitlines()
+        assert len(lines) == 11
+        assert lines[-1] == "[gpupool: the log has 1000 bytes, and what follows is not kept]"
+
+    database(scenario)
+
+
 def test_a_failure_is_retried_after_a_pause_and_then_final(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)

@@ -19,7 +19,7 @@ from tests.browser.test_report_page import MEASURE
 from tests.queue.web.conftest import Site
 
 DESK, PHONE = (1280, 800), (390, 844)
-HOSTILE = "<script>document.title = 'taken'</script>\u202egpj.exe"
+HOSTILE = "<script>document.title = 'taken'</script>\u200fgpj.exe"
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 VIOLATIONS = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.map(
     (each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 150)).join(" | ")}`)"""
@@ -180,7 +180,7 @@ def test_nothing_sticks_out(
 def test_hostile_names_stay_text(opened: Opened, dev_site: Site, jobs: dict[str, str]) -> None:
     for path in ("/", "/jobs", f"/jobs/{jobs['hostile']}"):
         shown = opened(dev_site.address + path)
-        expect(shown.locator("main")).to_contain_text(HOSTILE.replace("\u202e", "<U+202E>"))
+        expect(shown.locator("main")).to_contain_text(HOSTILE.replace("\u200f", "<U+200F>"))
         assert shown.title() != "taken"
         assert shown.evaluate("document.scripts.length") == 1
     expect(shown.locator("#output")).to_contain_text("<b>loss</b> 0.1")
