@@ -251,7 +251,7 @@ class Round:
         waited = (self.now - other.enqueued) / 60
         return Waiting(
             Reason.RESERVATION,
-            f"{pool} is reserved for job {other.job}, which has waited for {waited:.0f} minutes",
+            f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
         )
 
     def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
@@ -278,8 +278,7 @@ class Round:
             if taken and (holder is None or holder.job == job.job or holder.level < job.level):
                 self._preempt(job, taken)
                 self._reserve(job)
-                names = ", ".join(sorted(held.job for held in taken))
-                return Waiting(waiting.reason, f"{waiting.detail}; preempting {names}")
+                return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
         if holder is None and self.now - job.enqueued >= self.supply.rules.reserve_after_s:
             self._reserve(job)
         return waiting
@@ -305,7 +304,8 @@ class Round:
         return waiting
 
     def _preempt(self, job: Queued, taken: tuple[Held, ...]) -> None:
-        reason = f"preempted for job {job.job} of {job.tenant} ({job.level.name.lower()})"
+        # Sentences name no jobs: those of another tenant are not for this one's eyes.
+        reason = f"preempted for a job of level {job.level.name.lower()}"
         self.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
         gone = {held.job for held in taken}
         self.held = [
