@@ -5,7 +5,6 @@ Thin: options, and what is printed; `gpupool.queue.service` does the work.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -91,7 +90,9 @@ def serve(
         _in_background(sys.argv[1:], port)
         return
     configure_logging()
-    asyncio.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+    import uvloop
+
+    uvloop.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
 
 
 def _in_background(arguments: list[str], port: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -102,6 +103,8 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     source = PlanSource(options.environment)
+    gc.collect()
+    gc.freeze()  # modules and the Plan stay: looking through them again and again would stop requests
     async with contextlib.AsyncExitStack() as stack:
         url = options.database or await _embedded(stack, options.folder)
         await asyncio.to_thread(migrate, url)

@@ -182,6 +182,7 @@ async def _post(session: aiohttp.ClientSession, port: int, secret: str, number: 
 def _takeover(environment: Path, url: str) -> float:
     """Seconds from the kill of a leader to the next one's epoch."""
     with _served(environment, url, _free_port(), "dispatcher") as first:
+        time.sleep(4)
         before = _epoch(url, lambda epoch: epoch is not None)
         with _served(environment, url, _free_port(), "dispatcher"):
             time.sleep(4)

@@ -34,15 +34,16 @@ class Named:
 
 def tenant_of(plan: Plan, principal: Principal, named: str | None) -> Tenant:
     """The tenant that the request is for, by name or id. Raises Problem."""
-    mine = [tenant for tenant in plan.tenants if principal.acts_for(tenant.name)]
     if named is None:
+        mine = [tenant for tenant in plan.tenants if principal.acts_for(tenant.name)]
         if len(mine) == 1:
             return mine[0]
         raise Problem(
             "tenant-required", f"the credential acts for {len(mine)} tenants; name one in X-Tenant-Id"
         )
-    for tenant in mine:
-        if named == tenant.name or named.lower() == tenant.id:
+    id = named.lower()
+    for tenant in plan.tenants:
+        if (named == tenant.name or id == tenant.id) and principal.acts_for(tenant.name):
             return tenant
     raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
 

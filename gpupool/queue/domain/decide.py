@@ -94,7 +94,8 @@ class Round:
             key, name = heapq.heappop(heap)
             lane = self.lanes[name]
             head = lane[0]
-            present = self.key(head)
+            # What has started since may have moved the tenant back; without a start nothing has changed.
+            present = self.key(head) if self.starts else key
             if present > key:  # keys only ever grow within a round, so the heap stays right
                 heapq.heappush(heap, (present, name))
                 continue

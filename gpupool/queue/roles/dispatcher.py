@@ -17,14 +17,18 @@ import structlog
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
+from gpupool.queue.records import Waiting
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
+MOST_HEADS = 1000
+"""Jobs that a round looks at, as far as each lane can still give its first one. What is left goes on in the
+next round, at once."""
 PER_LANE = 64
-"""Heads of each lane that a round may start; a longer lane goes on in the next round, at once."""
+"""At most so many of one lane."""
 LEASE_S = 30.0
 """An executor has so long to take up what was dispatched."""
 
@@ -59,6 +63,10 @@ class Dispatcher:
         self._measures = measures
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
+        self._waits: Mapping[str, Waiting] = {}
+        """What the last round wrote."""
+        self._lanes = MOST_HEADS
+        """Lanes that the last round saw."""
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Rounds until cancelled."""
@@ -70,7 +78,7 @@ class Dispatcher:
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
-            self._epoch, self._floors = epoch, {}
+            self._epoch, self._floors, self._waits = epoch, {}, {}
         return (await self.round(epoch)).started > 0
 
     async def round(self, epoch: int) -> Decided:
@@ -78,9 +86,15 @@ class Dispatcher:
         began = time.perf_counter()
         supply, plan_hash = self._supply()
         now = self._now()
-        snapshot = await dispatch.snapshot(self._db, now, PER_LANE)
+        per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
+        snapshot = await dispatch.snapshot(self._db, now, per_lane)
+        self._lanes = max(1, len({(job.tenant, job.lane) for job in snapshot.queued}))
         decision = decide(replace(snapshot, floors=self._floors), supply)
-        started = await dispatch.claim(self._db, epoch, decision, plan_hash, LEASE_S, now)
+        written, self._waits = self._waits, decision.waits
+        news = {job: waiting for job, waiting in decision.waits.items() if written.get(job) != waiting}
+        started = await dispatch.claim(
+            self._db, epoch, replace(decision, waits=news), plan_hash, LEASE_S, now
+        )
         self._floors = decision.floors
         done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
         if self._measures:
