@@ -38,7 +38,7 @@ from tests.queue.roles.running import SOURCE, new, opened
 NUMBERS = count()
 HELD = "state IN ('dispatching', 'running')"
 RETRIES = 1
-HISTORIES = 100 if os.environ.get("GPUPOOL_TESTS") == "all" else 10
+HISTORIES = 100 if os.environ.get("GPUPOOL_TESTS") == "all" else 20
 
 
 @dataclass
@@ -92,12 +92,20 @@ class Histories(RuleBasedStateMachine):
     def of(self, *states: State) -> list[str]:
         return sorted(id for id, job in self.known.items() if job.state in states)
 
-    @rule(pool=st.sampled_from(["notebooks", "training"]), exclusive=st.booleans(), many=st.integers(1, 3))
-    def submit(self, pool: str, exclusive: bool, many: int) -> None:
+    @rule(
+        pool=st.sampled_from(["notebooks", "training"]),
+        exclusive=st.booleans(),
+        many=st.integers(1, 3),
+        waits=st.booleans(),
+    )
+    def submit(self, pool: str, exclusive: bool, many: int, waits: bool) -> None:
         isolation = "exclusive" if exclusive and pool == "notebooks" else None
         made = [new(pool=pool, isolation=isolation, retries=RETRIES) for _ in range(many)]
         for id in self.run(jobs.submit(self.db, made, now=self.now)).ids:
             self.known[id] = Known(State.QUEUED)
+        if not waits:  # or hardly any history gets as far as a running job
+            self.round(self.epochs[-1])
+            self.taken_and_started(4)
 
     @rule()
     def decided(self) -> None:
@@ -127,6 +135,9 @@ class Histories(RuleBasedStateMachine):
             job.state, job.attempt = State.DISPATCHING, job.attempt + 1
 
     @rule(limit=st.integers(1, 4))
+    def executors_take(self, limit: int) -> None:
+        self.taken_and_started(limit)
+
     def taken_and_started(self, limit: int) -> None:
         for job in self.run(attempts.take(self.db, "executor", limit, 30, self.now)):
             assert self.known[job.id].state is State.DISPATCHING
