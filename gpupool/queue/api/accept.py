@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
@@ -19,8 +18,7 @@ from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Level, NewJob, Offer, Principal, new_id
-
-_PORTS = {"http": 80, "https": 443}
+from gpupool.queue.targets import allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +109,21 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
     return Rank(level.name.lower(), level, found.preempts, found.preemptible)
 
 
-def origin(address: str) -> str | None:
-    """Scheme, host and port of a web address, in one form; None where it is no such address."""
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
-        if not host or port is None or parts.scheme not in _PORTS or "@" in parts.netloc:
-            return None
-        host = host.encode("idna").decode() if not host.isascii() else host
-    except (UnicodeError, ValueError):
-        return None
-    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-
-
 def _check_addresses(plan: Plan, body: JobRequest) -> None:
-    allowed = {origin(target) for target in plan.queue.targets}
     for field in ("target_url", "callback_url"):
         address = getattr(body, field)
-        found = origin(address) if address else None
-        if address and (found is None or found not in allowed):
+        if address and not _allowed(address, plan):
             listed = ", ".join(plan.queue.targets) or "none"
             raise Problem(
                 "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
             )
+
+
+def _allowed(address: str, plan: Plan) -> bool:
+    try:
+        return allowed(address, plan.queue.targets)
+    except ValueError:
+        return False
 
 
 def offers_of(now: Current, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:

@@ -19,6 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store.jobs import Result
+from gpupool.queue.targets import allowed, origin
 
 KEPT = 1024 * 1024
 REDIRECTS = 5
@@ -30,17 +31,6 @@ WORTH_RETRYING = frozenset({408, 425, 429})
 
 class NotAllowed(Exception):
     """The target may not be called."""
-
-
-def origin(url: str) -> str:
-    """Scheme, host and port of a URL, the default port left out. Raises ValueError."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise ValueError(f"{url!r} is not an http or https URL without user information")
-    default = {"http": 80, "https": 443}[parts.scheme]
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    port = f":{parts.port}" if parts.port not in (None, default) else ""
-    return f"{parts.scheme}://{host}{port}"
 
 
 def forbidden(address: str) -> bool:
@@ -135,7 +125,7 @@ class HttpJobs:
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
-        if origin(url) not in self._targets():
+        if not allowed(url, self._targets()):
             raise NotAllowed(f"{origin(url)} is not among queue.targets of the environment file")
         host = urlsplit(url).hostname or ""
         try:

@@ -14,9 +14,10 @@ from aiohttp import web
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Level, State
 from gpupool.queue.roles.echo import Echo
-from gpupool.queue.roles.http_job import HttpJobs, forbidden, origin
+from gpupool.queue.roles.http_job import HttpJobs, forbidden
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
+from gpupool.queue.targets import allowed, origin
 from tests.queue.roles.running import SOURCE, Queue, opened
 
 
@@ -203,6 +204,12 @@ def test_an_executor_that_dies_loses_no_job(database) -> None:
 )
 def test_origins(url, wanted) -> None:
     assert origin(url) == wanted
+
+
+def test_a_target_may_be_written_with_its_default_port() -> None:
+    assert allowed("http://models/x", ["http://models:80"])
+    assert allowed("https://models:443/x", ["https://models"])
+    assert not allowed("http://models:81/x", ["http://models:80"])
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "http://user@a/", "file:///etc/passwd", "a"])
