@@ -12,12 +12,12 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from gpupool.plan.model import Pool
+from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.queue.api.accept import tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.jobs import Chosen, Present
-from gpupool.queue.domain.recommend import HOURS_A_MONTH, recommend, reserved_hint
+from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Principal
@@ -151,7 +151,7 @@ async def recommendations(
     memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the work needs.")],
     kind: Literal["training", "inference", "interactive"] = "training",
     gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
-    hours_per_month: Annotated[float, Query(ge=0, le=HOURS_A_MONTH, description="For the hint.")] = 0,
+    hours_per_month: Annotated[float, Query(ge=0, le=HOURS_PER_MONTH, description="For the hint.")] = 0,
 ) -> Response:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
     current = context.current()

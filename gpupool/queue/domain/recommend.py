@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.plan.model import Plan, Pool
+from gpupool.plan.model import HOURS_PER_MONTH, Plan, Pool
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.domain.offers import Refused, Wish, offers
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Offer
 
 KINDS = ("training", "inference", "interactive")
-HOURS_A_MONTH = 730
 RESERVED_FROM = 0.6
 """What a reserved hour costs of an on-demand one: from this share of the month on reserving is cheaper. An
 assumption, not a quote: AWS' one-year reservations without upfront payment were at 0.59 for p4d.24xlarge
@@ -63,10 +62,10 @@ def reserved_hint(usage_hours: float, usd_on_demand: float) -> str | None:
 
     `usage_hours`: GPU-machine hours of the month; `usd_on_demand`: an hour's price.
     """
-    share = usage_hours / HOURS_A_MONTH
+    share = usage_hours / HOURS_PER_MONTH
     if share <= RESERVED_FROM:
         return None
-    saved = usage_hours * usd_on_demand - HOURS_A_MONTH * usd_on_demand * RESERVED_FROM
+    saved = usage_hours * usd_on_demand - HOURS_PER_MONTH * usd_on_demand * RESERVED_FROM
     return (
         f"in use for {share:.0%} of the month: reserved capacity (about {RESERVED_FROM:.0%} of the on-demand "
         f"price) would save about ${saved:,.0f} a month"
