@@ -17,7 +17,6 @@ import structlog
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
-from gpupool.queue.records import Waiting
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
@@ -63,8 +62,6 @@ class Dispatcher:
         self._measures = measures
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
-        self._waits: Mapping[str, Waiting] = {}
-        """What the last round wrote."""
         self._lanes = MOST_HEADS
         """Lanes that the last round saw."""
 
@@ -78,7 +75,7 @@ class Dispatcher:
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
-            self._epoch, self._floors, self._waits = epoch, {}, {}
+            self._epoch, self._floors = epoch, {}
         return (await self.round(epoch)).started > 0
 
     async def round(self, epoch: int) -> Decided:
@@ -90,11 +87,7 @@ class Dispatcher:
         snapshot = await dispatch.snapshot(self._db, now, per_lane)
         self._lanes = max(1, len({(job.tenant, job.lane) for job in snapshot.queued}))
         decision = decide(replace(snapshot, floors=self._floors), supply)
-        written, self._waits = self._waits, decision.waits
-        news = {job: waiting for job, waiting in decision.waits.items() if written.get(job) != waiting}
-        started = await dispatch.claim(
-            self._db, epoch, replace(decision, waits=news), plan_hash, LEASE_S, now
-        )
+        started = await dispatch.claim(self._db, epoch, decision, plan_hash, LEASE_S, now)
         self._floors = decision.floors
         done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
         if self._measures:

@@ -173,6 +173,25 @@ def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(datab
     database(scenario)
 
 
+def test_a_job_whose_priority_changed_says_again_why_it_waits(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        queue.dispatcher._supply = lambda: (_one_node("training", 4), "x")
+        await queue.submit(**python("pass"), pool="training", gpu_count=4)
+        await queue.dispatcher.step()
+        id = await queue.submit(**python("pass"), pool="training", gpu_count=4)
+        await queue.dispatcher.step()
+        before = (await queue.job(id)).waiting
+        assert before is not None
+        changed = await jobs.reprioritise(db, id, "high", Level.HIGH)
+        assert changed.waiting is None
+        await queue.dispatcher.step()
+        assert (await queue.job(id)).waiting == before
+
+    database(scenario)
+
+
 def test_an_executor_that_dies_loses_no_job(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
