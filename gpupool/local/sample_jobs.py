@@ -17,6 +17,7 @@ from generators.metadata import content_name
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import POOL_LABEL, Plan, Pool
+from gpupool.plan.pods import pod_fields
 from gpupool.plan.tenants import Tenant
 
 _MANAGER = "gpupool-sample"
@@ -107,11 +108,11 @@ def _tenant(plan: Plan, pool: Pool) -> Tenant | None:
 
 def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
     resource = next(iter(pool.slices_per_node))
-    labels = {_LABEL: pool.name}
+    fields = pod_fields(pool, resource)
+    labels = {_LABEL: pool.name, **fields.labels}
     pod = {
         "restartPolicy": "Never",
-        "nodeSelector": {POOL_LABEL: pool.name},
-        "tolerations": [taint.toleration() for taint in pool.taints],
+        **fields.spec,
         **restricted_pod.POD,
         "containers": [
             {
@@ -119,7 +120,7 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
                 **restricted_pod.CONTAINER,
                 "resources": {
                     "requests": {"cpu": "100m", "memory": "64Mi"},
-                    "limits": {"memory": "64Mi", resource: "1"},
+                    "limits": {"memory": "64Mi", **fields.limits},
                 },
             }
         ],

@@ -149,6 +149,12 @@ class Pool:
         return {name: count * self.nodes_max for name, count in self.slices_per_node.items()}
 
     @property
+    def lends_whole_gpus(self) -> bool:
+        """Whether a job can have a shared GPU to itself: only where GPUs are time-sliced and each node has one,
+        since else the device plugin picks the card; an MPS daemon serves all clients of its node."""
+        return self.sharing.may_fall_back and all(machine.gpus == 1 for machine in self.machines)
+
+    @property
     def equivalents(self) -> Mapping[str, Fraction]:
         """Extended resource -> the share of a physical GPU that one of it is."""
         return self.sharing.equivalents(self.gpu)

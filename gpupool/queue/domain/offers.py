@@ -125,7 +125,7 @@ def _offers(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
             possible = wish.gpu_count == 1
         elif wish.isolation == "exclusive":
             units, request = size, 1
-            possible = wish.gpu_count == 1 and alone_possible(pool)
+            possible = wish.gpu_count == 1 and pool.lends_whole_gpus
         else:
             units = request = 1
             possible = wish.gpu_count == 1
@@ -143,12 +143,6 @@ def _offers(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
             )
 
 
-def alone_possible(pool: Pool) -> bool:
-    """Whether a job can have a time-sliced GPU to itself: only where each node has one GPU, since else the
-    device plugin picks the card; an MPS daemon serves all clients of its node."""
-    return pool.sharing.may_fall_back and all(machine.gpus == 1 for machine in pool.machines)
-
-
 def exclusive_pools(plan: Plan, tenant: Tenant) -> list[str]:
     """Pools of the tenant where a job can have a GPU, or a partition, to itself."""
     return [
@@ -158,7 +152,7 @@ def exclusive_pools(plan: Plan, tenant: Tenant) -> list[str]:
         and (
             pool.sharing.layout
             or set(pool.sharing.slices_per_gpu(pool.gpu).values()) == {1}
-            or alone_possible(pool)
+            or pool.lends_whole_gpus
         )
     ]
 

@@ -1,0 +1,49 @@
+"""What every pod must say to run on a pool: labels, node selector, tolerations, resource.
+
+The one place that sample jobs, the queue's jobs and `gpupool snippet` take it from. Here too are the names by
+which the queue's own Jobs and pods are known. It must not know what a pod runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpupool.plan.model import POOL_LABEL, Pool
+
+JOB_LABEL = "gpupool.dev/job"
+"""Id of the queue's job, on its Job and pods. Policies accept it from the launcher and the Job controller only."""
+ATTEMPT_LABEL = "gpupool.dev/attempt"
+"""Number of the attempt, beside JOB_LABEL."""
+SHARES_LABEL = "gpupool.dev/shares-gpu"
+"""`true` on every GPU pod of a pool whose GPUs may be lent whole: an exclusive job keeps away from it."""
+RECORDED_FINALIZER = "gpupool.dev/recorded"
+"""On the queue's Jobs and pods until their end is in the database."""
+RUN_LOCALLY = "gpupool.dev/run-locally"
+"""Annotation `true`: the local control plane runs the pod's command as a process. Denied elsewhere."""
+LAUNCHER_USER = "system:serviceaccount:gpupool-system:gpupool-launcher"
+"""The account that creates the queue's Jobs (`generators.rbac`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodFields:
+    """The fields of a pod that follow from its pool."""
+
+    labels: Mapping[str, str]
+    spec: Mapping[str, Any]
+    """nodeSelector and tolerations."""
+    limits: Mapping[str, str]
+    """Resource limits of the container that uses the GPU."""
+
+
+def pod_fields(pool: Pool, resource: str, count: int = 1) -> PodFields:
+    """What a pod says to get `count` of `resource` on a node of `pool`."""
+    return PodFields(
+        labels={SHARES_LABEL: "true"} if pool.lends_whole_gpus else {},
+        spec={
+            "nodeSelector": {POOL_LABEL: pool.name},
+            "tolerations": [taint.toleration() for taint in pool.taints],
+        },
+        limits={resource: str(count)},
+    )
