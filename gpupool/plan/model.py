@@ -150,8 +150,8 @@ class Pool:
 
     @property
     def lends_whole_gpus(self) -> bool:
-        """Whether a job can have a shared GPU to itself: only where GPUs are time-sliced and each node has one,
-        since else the device plugin picks the card; an MPS daemon serves all clients of its node."""
+        """Whether a job can have a shared GPU to itself: only where GPUs are time-sliced and each node has
+        one, since else the device plugin picks the card; an MPS daemon serves all clients of its node."""
         return self.sharing.may_fall_back and all(machine.gpus == 1 for machine in self.machines)
 
     @property

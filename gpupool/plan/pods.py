@@ -13,7 +13,7 @@ from typing import Any
 from gpupool.plan.model import POOL_LABEL, Pool
 
 JOB_LABEL = "gpupool.dev/job"
-"""Id of the queue's job, on its Job and pods. Policies accept it from the launcher and the Job controller only."""
+"""Id of the queue's job, on its Job and pods. Policies accept it from launcher and Job controller only."""
 ATTEMPT_LABEL = "gpupool.dev/attempt"
 """Number of the attempt, beside JOB_LABEL."""
 SHARES_LABEL = "gpupool.dev/shares-gpu"
