@@ -142,6 +142,8 @@ async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy])
 
 async def _offers(db: Database, connection: Connection, lanes: set[str]) -> dict[str, tuple[Offer, ...]]:
     """The offers of each lane, which its name is made from: read once and kept while the lane has jobs."""
+    if not lanes:
+        return {}
     known = {lane: db.offers[lane] for lane in lanes if lane in db.offers}
     if missing := list(lanes - known.keys()):
         rows = await fetch(connection, "lane_offers", lanes=missing)
