@@ -63,9 +63,11 @@ class AsyncKubeApi:
         configuration.retries = False
         try:
             if kubeconfig is None:
-                config.load_incluster_config(configuration)
+                config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
             else:
-                await config.load_kube_config(str(kubeconfig), client_configuration=configuration)
+                await config.load_kube_config(  # type: ignore[no-untyped-call]
+                    str(kubeconfig), client_configuration=configuration
+                )
         except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
         if "127.0.0.1" in str(configuration.host) or "localhost" in str(configuration.host):
@@ -74,7 +76,7 @@ class AsyncKubeApi:
         try:
             yield cls(opened, acting_as)
         finally:
-            await opened.close()
+            await opened.close()  # type: ignore[no-untyped-call]
 
     async def request(
         self,

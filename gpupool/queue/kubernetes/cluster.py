@@ -141,9 +141,7 @@ class KubernetesCluster:
         ours, theirs = (one["metadata"].get("labels") or {} for one in (wanted, found))
         if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
             where = f"{wanted['metadata']['namespace']}/{wanted['metadata']['name']}"
-            raise Refused(
-                f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True
-            )
+            raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
         return found
 
     async def _quietly(self, method: str, path: str, body: Object) -> None:

@@ -1,4 +1,4 @@
-"""What pods that are not the queue's hold of a pool's slots, in the units and logical nodes of decisions. Pure.
+"""What pods that are not the queue's hold of a pool's slots, in units and logical nodes of decisions. Pure.
 
 Notebooks, inference servers, Jobs that somebody applied: they use slots and count for their tenant, so that
 the queue hands out only what is left.
@@ -26,7 +26,7 @@ def foreign_pods(
     used: dict[tuple[str, str, str, str], int] = {}
     for pod in pods:
         node = nodes.get(pod["spec"]["nodeName"])
-        pool = node["metadata"]["labels"].get(POOL_LABEL) if node else None
+        pool = str(node["metadata"]["labels"].get(POOL_LABEL)) if node else ""
         if node is None or pool not in supply.pools or not supply.pools[pool].nodes:
             continue
         namespace = pod["metadata"]["namespace"]
@@ -63,9 +63,7 @@ def _numbers(
     numbers = {}
     for pool, name in sorted(places):
         type = nodes[name]["metadata"]["labels"].get(CAPACITY_TYPE, "on-demand")
-        free = [
-            node for node in supply.pools[pool].nodes if node.number not in taken.setdefault(pool, set())
-        ]
+        free = [node for node in supply.pools[pool].nodes if node.number not in taken.setdefault(pool, set())]
         chosen = next((node for node in free if node.capacity_type == type), free[0] if free else None)
         number = chosen.number if chosen else len(supply.pools[pool].nodes) - 1
         taken[pool].add(number)

@@ -1,8 +1,8 @@
 """A copy of what the cluster has: the queue's Jobs and pods, nodes, and what other pods hold of GPUs.
 
-Listed, then watched, and listed again from time to time: the list is the truth, the watch only faster. A watch
-that ends, is cut, says 410 or stays silent is opened again. A pod of ours that vanishes stays here in its last
-form until its attempt is recorded. It must not interpret what it keeps, and writes nothing.
+Listed, then watched, and listed again from time to time: the list is the truth, the watch only faster. A
+watch that ends, is cut, says 410 or stays silent is opened again. A pod of ours that vanishes stays here in
+its last form until its attempt is recorded. It must not interpret what it keeps, and writes nothing.
 """
 
 from __future__ import annotations

@@ -121,7 +121,9 @@ def _without_pods(job: Object, now: datetime) -> View:
     created = time_of(job["metadata"].get("creationTimestamp")) or now
     if _deleting(job) or _failed(job):
         condition = _failed(job)
-        asked = f"{condition.get('reason')}: {condition.get('message')}" if condition else "its Job was deleted"
+        asked = (
+            f"{condition.get('reason')}: {condition.get('message')}" if condition else "its Job was deleted"
+        )
         return Ended(verdict_of(job) or Outcome("preempted", asked), None, now, None)
     return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, created)
 
@@ -158,8 +160,8 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
         if _tainted(nodes[name], UNREACHABLE):
             return Waiting(
                 Reason.NODE_UNREACHABLE,
-                f"node {name} does not answer; nothing starts elsewhere until it is back, deleted, or has the "
-                f"taint {OUT_OF_SERVICE}",
+                f"node {name} does not answer; nothing starts elsewhere until it is back, deleted, or has "
+                f"the taint {OUT_OF_SERVICE}",
             )
         asked = time_of(pod["metadata"].get("deletionTimestamp"))
         if asked is not None and now > asked + timedelta(seconds=10):

@@ -45,8 +45,8 @@ class Running:
 
 
 class Executor:
-    """Runs at most `capacity` jobs at once. `name` must be unique to the process. Without `containers` it leaves
-    container jobs to the launcher."""
+    """Runs at most `capacity` jobs at once. `name` must be unique to the process. Without `containers` it
+    leaves container jobs to the launcher."""
 
     def __init__(
         self,
@@ -88,9 +88,7 @@ class Executor:
         free = self._capacity - len(self._running)
         if free <= 0:
             return False
-        taken = await attempts.take(
-            self._db, self.name, min(free, 64), LEASE_S, containers=self._containers
-        )
+        taken = await attempts.take(self._db, self.name, min(free, 64), LEASE_S, containers=self._containers)
         for job in taken:
             stop = Stop()
             task = asyncio.create_task(self._attempt(job, stop))

@@ -40,7 +40,7 @@ TAKEN = 256
 AGAIN_S = 30.0
 """An attempt of which nothing changes is looked at again after so long."""
 REFUSED_S = (5.0, 60.0)
-"""The pause before a Job that the cluster refuses is created again, doubled each time, and the longest one."""
+"""The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
 EXPLAINED_S = 15.0
 """Events are read at most so often of one attempt."""
 
@@ -147,9 +147,7 @@ class Launcher:
             self.mirror.foreign_changed = False
             present = self._current()
             pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
-            await launches.replace_foreign(
-                self._db, foreign_pods(pods, nodes, present.plan, present.supply)
-            )
+            await launches.replace_foreign(self._db, foreign_pods(pods, nodes, present.plan, present.supply))
             self._ended()
         return len(taken) == TAKEN
 

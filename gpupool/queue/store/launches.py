@@ -66,9 +66,7 @@ async def asked(db: Database) -> list[Asked]:
     async with db.connection() as connection:
         rows = await fetch(connection, "launches_asked", executor=EXECUTOR)
     return [
-        Asked(
-            row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason")
-        )
+        Asked(row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason"))
         for row in rows
     ]
 
