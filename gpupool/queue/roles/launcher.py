@@ -92,6 +92,8 @@ class Launcher:
         self._attempts: dict[Key, Attempt] = {}
         self._busy: set[Key] = set()
         self._again: set[Key] = set()
+        self._missed: set[Key] = set()
+        """What changed while the lead was in doubt."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._created: list[tuple[str, int, str]] = []
@@ -139,10 +141,11 @@ class Launcher:
                 kind = "cancelled" if one.cancelled else "preempted"
                 attempt.asked = Outcome(kind, one.preempted)
                 self._enqueue((one.job, one.attempt))
+        missed, self._missed = self._missed, set()
         now = self._now()
-        for key, attempt in self._attempts.items():
-            if attempt.due is not None and attempt.due <= now:
-                self._enqueue(key)
+        due = {key for key, attempt in self._attempts.items() if attempt.due and attempt.due <= now}
+        for key in missed | due:
+            self._enqueue(key)
         if self.mirror.foreign_changed:
             self.mirror.foreign_changed = False
             present = self._current()
@@ -154,6 +157,7 @@ class Launcher:
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt: now, or once more after the look that is under way."""
         if self._epoch is None or self._leadership.epoch != self._epoch:
+            self._missed.add(key)
             return
         if key in self._busy:
             self._again.add(key)
@@ -190,7 +194,10 @@ class Launcher:
     async def _look_after(self, key: Key) -> None:
         attempt, job = self._attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
-            await self._discard(key)
+            stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
+            # A process that no longer leads without knowing it must not take the new leader's for strays.
+            if stray and not await launches.is_held(self._db, *key):
+                await self._discard(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
         if job is None:

@@ -236,7 +236,7 @@ CREATE TABLE gpu_events (
     job uuid NOT NULL,
     seq int NOT NULL CHECK (seq >= 1),
     type text NOT NULL CHECK (type IN (
-        'enqueued', 'dispatched', 'started', 'requeued', 'preempted', 'priority_changed',
+        'enqueued', 'dispatched', 'launched', 'started', 'requeued', 'preempted', 'priority_changed',
         'succeeded', 'failed', 'cancelled', 'expired')),
     tenant text NOT NULL,
     project text,
