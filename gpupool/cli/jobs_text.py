@@ -41,7 +41,7 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 
 def _row(job: Job) -> tuple[str, ...]:
-    why = job.waiting.detail if job.waiting and job.state == "queued" else job.reason or ""
+    why = job.waiting.detail if job.waiting else job.reason or ""
     return (
         job.id,
         job.job_name,
