@@ -44,6 +44,8 @@ class Running:
     since: datetime
     """When the first container started."""
     node: str
+    node_since: datetime | None = None
+    """When the last pod got its node."""
     waiting: Waiting | None = None
     """What is wrong, where something is."""
     failed: Outcome | None = None
@@ -78,7 +80,7 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     if started and node:
         bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
         failed = _outcome(job, bad) if bad and not _deleting(job) else None
-        return Running(min(started), node, _trouble(pods, nodes, now), failed)
+        return Running(min(started), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 
 
@@ -134,8 +136,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         if not pod["spec"].get("nodeName"):
             said = _condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
             return Pending(Waiting(Reason.NODE, f"no node for its pod: {said}"[:500]), False, created)
-    scheduled = [time_of(_condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
-    since = max((at for at in scheduled if at), default=created)
+    since = _scheduled(pods) or created
     trouble = _trouble(pods, nodes, now)
     if trouble is not None:
         return Pending(trouble, True, since)
@@ -217,6 +218,12 @@ def _ended_before_deletion(pod: Object, ended: Sequence[Object]) -> bool:
     if until is None or not times or len(ended) < len(pod["spec"].get("containers") or ()):
         return False
     return all(at is not None and at < until - grace for at in times)
+
+
+def _scheduled(pods: Sequence[Object]) -> datetime | None:
+    """When the last of the pods got its node."""
+    times = [time_of(_condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
+    return max((at for at in times if at), default=None)
 
 
 def _started(pod: Object) -> datetime | None:

@@ -276,7 +276,7 @@ class Launcher:
         if not attempt.running:
             attempt.running = True
             attempt.waiting = None
-            if await attempts.started(self._db, *key, since, found.node) and self._measures:
+            if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
                 self._measures.started(since, job)
             self._output.follow(key, self.mirror.pods_of(key))
         await self._show(key, attempt, found.waiting)
