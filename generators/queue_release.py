@@ -1,4 +1,4 @@
-"""The queue in the cluster: the Helm release of charts/gpu-scheduler, with the values that the file amounts to.
+"""The queue in the cluster: the Helm release of charts/gpu-scheduler, with what the file says as its values.
 
 Accounts and rights are `generators.rbac`'s. The chart and its image are the user's to publish: without
 `queue.chart` there is no release. Must not hold a default for what the chart's values have one for.

@@ -24,8 +24,10 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
+from gpupool.queue.api.token_review import PodTokens, asker
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.measures import Measures
@@ -71,6 +73,8 @@ class Options:
     nats: str | None = None
     """Instead of queue.nats of the environment file."""
     dev: bool = False
+    cluster: KubeApi | None = None
+    """The cluster that the queue runs in; None: none, so that no token of a pod is accepted."""
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
 
@@ -216,7 +220,8 @@ class _Rings:
 def _server(
     options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
 ) -> tuple[_Server, str]:
-    app = create_app(source.plan, db, dev=options.dev, registry=measures.registry)
+    pods = PodTokens(asker(options.cluster)) if options.cluster else None
+    app = create_app(source.plan, db, dev=options.dev, pods=pods, registry=measures.registry)
     add_pages(app)
     config = uvicorn.Config(
         _Rings(app, bell),
