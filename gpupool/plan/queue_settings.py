@@ -3,7 +3,8 @@ checks nothing."""
 
 from __future__ import annotations
 
-from gpupool.plan.queue import QueueSettings, SecretKey, Smtp
+from gpupool import __version__
+from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
 from gpupool.spec import queue as spec
 from gpupool.spec.environment import Environment
 from gpupool.spec.field_types import duration_seconds
@@ -37,7 +38,12 @@ def queue_settings(environment: Environment) -> QueueSettings:
         logs_keep_for_s=duration_seconds(given.logs.keep_for),
         webhook=_secret(given.alerts.webhook_secret_ref),
         smtp=_smtp(given.alerts.smtp),
+        chart=_chart(given.chart),
     )
+
+
+def _chart(given: spec.Chart | None) -> Chart | None:
+    return Chart(given.repository, given.version or __version__, given.image, given.values) if given else None
 
 
 def _secret(given: spec.SecretRef | None) -> SecretKey | None:

@@ -247,7 +247,7 @@ class Principal:
     scopes: frozenset[str]
     """jobs:read, jobs:write, usage:read, admin."""
     source: str
-    """key, oidc or dev."""
+    """key, oidc, pod or dev."""
 
     def acts_for(self, tenant: str) -> bool:
         return "*" in self.tenants or tenant in self.tenants

@@ -34,6 +34,7 @@ _PATTERNS = {
     "^[^@": "an e-mail address",
     "^ami-": "an image's id such as ami-0123456789abcdef0",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
+    "^(https|oci)": "an address such as oci://registry.example.com/charts",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
     "{0,61}[A-Za-z0-9])?)?$": "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends",
     "{0,61}[A-Za-z0-9])?$": "a label key such as team or example.com/team",
