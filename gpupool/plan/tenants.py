@@ -58,6 +58,11 @@ class Priority:
     preemptible: bool
     description: str
 
+    @property
+    def queue_class(self) -> str:
+        """The PriorityClass of the queue's pods: as high, and never preempting by itself."""
+        return f"{self.name}-queued" if self.preempts else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:

@@ -24,10 +24,12 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
@@ -38,6 +40,7 @@ from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.policies import mirror
@@ -73,6 +76,12 @@ class Options:
     dev: bool = False
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
+    kubeconfig: Path | None = None
+    """The cluster that container jobs run on."""
+    acting_as: str | None = None
+    """A user that the kubeconfig's may impersonate."""
+    in_cluster: bool = False
+    """The cluster is the one that this process runs in."""
 
 
 def configure_logging() -> None:
@@ -161,16 +170,25 @@ async def _run(
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
+        launches = options.in_cluster or options.kubeconfig is not None
         executor = Executor(
             db,
             holder,
             http,
             dev=options.dev,
+            containers=not launches,
             ended=bell.ring,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
+        if launches:
+            api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
+            cluster = KubernetesCluster(api)
+            launcher = Launcher(
+                db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
+            )
+            work.append(launcher.run(wake()))
     server, listening, address = _server(options, source, db, bell, measures)
     stack.enter_context(listening)
     work.append(server.serve([listening]))
