@@ -33,10 +33,10 @@ class Held:
     preemptible: bool
     preempting_for: str | None = None
     """The job that it is being preempted for."""
+    units: int = field(init=False)
 
-    @property
-    def units(self) -> int:
-        return sum(units for _, units in self.placement)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", sum(units for _, units in self.placement))
 
     @property
     def ends(self) -> float:

@@ -98,15 +98,15 @@ async def snapshot(db: Database, now: datetime, per_lane: int, known: Known | No
         )
         queued = [(id, version) for id, version, _ in heads]
         await _read(connection, known, held, queued)
-        accounts = await fetch(connection, "snapshot_accounts", now=now)
-        clocks = await fetch(connection, "snapshot_clocks")
+        accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now})
+        clocks = await fetch_tuples(connection, "snapshot_clocks")
         reservations = await fetch(connection, "snapshot_reservations")
     return Snapshot(
         now=now.timestamp(),
         held=(*known.held.values(), *map(_foreign, foreign)),
         queued=tuple(known.queued.values()),
-        accounts={row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in accounts},
-        clocks={(row["pool"], row["tenant"]): row["clock"] for row in clocks},
+        accounts={name: Account(spent, held) for name, spent, held in accounts},
+        clocks={(pool, tenant): clock for pool, tenant, clock in clocks},
         reservations={row["pool"]: row["job"] for row in reservations},
         waits={id: _waiting(text) for id, _, text in heads if text},
     )
