@@ -17,7 +17,7 @@ from gpupool.queue.domain import budget, fairness, preemption, reservation
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
-from gpupool.queue.records import MICRO, Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
+from gpupool.queue.records import Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
 Key = tuple[bool, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
@@ -205,8 +205,7 @@ class Round:
         return None
 
     def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
-        """Where the spot share wants a job that may be on spot or not: spot or on demand, whichever brings the
-        share nearer."""
+        """Where the spot share wants a job: spot, if it may, or on demand, whichever brings the share nearer."""
         pool = self.supply.pools.get(offer.pool)
         types = pool.types if pool else frozenset[str]()
         if pool is None or len(types) < 2:
