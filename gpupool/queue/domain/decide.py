@@ -205,7 +205,7 @@ class Round:
         return None
 
     def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
-        """Where the spot share wants a job: spot, if it may, or on demand, whichever brings the share nearer."""
+        """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
         pool = self.supply.pools.get(offer.pool)
         types = pool.types if pool else frozenset[str]()
         if pool is None or len(types) < 2:
