@@ -24,10 +24,12 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
@@ -39,8 +41,9 @@ from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.idle import Idle
 from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
+from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.policies import mirror
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
@@ -74,6 +77,12 @@ class Options:
     dev: bool = False
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
+    kubeconfig: Path | None = None
+    """The cluster that container jobs run on."""
+    acting_as: str | None = None
+    """A user that the kubeconfig's may impersonate."""
+    in_cluster: bool = False
+    """The cluster is the one that this process runs in."""
 
 
 def configure_logging() -> None:
@@ -163,20 +172,28 @@ async def _run(
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
+        launches = options.in_cluster or options.kubeconfig is not None
         executor = Executor(
             db,
             holder,
             http,
             dev=options.dev,
+            containers=not launches,
             ended=bell.ring,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
-    address = "no address: the role api does not run here"
-    if "api" in options.roles:
-        server, address = _server(options, source, db, bell, measures)
-        work.append(server.serve())
+        if launches:
+            api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
+            cluster = KubernetesCluster(api)
+            launcher = Launcher(
+                db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
+            )
+            work.append(launcher.run(wake()))
+    server, listening, address = _server(options, source, db, bell, measures)
+    stack.enter_context(listening)
+    work.append(server.serve([listening]))
     tasks = [asyncio.create_task(one) for one in work]
     stopping = asyncio.create_task(stopped.wait())
     try:
@@ -217,13 +234,30 @@ class _Rings:
 
 def _server(
     options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
-) -> tuple[_Server, str]:
-    app = create_app(source.plan, db, dev=options.dev, registry=measures.registry)
-    add_pages(app)
+) -> tuple[_Server, socket.socket, str]:
+    """The API, or without that role its checks alone; where it listens; and its address."""
+    others = set(options.roles) - {"api"}
+    api = "api" in options.roles
+    app = create_app(
+        source.plan,
+        db,
+        dev=options.dev,
+        registry=measures.registry,
+        late=lambda: late(others),
+        checks_alone=not api,
+    )
+    if api:
+        add_pages(app)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        listening = socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise GpupoolError(
+            f"can't listen on {options.host}, port {options.port}: {error.strerror}; "
+            "give another with --host or --port"
+        ) from None
     config = uvicorn.Config(
         _Rings(app, bell),
-        host=options.host,
-        port=options.port,
         log_config=None,
         lifespan="off",
         access_log=False,
@@ -231,7 +265,8 @@ def _server(
         timeout_graceful_shutdown=3,
     )
     host = f"[{options.host}]" if ":" in options.host else options.host
-    return _Server(config), f"http://{host}:{options.port}"
+    note = "" if api else ", with /healthz, /readyz and /metrics alone"
+    return _Server(config), listening, f"http://{host}:{options.port}{note}"
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

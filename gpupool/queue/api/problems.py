@@ -145,7 +145,9 @@ TYPES: Mapping[str, ProblemType] = {
         "List the jobs again and follow events without Last-Event-ID.",
     ),
     "unavailable": ProblemType(
-        503, "The queue can't reach its database", "Try again; `Retry-After` says when. Nothing was lost."
+        503,
+        "The queue or its database is not available",
+        "Try again; `Retry-After` says when. Nothing was lost.",
     ),
     "internal": ProblemType(
         500, "An error in the queue", "Report it with the time and the address; the log has its cause."
