@@ -81,6 +81,8 @@ class QueueSettings:
     idle_for_s: int = 1800
     idle_action: str = "warn"
     """warn or stop."""
+    idle_prometheus: str | None = None
+    """Address of the Prometheus that knows; None where no job is idle."""
     logs_keep_mib: int = 10
     """Kept of the log of each attempt."""
     logs_keep_for_s: int = 604800

@@ -41,6 +41,7 @@ from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.roles.idle import Idle
 from gpupool.queue.roles.janitor import Janitor, Kept
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
@@ -170,7 +171,8 @@ async def _run(
     if "janitor" in options.roles:
         work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
-        work.append(alerts.run(asyncio.Event()))
+        idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
+        work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
     if "relay" in options.roles:
         bus = await _bus(options, source, stack)
         work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))

@@ -30,6 +30,7 @@ _PATTERNS = {
     "^(al2023|al2": "an alias of Karpenter's for Linux, such as al2023@latest or al2023@v20240625",
     "^[0-9a-f]{8}-": "a UUID in lower case such as 0b6f3c1e-5a0d-4c7e-9a54-2f1d7c3e8b90",
     "^https?://([a-z0-9]": "scheme, host and port alone, in lower case, such as https://models.example.com",
+    "^https?://[^/@?#": "an address such as http://prometheus.monitoring:9090",
     "^https?://[^/": "an address such as https://id.example.com",
     "^[^@": "an e-mail address",
     "^ami-": "an image's id such as ami-0123456789abcdef0",

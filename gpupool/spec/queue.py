@@ -72,6 +72,10 @@ class Auth(Model):
 
 
 class Idle(Model):
+    prometheus: Annotated[
+        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500)
+    ]
+    """Address of the Prometheus that has DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05
     """Share of a GPU's time in use under which a job is idle."""
     for_: Annotated[Duration, Field(alias="for")] = "30m"

@@ -74,9 +74,9 @@ def create_app(
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential. `pods` verifies tokens of pods;
     without it none is accepted. `rate`: requests of each caller; `failures`: invalid credentials of each
-    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles
-    of the process that don't get on, so that it is not ready. `checks_alone`: of the operations those of
-    `metrics`, for a process that runs other roles."""
+    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`:
+    roles of the process that don't get on, so that it is not ready. `checks_alone`: of the operations those
+    of `metrics`, for a process that runs other roles."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,

@@ -40,7 +40,12 @@ def test_every_field_reaches_the_plan() -> None:
             "image": "registry.example.com/gpupool:1.2.3",
             "values": {"api": {"replicas": 3}},
         },
-        "idle": {"below": 0.1, "for": "1h", "action": "stop"},
+        "idle": {
+            "prometheus": "https://prometheus.example.com/select/0",
+            "below": 0.1,
+            "for": "1h",
+            "action": "stop",
+        },
         "logs": {"keepMiB": 1, "keepFor": "1d12h"},
         "alerts": {
             "webhookSecretRef": {"name": "hook", "key": "url"},
@@ -69,6 +74,7 @@ def test_every_field_reaches_the_plan() -> None:
         idle_below=0.1,
         idle_for_s=3600,
         idle_action="stop",
+        idle_prometheus="https://prometheus.example.com/select/0",
         logs_keep_mib=1,
         logs_keep_for_s=36 * 3600,
         webhook=SecretKey("hook", "url"),
