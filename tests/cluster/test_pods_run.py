@@ -300,6 +300,7 @@ def test_force_deletion_kills_at_once(kube: Kube, kubectl: list[str], plane: Con
     start(kube, "forced", "sh", "-c", "trap '' TERM; echo up; sleep 300; sleep 300")
     wait_for_output(kube, kubectl, "forced", "up")
     pids = of_pod(plane, kube, "forced")
+    assert pids
     kube.api.delete("v1", "Pod", "forced", "default", 0)
     assert is_gone(kube, "forced")
     kube.wait("its processes are gone", lambda: not alive(pids))
@@ -356,6 +357,7 @@ def test_repairing_another_part_leaves_pods_running_and_a_killed_runner_does_not
     start(kube, "lost", "sh", "-c", "echo up; sleep 300")
     wait_for_output(kube, kubectl, "lost", "up")
     pids = of_pod(plane, kube, "lost")
+    assert pids
     kill("kwok")
     assert plane.up().healthy
     assert alive(pids) == pids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import shutil
 from pathlib import Path
@@ -28,7 +27,7 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, ready_file: Path | None) -> None:
-        """Run pods until cancelled, then kill them; makes `ready_file` once every pod has been seen."""
+        """Run pods for ever; makes `ready_file` once every pod has been seen."""
         folders = self._data / "pods"
         folders.mkdir(exist_ok=True)
         earlier = list(folders.iterdir())
@@ -37,17 +36,13 @@ class Runner:
         listed = asyncio.Event()
         follow = self._client.follow(_PODS, {}, self._changed, listed, self._key)
         follower = asyncio.create_task(follow)
-        try:
-            await listed.wait()
-            for folder in earlier:
-                if folder.name not in self._lives:
-                    shutil.rmtree(folder, ignore_errors=True)
-            if ready_file is not None:
-                ready_file.touch()
-            await follower
-        finally:
-            for life in self._lives.values():
-                life.kill()
+        await listed.wait()
+        for folder in earlier:
+            if folder.name not in self._lives:
+                shutil.rmtree(folder, ignore_errors=True)
+        if ready_file is not None:
+            ready_file.touch()
+        await follower
 
     def find(self, namespace: str, name: str) -> Life | None:
         """The pod of that name, as long as its object is there."""
@@ -77,7 +72,6 @@ class Runner:
             await life.run()
         except Exception:
             _LOG.exception("pod %s/%s", life.namespace, life.name)
-        finally:
+        finally:  # reached too when the runner is asked to end, and all tasks are cancelled
             life.kill()
-            with contextlib.suppress(KeyError):
-                del self._lives[uid]
+            del self._lives[uid]
