@@ -2,7 +2,8 @@
 
 Sources for kinds that are not Kubernetes' own: ray.io/v1 RayCluster (KubeRay), sparkoperator.k8s.io/v1beta2
 SparkApplication, kubeflow.org/v1 PyTorchJob, `metadata` and `podSpecPatch` of an Argo Workflows template,
-which is what a step of Kubeflow Pipelines runs as. From memory, not run with these operators. Their container names are those that each operator looks for.
+which is what a step of Kubeflow Pipelines runs as. From memory, not run with these operators. Their
+container names are those that each operator looks for.
 """
 
 from __future__ import annotations
