@@ -33,12 +33,15 @@ ifdef BUILD
 up: export GPUPOOL_RELEASES := off
 endif
 
+# What the queue may do on the cluster is what its account may, also here.
+LAUNCHER := system:serviceaccount:gpupool-system:gpupool-launcher
+
 up: go ## start the local control plane and the job queue, apply environments/local.yaml, run jobs
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
-	@gpupool serve local --dev --echo http://example --background
-	@gpupool jobs submit --pool t4 --tenant vision --image busybox --wait -- echo hello
+	@gpupool serve local --dev --echo http://example --background --kubeconfig .gpupool/local/kubeconfig --as $(LAUNCHER)
+	@gpupool jobs submit --pool research-a100 --tenant vision --image python:3.13 --wait -- python3 -c 'print("hello")'
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'

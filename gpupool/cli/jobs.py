@@ -129,6 +129,8 @@ def submit(
             jobs = [client.job(id).wait() for id in ids]
             job = next((one for one in jobs if not one.succeeded), jobs[0])
         _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
+        if wait and format == "text":
+            jobs_text.print_timeline(client.history(job.id))
     if wait and not job.succeeded:
         raise typer.Exit(1)
 

@@ -50,6 +50,16 @@ def serve(
         str | None,
         typer.Option(metavar="ORIGIN", help="With --dev: answer for this origin of queue.targets."),
     ] = None,
+    kubeconfig: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Run container jobs on the cluster that this file describes."),
+    ] = None,
+    acting_as: Annotated[
+        str | None, typer.Option("--as", metavar="USER", help="With --kubeconfig: impersonate this user.")
+    ] = None,
+    in_cluster: Annotated[
+        bool, typer.Option("--in-cluster", help="Run container jobs on the cluster that this pod runs in.")
+    ] = False,
     background: Annotated[
         bool, typer.Option("--background", help="Return once it runs, with a NATS server beside it.")
     ] = False,
@@ -85,7 +95,12 @@ def serve(
         nats=nats,
         dev=dev,
         echo=echo,
+        kubeconfig=kubeconfig,
+        acting_as=acting_as,
+        in_cluster=in_cluster,
     )
+    if in_cluster and kubeconfig is not None:
+        raise UsageError("give --kubeconfig or --in-cluster, not both")
     if background:
         _in_background(sys.argv[1:], port)
         return

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Pool
 
 JOB_LABEL = "gpupool.dev/job"
 """Id of the queue's job, on its Job and pods. Policies accept it from launcher and Job controller only."""
@@ -22,8 +22,11 @@ RECORDED_FINALIZER = "gpupool.dev/recorded"
 """On the queue's Jobs and pods until their end is in the database."""
 RUN_LOCALLY = "gpupool.dev/run-locally"
 """Annotation `true`: the local control plane runs the pod's command as a process. Denied elsewhere."""
-LAUNCHER_USER = "system:serviceaccount:gpupool-system:gpupool-launcher"
-"""The account that creates the queue's Jobs (`generators.rbac`)."""
+LAUNCHER_ACCOUNT, API_ACCOUNT = "gpupool-launcher", "gpupool-api"
+"""Service accounts of the queue in SYSTEM_NAMESPACE; `generators.rbac` says what each may do."""
+LAUNCHER_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{LAUNCHER_ACCOUNT}"
+API_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{API_ACCOUNT}"
+"""Creates the queue's Jobs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class QueueSettings:
     """Attempts after the first, of jobs that name no number."""
     default_timeout_s: int = 14400
     """How long a job may run that names no timeout."""
+    unscheduled_s: int = 900
+    """How long a job's pod may be without a node."""
+    not_started_s: int = 900
+    """How long its container may then take to start."""
     longest_timeout_s: int = 1209600
     """The longest timeout that a job may name: policies.limits.jobDeadline."""
     event_prefix: str = "mlops.gpu.jobs"

@@ -23,6 +23,8 @@ def queue_settings(environment: Environment) -> QueueSettings:
         retries=given.retries,
         default_timeout_s=min(duration_seconds(given.default_timeout), longest),
         longest_timeout_s=longest,
+        unscheduled_s=duration_seconds(given.start.unscheduled),
+        not_started_s=duration_seconds(given.start.not_started),
         event_prefix=given.event_prefix,
         targets=tuple(given.targets),
         database=_secret(given.database.secret_ref) if given.database else None,

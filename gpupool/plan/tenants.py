@@ -47,6 +47,8 @@ class Share:
 
 
 NOTHING = Share(0, 0)
+QUEUED = "-queued"
+"""Ends the name of the second class of a priority that preempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,12 @@ class Priority:
     preempts: bool
     preemptible: bool
     description: str
+
+    @property
+    def queue_class(self) -> str:
+        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
+        for the queue to decide, which knows shares, minimum run times and what would be lost."""
+        return f"{self.name}{QUEUED}" if self.preempts else self.name
 
 
 @dataclass(frozen=True, slots=True)

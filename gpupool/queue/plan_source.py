@@ -46,6 +46,9 @@ class PlanSource:
         self._seen = self._mark()
         self.current = current(resolve(load(path)))
 
+    def present(self) -> Current:
+        return self.current
+
     def plan(self) -> Plan:
         return self.current.plan
 

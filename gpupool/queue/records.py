@@ -46,7 +46,7 @@ class Level(IntEnum):
 
 
 class Reason(StrEnum):
-    """Why a queued job waits."""
+    """Why a job waits: in the queue for a decision, then on the cluster for its container."""
 
     CAPACITY = "capacity"
     TENANT_LIMIT = "tenant_limit"
@@ -57,6 +57,16 @@ class Reason(StrEnum):
     BACKOFF = "backoff"
     DEPENDENCY = "dependency"
     TURN = "turn"
+    NODE = "node"
+    """Its pod has no node yet."""
+    STARTING = "starting"
+    """Its container is about to start."""
+    IMAGE = "image"
+    REFUSED = "refused"
+    """A quota or a policy of the cluster refuses its Job or pod."""
+    NODE_UNREACHABLE = "node_unreachable"
+    ENDING = "ending"
+    """It is to stop, and its pod has not ended yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,14 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
+from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
-from gpupool.queue.api.token_review import PodTokens, asker
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import JobEvent, new_id
@@ -40,8 +42,9 @@ from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.loop import repeat
+from gpupool.queue.roles.loop import late, repeat
 from gpupool.queue.roles.policies import mirror
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
@@ -73,10 +76,18 @@ class Options:
     nats: str | None = None
     """Instead of queue.nats of the environment file."""
     dev: bool = False
-    cluster: KubeApi | None = None
-    """The cluster that the queue runs in; None: none, so that no token of a pod is accepted."""
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
+    kubeconfig: Path | None = None
+    """The cluster that container jobs run on, and whose pods' tokens are accepted."""
+    acting_as: str | None = None
+    """A user that the kubeconfig's may impersonate."""
+    in_cluster: bool = False
+    """The cluster is the one that this process runs in."""
+
+    @property
+    def on_cluster(self) -> bool:
+        return self.in_cluster or self.kubeconfig is not None
 
 
 def configure_logging() -> None:
@@ -170,15 +181,24 @@ async def _run(
             holder,
             http,
             dev=options.dev,
+            containers=not options.on_cluster,
             ended=bell.ring,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
-    address = "no address: the role api does not run here"
-    if "api" in options.roles:
-        server, address = _server(options, source, db, bell, measures)
-        work.append(server.serve())
+        if options.on_cluster:
+            api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
+            cluster = KubernetesCluster(api)
+            launcher = Launcher(
+                db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
+            )
+            work.append(launcher.run(wake()))
+    server, listening, address = _server(
+        options, source, db, bell, measures, await _pod_tokens(options, stack)
+    )
+    stack.enter_context(listening)
+    work.append(server.serve([listening]))
     tasks = [asyncio.create_task(one) for one in work]
     stopping = asyncio.create_task(stopped.wait())
     try:
@@ -218,15 +238,37 @@ class _Rings:
 
 
 def _server(
-    options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
-) -> tuple[_Server, str]:
-    pods = PodTokens(asker(options.cluster)) if options.cluster else None
-    app = create_app(source.plan, db, dev=options.dev, pods=pods, registry=measures.registry)
-    add_pages(app)
+    options: Options,
+    source: PlanSource,
+    db: Database,
+    bell: Bell,
+    measures: Measures,
+    pods: PodTokens | None,
+) -> tuple[_Server, socket.socket, str]:
+    """The API, or without that role its checks alone; where it listens; and its address."""
+    others = set(options.roles) - {"api"}
+    api = "api" in options.roles
+    app = create_app(
+        source.plan,
+        db,
+        dev=options.dev,
+        pods=pods,
+        registry=measures.registry,
+        late=lambda: late(others),
+        checks_alone=not api,
+    )
+    if api:
+        add_pages(app)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        listening = socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise GpupoolError(
+            f"can't listen on {options.host}, port {options.port}: {error.strerror}; "
+            "give another with --host or --port"
+        ) from None
     config = uvicorn.Config(
         _Rings(app, bell),
-        host=options.host,
-        port=options.port,
         log_config=None,
         lifespan="off",
         access_log=False,
@@ -234,7 +276,17 @@ def _server(
         timeout_graceful_shutdown=3,
     )
     host = f"[{options.host}]" if ":" in options.host else options.host
-    return _Server(config), f"http://{host}:{options.port}"
+    note = "" if api else ", with /healthz, /readyz and /metrics alone"
+    return _Server(config), listening, f"http://{host}:{options.port}{note}"
+
+
+async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:
+    """By the API server, which the API asks as an account of its own where it may impersonate."""
+    if "api" not in options.roles or not options.on_cluster:
+        return None
+    user = API_USER if options.acting_as else None
+    api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, user))
+    return PodTokens(api.request)
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

@@ -98,6 +98,13 @@ class Chart(Model):
     """Values of the chart that are merged over those that gpupool makes."""
 
 
+class Start(Model):
+    unscheduled: Duration = "15m"
+    """How long a job's pod may be without a node; then the attempt has failed."""
+    not_started: Duration = "15m"
+    """How long its container may take to start on a node."""
+
+
 class Queue(Model):
     enabled: bool = True
     """Whether the job queue is installed."""
@@ -113,6 +120,8 @@ class Queue(Model):
     """Attempts after the first."""
     default_timeout: Duration = "4h"
     """How long a job may run that names no timeout."""
+    start: Start = Start()
+    """How long jobs may take to start on the cluster."""
     event_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$")] = (
         "mlops.gpu.jobs"
     )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -69,16 +69,21 @@ def create_app(
     rate: Buckets | None = None,
     failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
+    late: Callable[[], Sequence[str]] = list,
+    checks_alone: bool = False,
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential. `pods` verifies tokens of pods;
     without it none is accepted. `rate`: requests of each caller; `failures`: invalid credentials of each
-    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well."""
+    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`:
+    roles of the process that don't get on, so that it is not ready. `checks_alone`: of the operations those
+    of `metrics`, for a process that runs other roles."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,
         description="Submit GPU jobs, see why they wait and what they cost.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None if checks_alone else "/openapi.json",
         redirect_slashes=False,
     )
     app.state.context = Context(
@@ -95,7 +100,8 @@ def create_app(
         failures=failures or Buckets(per_second=2, burst=60),
     )
     app.state.registry = registry or CollectorRegistry()
-    for router in ROUTERS:
+    app.state.late = late
+    for router in (metrics.router,) if checks_alone else ROUTERS:
         app.include_router(router, responses=_RESPONSES)
     app.add_middleware(BodyLimit)
     problems_of(app)

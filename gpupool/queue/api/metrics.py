@@ -22,8 +22,7 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Level, Principal
-from gpupool.queue.store import jobs
-from gpupool.queue.store.database import Database
+from gpupool.queue.store import dispatch, jobs
 
 router = APIRouter(tags=["operation"])
 OPEN = ("/healthz", "/readyz")
@@ -89,7 +88,7 @@ async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
-    seen = await context.explanations.snapshot(context.clock())
+    seen = await dispatch.snapshot(context.db, context.clock(), per_lane=0)
     figures = CollectorRegistry(auto_describe=False)
     figures.register(_Figures(seen, context.current().supply, await jobs.depth(context.db)))
     own = generate_latest(request.app.state.registry)
@@ -107,15 +106,13 @@ async def healthz() -> Response:
 
 
 @router.get("/readyz", operation_id="readyz", response_model=CheckBody)
-async def readyz(context: Present) -> Response:
-    """Whether requests can be served: there is a Plan, and a database with today's tables."""
+async def readyz(context: Present, request: Request) -> Response:
+    """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on."""
     try:
         context.plan()
     except GpupoolError as error:
         raise Problem("unavailable", f"no environment file is loaded: {error}") from None
-    await _check_tables(context.db)
+    await jobs.depth(context.db)
+    if late := request.app.state.late():
+        raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
     return JSONResponse({"ready": True})
-
-
-async def _check_tables(db: Database) -> None:
-    await jobs.depth(db)

@@ -352,7 +352,8 @@ class Round:
         self.full.clear()
 
     def _count(self, held: Held) -> None:
-        self.running[held.tenant] = self.running.get(held.tenant, 0) + 1
+        if held.attempt:
+            self.running[held.tenant] = self.running.get(held.tenant, 0) + 1
         used = (held.tenant, held.pool, held.resource)
         self.used[used] = self.used.get(used, 0) + held.units
         typed = (held.pool, held.capacity_type)

@@ -13,10 +13,11 @@ from gpupool.queue.records import Level, Offer, Placement, Start
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A job that is dispatching or running."""
+    """A job that is dispatching or running, or slots that a tenant's own pods hold."""
 
     job: str
     attempt: int
+    """0 for pods that are not the queue's."""
     tenant: str
     project: str | None
     level: Level

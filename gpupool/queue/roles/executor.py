@@ -45,7 +45,8 @@ class Running:
 
 
 class Executor:
-    """Runs at most `capacity` jobs at once. `name` must be unique to the process."""
+    """Runs at most `capacity` jobs at once. `name` must be unique to the process. Without `containers` it
+    leaves container jobs to the launcher."""
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Executor:
         http: HttpJobs,
         *,
         dev: bool = False,
+        containers: bool = True,
         capacity: int = 256,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         ended: Callable[[], None] = lambda: None,
@@ -64,6 +66,7 @@ class Executor:
         self.name = name
         self._http = http
         self._dev = dev
+        self._containers = containers
         self._capacity = capacity
         self._now = now
         self._ended = ended
@@ -85,7 +88,7 @@ class Executor:
         free = self._capacity - len(self._running)
         if free <= 0:
             return False
-        taken = await attempts.take(self._db, self.name, min(free, 64), LEASE_S)
+        taken = await attempts.take(self._db, self.name, min(free, 64), LEASE_S, containers=self._containers)
         for job in taken:
             stop = Stop()
             task = asyncio.create_task(self._attempt(job, stop))

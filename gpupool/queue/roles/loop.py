@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -18,6 +19,15 @@ from gpupool.queue.store.errors import StoreError
 log = structlog.get_logger()
 
 LONGEST_PAUSE_S = 10.0
+LATE_S = 30.0
+_stepped: dict[str, float] = {}
+"""Loop of this process -> when its last step ended without an error."""
+
+
+def late(names: Iterable[str]) -> list[str]:
+    """Those of the loops that have ended no step without an error for `LATE_S`."""
+    least = time.monotonic() - LATE_S
+    return [name for name in sorted(names) if _stepped.get(name, float("-inf")) < least]
 
 
 async def repeat(
@@ -29,6 +39,7 @@ async def repeat(
         try:
             more = await step()
             failures = 0
+            _stepped[name] = time.monotonic()
         except StoreError as error:
             failures += 1
             more = False

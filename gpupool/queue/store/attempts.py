@@ -51,6 +51,10 @@ class Attempt:
     capacity_type: str
     placement: Placement
     decided_at: datetime
+    launched_at: datetime | None
+    """When its Kubernetes Job was created."""
+    node: str | None
+    """Where its pod runs."""
     started_at: datetime | None
     finished_at: datetime | None
     outcome: str | None
@@ -70,19 +74,35 @@ class End:
 
 
 async def take(
-    db: Database, executor: str, limit: int, lease_s: float, now: datetime | None = None
+    db: Database,
+    executor: str,
+    limit: int,
+    lease_s: float,
+    now: datetime | None = None,
+    containers: bool = True,
 ) -> list[Job]:
-    """Dispatched jobs that no executor has, for this one; it keeps them by `heartbeat`."""
-    values = {"executor": executor, "limit": limit, "lease_s": lease_s, "now": now}
+    """Dispatched jobs that no executor has, for this one; it keeps them by `heartbeat`. HTTP jobs, and with
+    `containers` container jobs too."""
+    http = [True, False] if containers else [True]
+    values = {"executor": executor, "limit": limit, "lease_s": lease_s, "now": now, "http": http}
     async with db.connection() as connection:
         rows = await fetch(connection, "take", **values)
     return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
 
 
-async def started(db: Database, job: str, attempt: int, now: datetime) -> bool:
-    """The job runs. False where the attempt is over: then it must be stopped."""
+async def started(
+    db: Database,
+    job: str,
+    attempt: int,
+    now: datetime,
+    node: str | None = None,
+    node_at: datetime | None = None,
+) -> bool:
+    """The job runs since `now`, on a node that it has had since `node_at`. False where it runs already, or
+    the attempt is over and must be stopped."""
+    values = {"job": job, "attempt": attempt, "now": now, "node": node, "node_at": node_at}
     async with db.connection() as connection:
-        return bool(await fetch(connection, "started", job=job, attempt=attempt, now=now))
+        return bool(await fetch(connection, "started", **values))
 
 
 async def heartbeat(
@@ -147,7 +167,7 @@ async def end(
         again=again,
         failures=after.failures,
         disruptions=after.disruptions,
-        spot_losses=int(outcome.kind == "disrupted" and row["capacity_type"] == "spot" and after.disruptions),
+        spot_losses=int(row["capacity_type"] == "spot" and not row["preempt_reason"] and after.disruptions),
         outcome=outcome.kind,
         reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
         exit_code=outcome.exit_code,

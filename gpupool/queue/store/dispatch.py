@@ -23,6 +23,8 @@ from gpupool.queue.store.rows import offers_of, placement_of
 ROLE = "dispatcher"
 """The role whose epoch `claim` checks."""
 LEVELS = tuple(Level)
+FOREVER_S = 1 << 40
+"""Of pods that nothing says the end of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ async def snapshot(db: Database, now: datetime, per_lane: int) -> Snapshot:
     async with db.transaction() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         held = await fetch(connection, "snapshot_held")
+        foreign = await fetch(connection, "snapshot_foreign_pods")
         # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
         heads = await fetch_planned(connection, "snapshot_heads", now=now, per_lane=per_lane)
         offers = await _offers(db, connection, {row["lane"] for row in heads})
@@ -81,7 +84,7 @@ async def snapshot(db: Database, now: datetime, per_lane: int) -> Snapshot:
         reservations = await fetch(connection, "snapshot_reservations")
     return Snapshot(
         now=now.timestamp(),
-        held=tuple(map(_held, held)),
+        held=(*map(_held, held), *map(_foreign, foreign)),
         queued=tuple(_queued(row, offers[row["lane"]]) for row in heads),
         accounts={row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in accounts},
         clocks={(row["pool"], row["tenant"]): row["clock"] for row in clocks},
@@ -139,6 +142,8 @@ async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy])
 
 async def _offers(db: Database, connection: Connection, lanes: set[str]) -> dict[str, tuple[Offer, ...]]:
     """The offers of each lane, which its name is made from: read once and kept while the lane has jobs."""
+    if not lanes:
+        return {}
     known = {lane: db.offers[lane] for lane in lanes if lane in db.offers}
     if missing := list(lanes - known.keys()):
         rows = await fetch(connection, "lane_offers", lanes=missing)
@@ -164,6 +169,26 @@ def _held(row: Mapping[str, Any]) -> Held:
         run_limit_s=row["run_limit_s"],
         preemptible=row["preemptible"],
         preempting_for=row["preempting_for"],
+    )
+
+
+def _foreign(row: Mapping[str, Any]) -> Held:
+    """Slots that a tenant's own pods hold: they count like a job's, and can't be preempted."""
+    return Held(
+        job=f"pods of {row['tenant']}",
+        attempt=0,
+        tenant=row["tenant"],
+        project=None,
+        level=Level.CRITICAL,
+        pool=row["pool"],
+        resource=row["resource"],
+        capacity_type=row["capacity_type"],
+        placement=((row["node"], row["units"]),),
+        gpu_micro=row["gpu_micro"],
+        hold_micro=0,
+        since=0,
+        run_limit_s=FOREVER_S,
+        preemptible=False,
     )
 
 

@@ -162,6 +162,16 @@ def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:
     api(test, registry=registry)
 
 
+def test_a_process_is_not_ready_while_a_role_does_not_get_on(api: Any) -> None:
+    async def test(served: Served) -> None:
+        answer = await served.client.get("/readyz")
+        assert (answer.status_code, problem(answer)) == (503, "unavailable")
+        assert "dispatcher" in answer.json()["detail"]
+        assert (await served.client.get("/healthz")).status_code == 200
+
+    api(test, late=lambda: ["dispatcher"])
+
+
 def test_the_committed_document_is_what_the_code_says() -> None:
     written = (LOCAL.parents[1] / "docs" / "queue-openapi.json").read_text(encoding="utf-8")
     command = "python -m gpupool.queue.api.openapi > docs/queue-openapi.json"

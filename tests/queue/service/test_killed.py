@@ -44,9 +44,8 @@ class Processes:
     """`gpupool serve`, once for each of ROLES, started again when killed."""
 
     def __init__(self, database: str, broker: str, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self._ports = [_free_port() for _ in ROLES]
+        self.port = self._ports[0]
         self._folder, self._broker = folder, broker
         self._environment = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database}
         self._running = [self._start(number) for number in range(len(ROLES))]
@@ -57,7 +56,15 @@ class Processes:
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         roles = [part for role in ROLES[number] for part in ("--role", role)]
-        dev = ["--dev", "--echo", "http://example", "--port", str(self.port), "--nats", self._broker]
+        dev = [
+            "--dev",
+            "--echo",
+            "http://example",
+            "--port",
+            str(self._ports[number]),
+            "--nats",
+            self._broker,
+        ]
         with (self._folder / f"serve-{number}.log").open("ab") as log:
             return subprocess.Popen(
                 shipped.command(
@@ -124,6 +131,12 @@ def _submit(client: Client, accepted: dict[str, str]) -> None:
             accepted[key] = job.id
             return
     raise AssertionError("the API is not coming back")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _until_ready(processes: Processes) -> None:

@@ -83,8 +83,9 @@ CREATE TABLE gpu_jobs (
         state IN ('dispatching', 'running') OR (preempt_reason IS NULL AND NOT cancel_requested)),
     CONSTRAINT only_held_jobs_have_an_executor CHECK (
         state IN ('dispatching', 'running') OR executor IS NULL),
-    CONSTRAINT only_queued_jobs_wait CHECK (
-        state = 'queued' OR (waiting IS NULL AND not_before IS NULL AND NOT blocked)),
+    CONSTRAINT only_queued_jobs_are_held_back CHECK (state = 'queued' OR (not_before IS NULL AND NOT blocked)),
+    CONSTRAINT ended_jobs_wait_for_nothing CHECK (
+        state IN ('queued', 'dispatching', 'running') OR waiting IS NULL),
     CONSTRAINT only_dependents_are_blocked CHECK (NOT blocked OR depends_on IS NOT NULL),
     CONSTRAINT members_of_a_group_have_an_index CHECK ((group_id IS NULL) = (group_index IS NULL))
 ) WITH (
@@ -133,12 +134,15 @@ CREATE TABLE gpu_attempts (
     rate_micro bigint NOT NULL,
     plan_hash text NOT NULL,
     decided_at timestamptz NOT NULL,
+    launched_at timestamptz,
+    node text,
     started_at timestamptz,
     finished_at timestamptz,
     outcome text,
     reason text,
     exit_code int,
     cost_micro bigint NOT NULL DEFAULT 0 CHECK (cost_micro >= 0),
+    logged_until text,
     PRIMARY KEY (job, attempt),
     CONSTRAINT an_end_has_an_outcome CHECK ((finished_at IS NULL) = (outcome IS NULL))
 );
@@ -159,6 +163,18 @@ CREATE TABLE tenant_gpu_policies (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 COMMENT ON TABLE tenant_gpu_policies IS 'What the Plan says of each tenant, copied; `queued` is counted here.';
 COMMENT ON COLUMN tenant_gpu_policies.projects IS '{"<project>": {"budget_micro": n or null, "period": "..."}}';
+
+CREATE TABLE gpu_foreign_pods (
+    pool text NOT NULL,
+    resource text NOT NULL,
+    node int NOT NULL CHECK (node >= 0),
+    tenant text NOT NULL,
+    capacity_type text NOT NULL,
+    units int NOT NULL CHECK (units > 0),
+    gpu_micro bigint NOT NULL CHECK (gpu_micro > 0),
+    PRIMARY KEY (pool, resource, node, tenant)
+);
+COMMENT ON TABLE gpu_foreign_pods IS 'Units that pods hold which are not the queue''s, as the launcher sees them.';
 
 CREATE FUNCTION gpu_within_limit(queued int, most int) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
@@ -220,7 +236,7 @@ CREATE TABLE gpu_events (
     job uuid NOT NULL,
     seq int NOT NULL CHECK (seq >= 1),
     type text NOT NULL CHECK (type IN (
-        'enqueued', 'dispatched', 'started', 'requeued', 'preempted', 'priority_changed',
+        'enqueued', 'dispatched', 'launched', 'started', 'requeued', 'preempted', 'priority_changed',
         'succeeded', 'failed', 'cancelled', 'expired')),
     tenant text NOT NULL,
     project text,

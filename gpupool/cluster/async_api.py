@@ -1,0 +1,209 @@
+"""One Kubernetes API server for asynchronous code: requests, watches and logs with plain dictionaries.
+
+For the queue's launcher, which has hundreds of requests in flight; everything else uses `kube_api`. The
+Kubernetes client library (kubernetes.aio, on aiohttp) provides the connection, its trust and its credentials.
+An answer 429 is waited out as the server asks; nothing else is retried, because only the caller knows whether
+a request may be sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
+
+from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.findings import GpupoolError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MERGE = "application/merge-patch+json"
+CONNECTIONS = 256
+REQUEST_S = 30.0
+WATCH_S = 300
+"""How long a watch lasts before it is opened again."""
+QUIET_S = 60.0
+"""Without a byte for so long (bookmarks come every minute at the latest) a watch is taken for half-dead."""
+MOST_THROTTLED = 5
+"""Answers 429 that one request waits out."""
+
+Object = dict[str, Any]
+
+
+class Gone(GpupoolError):
+    """The server no longer has the changes since a resourceVersion: list again."""
+
+
+class AsyncKubeApi:
+    """One API server as one user. Made by `connect`."""
+
+    def __init__(self, client: Any, acting_as: str | None) -> None:
+        self._client = client
+        self.server = str(client.configuration.host).rstrip("/")
+        self._headers = {"Impersonate-User": acting_as} if acting_as else {}
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(
+        cls, kubeconfig: Path | None = None, acting_as: str | None = None
+    ) -> AsyncIterator[Self]:
+        """The API server that a kubeconfig describes, or the pod's own. Raises GpupoolError.
+
+        `acting_as`: a user that the credentials may impersonate.
+        """
+        from kubernetes.aio import client, config
+
+        configuration = client.Configuration()
+        configuration.connection_pool_maxsize = CONNECTIONS
+        configuration.retries = False
+        try:
+            if kubeconfig is None:
+                config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+            else:
+                await config.load_kube_config(  # type: ignore[no-untyped-call]
+                    str(kubeconfig), client_configuration=configuration
+                )
+        except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
+            raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
+        if "127.0.0.1" in str(configuration.host) or "localhost" in str(configuration.host):
+            configuration.proxy = None  # a proxy of the environment has no way back to this machine
+        opened = client.ApiClient(configuration)
+        try:
+            yield cls(opened, acting_as)
+        finally:
+            await opened.close()  # type: ignore[no-untyped-call]
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        """One request; the parsed answer. Raises ApiError from 400 on, UnreachableError without an answer."""
+        for again in range(MOST_THROTTLED + 1):
+            answer = await self._send(method, path, query, body, content_type, REQUEST_S)
+            try:
+                text = await answer.read()
+            except Exception as error:
+                raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
+            if answer.status != 429 or again == MOST_THROTTLED:
+                break
+            await asyncio.sleep(_retry_after(answer))
+        parsed: Object = _parsed(text)
+        if answer.status >= 400:
+            raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or text.decode())
+        return parsed
+
+    async def list_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:
+        """All objects of a collection, 500 at a time, and the resourceVersion to watch from."""
+        items: list[Object] = []
+        more = ""
+        while True:
+            page = {**(query or {}), "limit": "500", **({"continue": more} if more else {})}
+            answer = await self.request("GET", path, page)
+            items += answer.get("items") or []
+            more = answer["metadata"].get("continue") or ""
+            if not more:
+                return items, str(answer["metadata"]["resourceVersion"])
+
+    async def watch(
+        self, path: str, version: str, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """(ADDED, MODIFIED, DELETED or BOOKMARK, object) from after a resourceVersion until the server ends
+        the watch. Raises Gone where the version is too old, UnreachableError where the server is silent."""
+        given = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(WATCH_S)}
+        answer = await self._send(
+            "GET", path, {**(query or {}), **given, "allowWatchBookmarks": "true"}, None, "", None
+        )
+        try:
+            if answer.status == 410:
+                raise Gone(path)
+            if answer.status >= 400:
+                parsed = _parsed(await answer.read())
+                raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or "")
+            async for line in lines(answer):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise Gone(event["object"].get("message") or path)
+                yield event["type"], event["object"]
+        except (TimeoutError, OSError, ValueError) as error:
+            raise UnreachableError(f"{self.server}{path}: {error or type(error).__name__}") from error
+        finally:
+            answer.close()
+
+    async def log(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """Lines of a container's log; with follow=true until the container ends. Raises ApiError,
+        UnreachableError."""
+        answer = await self._send("GET", path, query, None, "", None)
+        try:
+            if answer.status >= 400:
+                parsed = _parsed(await answer.read())
+                raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or "")
+            async for line in lines(answer, quiet_s=None):
+                yield line
+        except (TimeoutError, OSError) as error:
+            raise UnreachableError(f"{self.server}{path}: {error or type(error).__name__}") from error
+        finally:
+            answer.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content_type: str,
+        seconds: float | None,
+    ) -> aiohttp.ClientResponse:
+        import aiohttp
+
+        url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json", "Content-Type": content_type, **self._headers}
+        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
+        try:
+            answer = await self._client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=timeout
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
+        found: aiohttp.ClientResponse = answer.response
+        return found
+
+
+async def lines(answer: aiohttp.ClientResponse, quiet_s: float | None = QUIET_S * 2) -> AsyncIterator[bytes]:
+    """Whole lines as they come. Raises TimeoutError where none comes for so long."""
+    import aiohttp
+
+    rest = b""
+    try:
+        while chunk := await asyncio.wait_for(answer.content.readany(), quiet_s):
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                if line:
+                    yield line
+    except aiohttp.ClientError as error:
+        raise OSError(str(error)) from error
+    if rest:
+        yield rest
+
+
+def _parsed(text: bytes) -> Object:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _retry_after(answer: aiohttp.ClientResponse) -> float:
+    """Seconds that the server asks for; one where it does not say."""
+    given = answer.headers.get("Retry-After", "1")
+    return min(30.0, float(given)) if given.isdigit() else 1.0

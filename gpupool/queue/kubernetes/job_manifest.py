@@ -1,0 +1,203 @@
+"""A decided attempt -> its batch/v1 Job, and a headless Service where it spans several nodes. Pure.
+
+One Job per attempt, under a name that follows from both, so that creating it twice is harmless. The queue
+itself retries, so the Job never does. Sources: Kubernetes 1.36 documentation, Jobs; pod failure policy;
+facts on MIG and device plugins are the Plan's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.pods import (
+    ATTEMPT_LABEL,
+    JOB_LABEL,
+    RECORDED_FINALIZER,
+    RUN_LOCALLY,
+    SHARES_LABEL,
+    pod_fields,
+)
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.records import Job
+
+Object = dict[str, Any]
+
+CONTAINER = "job"
+GRACE_S = 30
+"""What a container gets between SIGTERM and SIGKILL, to write its checkpoint."""
+TTL_S = 600
+"""How long an ended Job stays for people to see; its result is the queue's by then (the finalizer)."""
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+HOSTNAME = "kubernetes.io/hostname"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def name_of(job: str, attempt: int) -> str:
+    """The Job's name: at most 63 characters, since pods carry it as a label."""
+    return f"gp-{job.replace('-', '')}-{attempt}"
+
+
+def nodes_of(job: Job, pool: Pool) -> int:
+    """How many nodes, and so pods, the attempt spans."""
+    size = pool.slices_per_node.get(job.resource or "", 1)
+    return max(1, -(-job.gpu_count // size)) if len(job.placement) > 1 else 1
+
+
+def objects(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -> list[Object]:
+    """What is created for an attempt, in order; the last is the Job. `avoid`: nodes where others failed."""
+    assert job.pool is not None
+    pool = plan.pool(job.pool)
+    name = name_of(job.id, job.attempt)
+    labels = {JOB_LABEL: job.id, ATTEMPT_LABEL: str(job.attempt)}
+    nodes = nodes_of(job, pool)
+    about = {"name": name, "namespace": tenant.namespace, "labels": labels}
+    result: list[Object] = []
+    if nodes > 1:
+        service = {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True}
+        result.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": service})
+    spec: Object = {
+        "backoffLimit": 0,
+        "podReplacementPolicy": "Failed",
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+            ]
+        },
+        "activeDeadlineSeconds": deadline_s(job, plan),
+        "ttlSecondsAfterFinished": min(TTL_S, plan.policies.limits.job_ttl_seconds),
+        "completions": nodes,
+        "parallelism": nodes,
+        "template": _template(job, plan, pool, nodes, labels, avoid),
+    }
+    if nodes > 1:
+        spec["completionMode"] = "Indexed"
+    metadata = {**about, "finalizers": [RECORDED_FINALIZER]}
+    return [*result, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}]
+
+
+def deadline_s(job: Job, plan: Plan) -> int:
+    """The Job's own deadline, which counts from its creation: a net below the launcher, which counts from the
+    container's start. Never above what the environment's policies allow."""
+    queue = plan.queue
+    wanted = (job.run_limit_s or job.timeout_s) + queue.unscheduled_s + queue.not_started_s + GRACE_S
+    return min(wanted, queue.longest_timeout_s)
+
+
+def _template(
+    job: Job, plan: Plan, pool: Pool, nodes: int, labels: dict[str, str], avoid: Collection[str]
+) -> Object:
+    assert job.resource is not None
+    units = job.gpu_count // nodes
+    fields = pod_fields(pool, job.resource, units)
+    share = pool.share(job.resource)
+    size = (share * units).as_dict() if share else {}
+    given = job.request
+    container: Object = {
+        "name": CONTAINER,
+        "image": given["container_image"],
+        "env": _variables(job, nodes),
+        "envFrom": [{"secretRef": {"name": name}} for name in given.get("env_from_secrets") or ()],
+        "resources": {
+            "requests": size,
+            "limits": {**fields.limits, **{name: size[name] for name in ("memory",) if name in size}},
+        },
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [
+            {
+                "name": f"claim-{number}",
+                "mountPath": volume["path"],
+                "readOnly": bool(volume.get("read_only")),
+            }
+            for number, volume in enumerate(given.get("volumes") or ())
+        ],
+    }
+    if given.get("container_command"):
+        container["command"] = list(given["container_command"])
+    selector = dict(fields.spec["nodeSelector"])
+    if len(pool.capacities) > 1:
+        selector[CAPACITY_TYPE] = job.capacity_type
+    spec: Object = {
+        **fields.spec,
+        "nodeSelector": selector,
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": min(GRACE_S, plan.policies.limits.pod_grace_seconds),
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "imagePullSecrets": [{"name": name} for name in given.get("image_pull_secrets") or ()],
+        "volumes": [
+            {"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": volume["claim"]}}
+            for number, volume in enumerate(given.get("volumes") or ())
+        ],
+        "containers": [container],
+    }
+    if nodes > 1:
+        spec["subdomain"] = name_of(job.id, job.attempt)
+    priority = _class(job, plan)
+    if priority is not None:
+        spec["priorityClassName"] = priority
+    affinity = _affinity(job, pool, avoid)
+    if affinity:
+        spec["affinity"] = affinity
+    annotations = {}
+    if job.isolation == "exclusive" or not job.preemptible:
+        annotations[DO_NOT_DISRUPT] = "true"
+    if plan.cluster.platform == "local":
+        annotations[RUN_LOCALLY] = "true"
+    metadata = {
+        "labels": {**labels, **fields.labels},
+        "annotations": annotations,
+        "finalizers": [RECORDED_FINALIZER],
+    }
+    return {"metadata": metadata, "spec": spec}
+
+
+def _variables(job: Job, nodes: int) -> list[Object]:
+    """What the job names, and what lets its code fence its own effects and find its peers."""
+    given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
+    own = {
+        "GPUPOOL_JOB_ID": job.id,
+        "GPUPOOL_ATTEMPT": str(job.attempt),
+        "GPUPOOL_POOL": job.pool or "",
+        "GPUPOOL_GPUS": str(job.gpu_count),
+        "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
+        "GPUPOOL_NODES": str(nodes),
+    }
+    if job.group_index is not None:
+        own["GPUPOOL_ARRAY_INDEX"] = str(job.group_index)
+    if nodes > 1:
+        name = name_of(job.id, job.attempt)
+        own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"
+    return [{"name": name, "value": value} for name, value in {**given, **own}.items()]
+
+
+def _class(job: Job, plan: Plan) -> str | None:
+    """The PriorityClass of the job's level: the highest that the tenant may use. It never preempts: the queue
+    preempts, and two of them must not act at once."""
+    tenant = next(one for one in plan.tenants if one.name == job.tenant)
+    names = [priority.name for priority in plan.priorities]
+    allowed = plan.priorities[names.index(tenant.max_priority) if tenant.max_priority in names else 0 :]
+    same = [priority for priority in allowed if priority.level == job.level.name.lower()]
+    return same[0].queue_class if same else None
+
+
+def _affinity(job: Job, pool: Pool, avoid: Collection[str]) -> Object:
+    affinity: Object = {}
+    if job.isolation == "exclusive" and pool.lends_whole_gpus:
+        term = {
+            "topologyKey": HOSTNAME,
+            "namespaceSelector": {},
+            "labelSelector": {"matchExpressions": [{"key": SHARES_LABEL, "operator": "Exists"}]},
+        }
+        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    if avoid:
+        elsewhere = {"key": HOSTNAME, "operator": "NotIn", "values": sorted(avoid)}
+        affinity["nodeAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]
+            }
+        }
+    return affinity

@@ -1,0 +1,206 @@
+"""A copy of what the cluster has: the queue's Jobs and pods, nodes, and what other pods hold of GPUs.
+
+Listed, then watched, and listed again from time to time: the list is the truth, the watch only faster. A
+watch that ends, is cut, says 410 or stays silent is opened again. A pod of ours that vanishes stays here in
+its last form until its attempt is recorded. It must not interpret what it keeps, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import structlog
+
+from gpupool.findings import GpupoolError
+from gpupool.plan.model import POOL_LABEL
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+
+log = structlog.get_logger()
+
+Object = dict[str, Any]
+Key = tuple[str, int]
+"""(job, attempt)"""
+
+RESYNC_S = 60.0
+"""A watch is given up after so long, and everything listed again."""
+JOBS = "/apis/batch/v1/jobs"
+PODS = "/api/v1/pods"
+NODES = "/api/v1/nodes"
+
+
+class Reader(Protocol):
+    """The part of `cluster.async_api.AsyncKubeApi` that is used here."""
+
+    async def list_all(
+        self, path: str, query: Mapping[str, str] | None = None
+    ) -> tuple[list[Object], str]: ...
+
+    def watch(
+        self, path: str, version: str, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[tuple[str, Object]]: ...
+
+
+@dataclass(slots=True)
+class Mirror:
+    """`changed` is called with each attempt of which something changed."""
+
+    reader: Reader
+    changed: Callable[[Key], None]
+    resync_s: float = RESYNC_S
+    jobs: dict[Key, Object] = field(default_factory=dict)
+    pods: dict[Key, dict[str, Object]] = field(default_factory=dict)
+    """Attempt -> uid -> pod, those that are gone among them."""
+    nodes: dict[str, Object] = field(default_factory=dict)
+    foreign: dict[str, Object] = field(default_factory=dict)
+    """uid -> pod that holds GPUs on a node of a pool and is not the queue's."""
+    foreign_changed: bool = True
+    """Whether `foreign` or `nodes` changed since somebody set it to False."""
+    synced: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once everything has been listed."""
+
+    def key_of(self, thing: Object) -> Key | None:
+        labels = thing["metadata"].get("labels") or {}
+        job, attempt = labels.get(JOB_LABEL), labels.get(ATTEMPT_LABEL, "")
+        return (job, int(attempt)) if job and attempt.isdigit() else None
+
+    def pods_of(self, key: Key) -> list[Object]:
+        return list(self.pods.get(key, {}).values())
+
+    def forget(self, key: Key) -> None:
+        """The attempt is recorded: what is kept of its vanished pods goes."""
+        self.pods.pop(key, None)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        ours, others = {"labelSelector": JOB_LABEL}, {"labelSelector": f"!{JOB_LABEL}"}
+        sources = (
+            (NODES, {"labelSelector": POOL_LABEL}, self._node),
+            (JOBS, ours, self._job),
+            (PODS, ours, self._pod),
+            (PODS, others, self._foreign),
+        )
+        listed = [asyncio.Event() for _ in sources]
+        following = [
+            asyncio.create_task(self._follow(path, query, apply, event))
+            for (path, query, apply), event in zip(sources, listed, strict=True)
+        ]
+        try:
+            for event in listed:
+                await event.wait()
+            self.synced.set()
+            await asyncio.gather(*following)
+        finally:
+            self.synced.clear()
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+
+    async def _follow(
+        self,
+        path: str,
+        query: Mapping[str, str],
+        apply: Callable[[str, Object], None],
+        listed: asyncio.Event,
+    ) -> None:
+        failures = 0
+        seen: dict[str, Object] = {}
+        while True:
+            try:
+                items, version = await self.reader.list_all(path, query)
+                fresh = {item["metadata"]["uid"]: item for item in items}
+                for uid in seen.keys() - fresh.keys():
+                    apply("DELETED", seen[uid])
+                for uid, item in fresh.items():
+                    if uid not in seen or _version(seen[uid]) != _version(item):
+                        apply("MODIFIED", item)
+                seen = fresh
+                listed.set()
+                failures = 0
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
+                        async for type, item in self.reader.watch(path, version, query):
+                            if type == "BOOKMARK":
+                                continue
+                            uid = item["metadata"]["uid"]
+                            if type == "DELETED":
+                                seen.pop(uid, None)
+                            else:
+                                seen[uid] = item
+                            apply(type, item)
+            except GpupoolError as error:  # 410, throttled, refused, or no answer
+                failures += 1
+                pause = min(10.0, 0.2 * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
+                if failures > 1:
+                    log.warning("cluster.watch", path=path, error=str(error), failures=failures)
+                await asyncio.sleep(pause)
+
+    def _job(self, type: str, job: Object) -> None:
+        key = self.key_of(job)
+        if key is None:
+            return
+        if type != "DELETED":
+            self.jobs[key] = job
+        elif key in self.jobs and self.jobs[key]["metadata"]["uid"] == job["metadata"]["uid"]:
+            del self.jobs[key]
+        self.changed(key)
+
+    def _pod(self, type: str, pod: Object) -> None:
+        key = self.key_of(pod)
+        if key is None:
+            return
+        if type == "DELETED":
+            # Gone for good: whatever its state says, nothing of it runs any longer.
+            pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
+            if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+                pod["status"] = {**pod.get("status", {}), "phase": "Failed"}
+        self.pods.setdefault(key, {})[pod["metadata"]["uid"]] = pod
+        self.changed(key)
+
+    def _node(self, type: str, node: Object) -> None:
+        name = node["metadata"]["name"]
+        before = self.nodes.get(name)
+        if type == "DELETED":
+            self.nodes.pop(name, None)
+        else:
+            slim = {"metadata": {"name": name, "labels": node["metadata"].get("labels") or {}}}
+            self.nodes[name] = {**slim, "spec": {"taints": node.get("spec", {}).get("taints") or []}}
+        if self.nodes.get(name) == before:
+            return
+        self.foreign_changed = True
+        for key, pods in self.pods.items():
+            if any(pod["spec"].get("nodeName") == name for pod in pods.values()):
+                self.changed(key)
+
+    def _foreign(self, type: str, pod: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        holds = (
+            type != "DELETED"
+            and pod["spec"].get("nodeName")
+            and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+            and any("nvidia.com/" in name for c in pod["spec"]["containers"] for name in _limits(c))
+        )
+        if holds:
+            metadata = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]}
+            containers = [{"resources": {"limits": _limits(c)}} for c in pod["spec"]["containers"]]
+            slim = {
+                "metadata": metadata,
+                "spec": {"nodeName": pod["spec"]["nodeName"], "containers": containers},
+            }
+            if self.foreign.get(uid) != slim:
+                self.foreign[uid] = slim
+                self.foreign_changed = True
+        elif self.foreign.pop(uid, None) is not None:
+            self.foreign_changed = True
+
+
+def _version(thing: Object) -> str:
+    return str(thing["metadata"]["resourceVersion"])
+
+
+def _limits(container: Object) -> dict[str, str]:
+    return (container.get("resources") or {}).get("limits") or {}

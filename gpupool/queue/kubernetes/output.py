@@ -1,0 +1,135 @@
+"""The output of pods into the queue's logs: followed while they run, and read to its end once they have.
+
+What has been read is remembered by its time stamp in the database, so that another process goes on without a
+gap or a line twice. It must not decide what an end means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from gpupool.cluster.kube_api import ApiError
+from gpupool.findings import GpupoolError
+from gpupool.queue.kubernetes.cluster import Cluster
+from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
+from gpupool.queue.kubernetes.mirror import Key
+from gpupool.queue.store import attempts, launches
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
+
+Object = dict[str, Any]
+
+MOST_FOLLOWED = 200
+"""Attempts whose output is followed at one time; that of others comes when they end."""
+REST_S = 10.0
+"""How long reading the rest of an output may take: its node may be dead."""
+TOGETHER_S = 0.25
+"""Lines that come within so long are written together."""
+
+
+class Output:
+    """`limit` gives the bytes that are kept of an attempt's output."""
+
+    def __init__(self, db: Database, cluster: Cluster, limit: Callable[[], int]) -> None:
+        self._db = db
+        self._cluster = cluster
+        self._limit = limit
+        self._following: dict[Key, asyncio.Task[None]] = {}
+        self._kept: dict[Key, int] = {}
+
+    def follow(self, key: Key, pods: Sequence[Object]) -> None:
+        """Read the output of an attempt as it comes; of several pods that of the first."""
+        if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
+            return
+        self._following[key] = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
+
+    async def finish(self, key: Key, pods: Sequence[Object]) -> None:
+        """Read what is left of the output of an attempt that has ended."""
+        following = self._following.pop(key, None)
+        if following is not None:
+            await asyncio.wait({following}, timeout=3)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        if pods and _first(pods)["status"].get("containerStatuses"):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REST_S):
+                    await self._quietly(key, _first(pods), follow=False)
+        self._kept.pop(key, None)
+
+    def close(self) -> None:
+        for task in self._following.values():
+            task.cancel()
+
+    async def _quietly(self, key: Key, pod: Object, *, follow: bool) -> None:
+        """Output that can't be read (its node is gone) is lost; the job's end is not held up by it."""
+        try:
+            await self._read(key, pod, follow=follow)
+        except ApiError as error:
+            log.debug("output.unread", job=key[0], attempt=key[1], error=str(error))
+        except (GpupoolError, StoreError) as error:
+            log.warning("output.unread", job=key[0], attempt=key[1], error=str(error))
+
+    async def _read(self, key: Key, pod: Object, *, follow: bool) -> None:
+        until = await launches.logged_until(self._db, *key) or ""
+        since = datetime.fromisoformat(until[:19] + "+00:00") if until else None
+        limit = self._limit()
+        if self._kept.get(key, 0) > limit:
+            return
+        pending: list[str] = []
+        latest = until
+        loop = asyncio.get_running_loop()
+        written = loop.time()
+
+        async def write() -> None:
+            nonlocal pending, written
+            if pending:
+                await attempts.append_log(self._db, *key, pending)
+                await launches.logged(self._db, *key, latest)
+            pending, written = [], loop.time()
+
+        source = self._cluster.output(pod, CONTAINER, since=since, follow=follow, limit_bytes=limit)
+        waiting: asyncio.Task[bytes] | None = None
+        try:
+            while True:
+                waiting = waiting or asyncio.ensure_future(anext(source))
+                done, _ = await asyncio.wait({waiting}, timeout=TOGETHER_S)
+                if not done:
+                    await write()
+                    continue
+                try:
+                    at, _, text = waiting.result().decode("utf-8", "replace").partition(" ")
+                except StopAsyncIteration:
+                    break
+                finally:
+                    waiting = None
+                if at <= until:
+                    continue
+                latest = max(latest, at)
+                self._kept[key] = self._kept.get(key, 0) + len(text) + 1
+                if self._kept[key] > limit:
+                    pending.append(f"[gpupool: the log has {limit} bytes, and what follows is not kept]")
+                    break
+                pending.append(text.rstrip("\r"))
+                if loop.time() - written > TOGETHER_S or len(pending) > 1000:
+                    await write()
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+            await write()
+
+
+def _first(pods: Sequence[Object]) -> Object:
+    """The pod of the first node: of several it is the one that people read."""
+
+    def index(pod: Object) -> int:
+        return int((pod["metadata"].get("annotations") or {}).get(INDEX) or 0)
+
+    return min(pods, key=index)

@@ -1,0 +1,364 @@
+"""The launcher: makes decided container jobs Jobs of a cluster, and records what becomes of them.
+
+One process leads. What it knows is in the database (which attempts are the cluster's) and in the cluster
+(Jobs, pods), so that another one goes on where it stops. Each attempt is looked at when something of it
+changed, and again from time to time. This module must not decide which job runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from gpupool.findings import GpupoolError
+from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.kubernetes import job_manifest, observe
+from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.foreign import foreign_pods
+from gpupool.queue.kubernetes.mirror import Key, Mirror
+from gpupool.queue.kubernetes.observe import Ended, Pending, Running
+from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.measures import Measures
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Job, Outcome, Reason, Waiting
+from gpupool.queue.roles.executor import BACKOFF_S
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.store import attempts, launches
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
+
+AT_ONCE = 64
+"""Attempts that are worked on at one time."""
+TAKEN = 256
+"""Attempts taken from the queue at one time."""
+AGAIN_S = 30.0
+"""An attempt of which nothing changes is looked at again after so long."""
+REFUSED_S = (5.0, 60.0)
+"""The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
+EXPLAINED_S = 15.0
+"""Events are read at most so often of one attempt."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What this process knows of an attempt beside the cluster and the database."""
+
+    job: Job
+    seen: bool = False
+    """Whether its Job has been seen, so that it is never created twice."""
+    running: bool = False
+    asked: Outcome | None = None
+    """How it ends, once it is asked to stop."""
+    stopped: bool = False
+    due: datetime | None = None
+    """When to look at it again whatever happens."""
+    refusals: int = 0
+    waiting: Waiting | None = None
+    """As last written."""
+    explained: datetime | None = None
+    """When events were read last."""
+    events: str = ""
+
+
+class Launcher:
+    """Launches and watches while it leads. `current` gives the present Plan."""
+
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        cluster: Cluster,
+        current: Callable[[], Current],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        ended: Callable[[], None] = lambda: None,
+        measures: Measures | None = None,
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._cluster = cluster
+        self._current = current
+        self._now = now
+        self._ended = ended
+        self._measures = measures
+        self.mirror = Mirror(cluster.reader, self._enqueue)
+        self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
+        self._epoch: int | None = None
+        self._attempts: dict[Key, Attempt] = {}
+        self._busy: set[Key] = set()
+        self._again: set[Key] = set()
+        self._missed: set[Key] = set()
+        """What changed while the lead was in doubt."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._created: list[tuple[str, int, str]] = []
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+        """Steps until cancelled. What runs on the cluster goes on without this process."""
+        following = asyncio.create_task(self.mirror.run())
+        try:
+            await self._leadership.run(self.step, wake, interval_s)
+        finally:
+            following.cancel()
+            for task in self._tasks:
+                task.cancel()
+            self._output.close()
+            await asyncio.gather(following, *self._tasks, return_exceptions=True)
+
+    async def step(self) -> bool:
+        """Take up what is new, what is to stop and what is due; whether there may be more."""
+        return await self._leadership.act(self._act)
+
+    async def idle(self) -> None:
+        """Until nothing is worked on: for tests."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    async def _act(self, epoch: int) -> bool:
+        async with asyncio.timeout(self._leadership.ttl_s / 3):
+            if not self.mirror.synced.is_set():
+                await self.mirror.synced.wait()
+        if epoch != self._epoch:
+            self._attempts = {
+                (job.id, job.attempt): Attempt(job, running=job.started_at is not None)
+                for job in await launches.held(self._db)
+            }
+            self._epoch = epoch
+            for key in {*self._attempts, *self.mirror.jobs}:
+                self._enqueue(key)
+        taken = await launches.take(self._db, epoch, TAKEN)
+        for job in taken:
+            self._attempts[job.id, job.attempt] = Attempt(job)
+            self._enqueue((job.id, job.attempt))
+        for one in await launches.asked(self._db) if self._attempts else ():
+            attempt = self._attempts.get((one.job, one.attempt))
+            if attempt is not None and attempt.asked is None:
+                kind = "cancelled" if one.cancelled else "preempted"
+                attempt.asked = Outcome(kind, one.preempted)
+                self._enqueue((one.job, one.attempt))
+        missed, self._missed = self._missed, set()
+        now = self._now()
+        due = {key for key, attempt in self._attempts.items() if attempt.due and attempt.due <= now}
+        for key in missed | due:
+            self._enqueue(key)
+        if self.mirror.foreign_changed:
+            self.mirror.foreign_changed = False
+            present = self._current()
+            pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
+            await launches.replace_foreign(self._db, foreign_pods(pods, nodes, present.plan, present.supply))
+            self._ended()
+        return len(taken) == TAKEN
+
+    def _enqueue(self, key: Key) -> None:
+        """Look at an attempt: now, or once more after the look that is under way."""
+        if self._epoch is None or self._leadership.epoch != self._epoch:
+            self._missed.add(key)
+            return
+        if key in self._busy:
+            self._again.add(key)
+            return
+        self._busy.add(key)
+        task = asyncio.create_task(self._work(key))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, key: Key) -> None:
+        try:
+            while True:
+                self._again.discard(key)
+                async with self._slots:
+                    await self._look_after(key)
+                if key not in self._again:
+                    return
+        except (GpupoolError, StoreError) as error:
+            log.warning("launcher.again", job=key[0], attempt=key[1], error=str(error))
+            self._retry(key)
+        except Exception:
+            log.exception("launcher.failed", job=key[0], attempt=key[1])
+            self._retry(key)
+        finally:
+            self._busy.discard(key)
+
+    def _retry(self, key: Key) -> None:
+        attempt = self._attempts.get(key)
+        if attempt is not None:
+            attempt.due = self._now() + timedelta(seconds=2)
+        else:
+            asyncio.get_running_loop().call_later(2, self._enqueue, key)
+
+    async def _look_after(self, key: Key) -> None:
+        attempt, job = self._attempts.get(key), self.mirror.jobs.get(key)
+        if attempt is None:
+            stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
+            # A process that no longer leads without knowing it must not take the new leader's for strays.
+            if stray and not await launches.is_held(self._db, *key):
+                await self._discard(key)
+            return
+        attempt.due = self._now() + timedelta(seconds=AGAIN_S)
+        if job is None:
+            if attempt.seen or attempt.running:
+                await self._end(key, attempt, Ended(_lost(attempt), None, self._now(), None))
+            elif attempt.asked is not None:
+                await self._end(key, attempt, Ended(attempt.asked, None, self._now(), None))
+            else:
+                await self._create(key, attempt)
+            return
+        attempt.seen = True
+        found = observe.view(job, self.mirror.pods_of(key), self.mirror.nodes, self._now())
+        if isinstance(found, Ended):
+            await self._end(key, attempt, found)
+            return
+        if isinstance(found, Running):
+            await self._running(key, attempt, found)
+        else:
+            await self._pending(key, attempt, found)
+        if attempt.asked is not None and not attempt.stopped:
+            verdict = attempt.asked if attempt.asked.kind in ("failed", "timeout") else None
+            await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
+            attempt.stopped = True
+
+    async def _create(self, key: Key, attempt: Attempt) -> None:
+        job, plan = attempt.job, self._current().plan
+        tenant = next((one for one in plan.tenants if one.name == job.tenant), None)
+        if tenant is None or all(pool.name != job.pool for pool in plan.pools):
+            said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
+            await self._end(key, attempt, Ended(said, None, self._now(), None))
+            return
+        avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
+        try:
+            created = await self._cluster.create(job_manifest.objects(job, plan, tenant, avoid))
+        except Refused as error:
+            await self._refused(key, attempt, error)
+            return
+        attempt.seen, attempt.refusals = True, 0
+        self.mirror.jobs.setdefault(key, created)
+        if not self._created:
+            asyncio.get_running_loop().call_later(0.05, self._note_created)
+        self._created.append((*key, created["metadata"]["name"]))
+
+    def _note_created(self) -> None:
+        """Several Jobs at once: the times of their creation are for people, and nothing follows from them."""
+        given, self._created = self._created, []
+
+        async def write() -> None:
+            try:
+                await launches.launched(self._db, given, self._now())
+            except StoreError as error:
+                log.warning("launcher.unrecorded", jobs=len(given), error=str(error))
+
+        task = asyncio.create_task(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
+        """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
+        now = self._now()
+        since = attempt.job.decided_at or now
+        limit = timedelta(seconds=self._current().plan.queue.unscheduled_s)
+        reason = f"the cluster refuses its Job: {error}"[:500]
+        if not error.passing or now - since > limit:
+            outcome = Outcome("failed", reason, retry=error.passing)
+            await self._end(key, attempt, Ended(outcome, None, now, None))
+            return
+        attempt.refusals += 1
+        pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
+        attempt.due = now + timedelta(seconds=pause)
+        await self._show(key, attempt, Waiting(Reason.REFUSED, reason))
+
+    async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
+        job, now = attempt.job, self._now()
+        since = max(job.decided_at or found.since, min(found.since, now))
+        if not attempt.running:
+            attempt.running = True
+            attempt.waiting = None
+            if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
+                self._measures.started(since, job)
+            self._output.follow(key, self.mirror.pods_of(key))
+        await self._show(key, attempt, found.waiting)
+        ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        attempt.due = min(attempt.due or ends, ends)
+        if attempt.asked is None and now >= ends:
+            reason = f"it ran for longer than {job.run_limit_s} s"
+            attempt.asked = Outcome("timeout", reason, retry=False)
+        elif attempt.asked is None and found.failed is not None:
+            attempt.asked = found.failed
+
+    async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
+        now, queue = self._now(), self._current().plan.queue
+        limit = queue.not_started_s if found.scheduled else queue.unscheduled_s
+        over = found.since + timedelta(seconds=limit)
+        attempt.due = min(attempt.due or over, over)
+        waiting = await self._explained(key, attempt, found)
+        await self._show(key, attempt, waiting)
+        if attempt.asked is None and (found.hopeless or now >= over):
+            after = "" if found.hopeless else f" after {limit} s"
+            attempt.asked = Outcome("failed", f"not started{after}: {waiting.detail}"[:500])
+
+    async def _explained(self, key: Key, attempt: Attempt, found: Pending) -> Waiting:
+        """With what the cluster's events say: a quota or a policy that refuses the pod, a node that does not
+        come. They are read where an attempt waits for longer than usual."""
+        now = self._now()
+        pods = self.mirror.pods_of(key)
+        due = attempt.explained is None or now - attempt.explained > timedelta(seconds=EXPLAINED_S)
+        if found.scheduled or now - found.since < timedelta(seconds=3):
+            return found.waiting
+        if due:
+            attempt.explained = now
+            thing = pods[0] if pods else self.mirror.jobs[key]
+            attempt.events = "; ".join(dict.fromkeys((await self._cluster.events(thing))[-3:]))
+        attempt.due = min(attempt.due or now, now + timedelta(seconds=EXPLAINED_S))
+        if not attempt.events:
+            return found.waiting
+        if not pods:
+            return Waiting(Reason.REFUSED, f"its pod can't be created: {attempt.events}"[:500])
+        return Waiting(Reason.NODE, f"no node for its pod: {attempt.events}"[:500])
+
+    async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
+        if waiting != attempt.waiting:
+            attempt.waiting = waiting
+            await launches.waits(self._db, *key, waiting)
+
+    async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
+        """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""
+        outcome = found.outcome
+        if attempt.asked is not None and outcome.kind == "preempted":
+            outcome = Outcome(
+                attempt.asked.kind, attempt.asked.reason, outcome.exit_code, attempt.asked.retry
+            )
+        job, now = attempt.job, self._now()
+        begin = job.decided_at or now
+        if found.started is not None and not attempt.running:
+            begin = max(begin, min(found.started, now))
+            await attempts.started(self._db, *key, begin, found.node)
+        await self._output.finish(key, self.mirror.pods_of(key))
+        at = max(begin, found.started or begin, min(found.at, now))
+        ended = await attempts.finish(self._db, *key, outcome, at, BACKOFF_S)
+        self._attempts.pop(key, None)
+        if ended is not None:
+            log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)
+        self._ended()
+        await self._discard(key)
+
+    async def _discard(self, key: Key) -> None:
+        """A Job whose attempt is over: it is stopped if it is not, and our finalizer taken off."""
+        job, pods = self.mirror.jobs.get(key), self.mirror.pods_of(key)
+        if job is not None and not job.get("status", {}).get("completionTime"):
+            found = observe.view(job, pods, self.mirror.nodes, self._now())
+            if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
+                await self._cluster.stop(job, None)
+        ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
+        await self._cluster.release(ours)
+        self.mirror.forget(key)
+
+
+def _held(thing: job_manifest.Object) -> bool:
+    return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
+
+
+def _lost(attempt: Attempt) -> Outcome:
+    return attempt.asked or Outcome("preempted", "its Job was deleted by hand, its finalizer too")

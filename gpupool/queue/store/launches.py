@@ -1,0 +1,116 @@
+"""Attempts that run as Jobs of a Kubernetes cluster, and what the cluster's other pods hold.
+
+Whoever leads the role may go on with them: they belong to the cluster, not to a process. Ends are recorded by
+`attempts.finish`. This module must not know what a Job looks like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from gpupool.queue.records import Job, Waiting
+from gpupool.queue.store.database import Database, as_json, fetch, run
+from gpupool.queue.store.dispatch import fence
+from gpupool.queue.store.rows import job_of
+
+ROLE = "launcher"
+"""The role whose epoch `take` checks."""
+EXECUTOR = "kubernetes"
+"""Who holds these attempts, whichever process leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An attempt that is to stop."""
+
+    job: str
+    attempt: int
+    cancelled: bool
+    preempted: str | None
+    """Why it gives way to another job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignPods:
+    """Units of one node that one tenant's own pods hold."""
+
+    pool: str
+    resource: str
+    node: int
+    """Logical node of the pool."""
+    tenant: str
+    """Name of the tenant, or of the namespace where it is none's."""
+    capacity_type: str
+    units: int
+    gpu_micro: int
+
+
+async def take(db: Database, epoch: int, limit: int) -> list[Job]:
+    """Dispatched container jobs that are nobody's yet. Raises Deposed."""
+    async with db.transaction() as connection:
+        await fence(connection, ROLE, epoch)
+        rows = await fetch(connection, "take_launches", executor=EXECUTOR, limit=limit)
+    return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
+
+
+async def held(db: Database) -> list[Job]:
+    """Every attempt that runs, or is to run, on the cluster."""
+    async with db.connection() as connection:
+        return list(map(job_of, await fetch(connection, "launches", executor=EXECUTOR)))
+
+
+async def is_held(db: Database, job: str, attempt: int) -> bool:
+    """Whether this is a job's present attempt."""
+    async with db.connection() as connection:
+        return bool(await fetch(connection, "launch_held", job=job, attempt=attempt))
+
+
+async def asked(db: Database) -> list[Asked]:
+    """Attempts that are to stop."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "launches_asked", executor=EXECUTOR)
+    return [
+        Asked(row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason"))
+        for row in rows
+    ]
+
+
+async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
+    """The Jobs of these (job, attempt, name) exist."""
+    ids, attempts, names = ([row[column] for row in given] for column in range(3))
+    async with db.connection() as connection:
+        await run(connection, "launched", ids=ids, attempts=attempts, names=names, now=now)
+
+
+async def waits(db: Database, job: str, attempt: int, waiting: Waiting | None) -> None:
+    """Show why an attempt does not run yet, or what is wrong with one that does; None: nothing is."""
+    given = as_json(waiting.as_dict()) if waiting else None
+    async with db.connection() as connection:
+        await run(connection, "launch_waits", job=job, attempt=attempt, waiting=given)
+
+
+async def failed_nodes(db: Database, job: str) -> list[str]:
+    """Nodes that another attempt of this job should keep away from."""
+    async with db.connection() as connection:
+        return [row["node"] for row in await fetch(connection, "failed_nodes", job=job)]
+
+
+async def logged(db: Database, job: str, attempt: int, until: str) -> None:
+    """The output has been read up to this time stamp."""
+    async with db.connection() as connection:
+        await run(connection, "logged", job=job, attempt=attempt, until=until)
+
+
+async def logged_until(db: Database, job: str, attempt: int) -> str | None:
+    """How far the output has been read."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "logged_until", job=job, attempt=attempt)
+    return rows[0]["logged_until"] if rows else None
+
+
+async def replace_foreign(db: Database, pods: Sequence[ForeignPods]) -> None:
+    """What pods hold that are not the queue's: these and no others."""
+    async with db.connection() as connection:
+        await run(connection, "foreign_pods_replace", pods=as_json([asdict(one) for one in pods]))

@@ -1,0 +1,16 @@
+-- The Jobs of these attempts exist.
+WITH given AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(names)s::text[]) AS g (job, attempt, name)
+), attempts AS (
+    UPDATE gpu_attempts a SET launched_at = %(now)s FROM given g
+    WHERE a.job = g.job AND a.attempt = g.attempt AND a.launched_at IS NULL AND a.finished_at IS NULL
+    RETURNING a.job, g.name
+), jobs AS (
+    UPDATE gpu_jobs j SET version = version + 1, seq = seq + 1 FROM attempts a
+    WHERE j.id = a.job AND j.state IN ('dispatching', 'running')
+    RETURNING j.*, a.name AS launched
+)
+INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)
+SELECT id, seq, 'launched', tenant, project, pool, %(now)s,
+    jsonb_build_object('state', state, 'attempt', attempt, 'kubernetes_job', launched)
+FROM jobs

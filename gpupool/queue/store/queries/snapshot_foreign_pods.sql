@@ -1,0 +1,1 @@
+SELECT * FROM gpu_foreign_pods
