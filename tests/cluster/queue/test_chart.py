@@ -1,4 +1,4 @@
-"""The queue's chart, rendered by the real helm: as it was, under other values, by our policies, and refused."""
+"""The queue's chart by the real helm: rendered as it was, under other values, by our policies, or refused."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_values_change_what_they_name(helm: Helm) -> None:
 
 
 def test_who_has_a_token_and_which_secrets(helm: Helm) -> None:
-    """Accounts are the generator's; what needs no API server has no token, and no more secrets than it uses."""
+    """Accounts are the generator's; no token where no API server is asked, and no secret that is not used."""
     made = components(helm.template())
     accounts = {name: pod.get("serviceAccountName") for name, pod in made.items()}
     assert accounts == {

@@ -39,7 +39,7 @@ def helm(cluster: Kube, control_plane: ControlPlane, make_node: Callable[..., st
     made = [*namespaces.generate(local_plan()), *rbac.generate(local_plan())]
     cluster.apply(*(dict(one.body) for one in made if SYSTEM_NAMESPACE in (one.name, one.namespace)))
     for name in ("n1", "n2"):
-        make_node(name)
+        make_node(name, labels={"kubernetes.io/hostname": name})
     return Helm(require("helm")["helm"], tmp_path, control_plane.kubeconfig)
 
 
