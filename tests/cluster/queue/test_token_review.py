@@ -59,7 +59,7 @@ def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
     key = control_plane.layout.service_account_key.read_bytes()
     header = {"kid": jwt.get_unverified_header(good)["kid"]}
     claims = jwt.decode(good, options={"verify_signature": False})
-    stranger = ec.generate_private_key(ec.SECP256R1())
+    other_key = ec.generate_private_key(ec.SECP256R1())
     cases = {
         "its own": (good, 200),
         "of another tenant": (made("team-serving"), 404),
@@ -69,7 +69,7 @@ def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
         "for several": (made("team-vision", audiences=["vault", "gpupool"]), 200),
         "signed like the cluster's": (jwt.encode(claims, key, "ES256", headers=header), 200),
         "expired": (jwt.encode(claims | {"exp": 1_700_000_000}, key, "ES256", headers=header), 401),
-        "signed by a stranger": (jwt.encode(claims, stranger, "ES256", headers=header), 401),
+        "signed by another key": (jwt.encode(claims, other_key, "ES256", headers=header), 401),
         "of another cluster": (jwt.encode(claims | {"iss": "https://else"}, key, "ES256"), 401),
     }
 
