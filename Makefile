@@ -94,7 +94,7 @@ kinds: setup go ## write vapcheck/server/kinds/*.json from the local control pla
 	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
 golden: setup ## write golden files again; read the difference before committing it
-	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
 	@git --no-pager diff --stat -- tests/golden
 
 clean: down ## remove everything that was made here, the cache of built programs excepted

@@ -25,10 +25,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
+from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
-from gpupool.queue.api.token_review import PodTokens, asker
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
@@ -80,15 +80,14 @@ class Options:
     echo: str | None = None
     """An origin that this process answers itself, with `dev`."""
     kubeconfig: Path | None = None
-    """The cluster that container jobs run on."""
+    """The cluster that container jobs run on, and whose pods' tokens are accepted."""
     acting_as: str | None = None
     """A user that the kubeconfig's may impersonate."""
     in_cluster: bool = False
     """The cluster is the one that this process runs in."""
 
     @property
-    def has_cluster(self) -> bool:
-        """Whether container jobs run on a cluster, and tokens of its pods are accepted."""
+    def on_cluster(self) -> bool:
         return self.in_cluster or self.kubeconfig is not None
 
 
@@ -184,20 +183,22 @@ async def _run(
             holder,
             http,
             dev=options.dev,
-            containers=not options.has_cluster,
+            containers=not options.on_cluster,
             ended=bell.ring,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
-        if options.has_cluster:
+        if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
             launcher = Launcher(
                 db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
             )
             work.append(launcher.run(wake()))
-    server, listening, address = _server(options, source, db, bell, measures)
+    server, listening, address = _server(
+        options, source, db, bell, measures, await _pod_tokens(options, stack)
+    )
     stack.enter_context(listening)
     work.append(server.serve([listening]))
     tasks = [asyncio.create_task(one) for one in work]
@@ -239,7 +240,12 @@ class _Rings:
 
 
 def _server(
-    options: Options, source: PlanSource, db: Database, bell: Bell, measures: Measures
+    options: Options,
+    source: PlanSource,
+    db: Database,
+    bell: Bell,
+    measures: Measures,
+    pods: PodTokens | None,
 ) -> tuple[_Server, socket.socket, str]:
     """The API, or without that role its checks alone; where it listens; and its address."""
     others = set(options.roles) - {"api"}
@@ -248,7 +254,7 @@ def _server(
         source.plan,
         db,
         dev=options.dev,
-        pods=PodTokens(asker(KubeApi.connect(options.kubeconfig))) if options.has_cluster else None,
+        pods=pods,
         registry=measures.registry,
         late=lambda: late(others),
         checks_alone=not api,
@@ -274,6 +280,15 @@ def _server(
     host = f"[{options.host}]" if ":" in options.host else options.host
     note = "" if api else ", with /healthz, /readyz and /metrics alone"
     return _Server(config), listening, f"http://{host}:{options.port}{note}"
+
+
+async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:
+    """By the API server, which the API asks as an account of its own where it may impersonate."""
+    if "api" not in options.roles or not options.on_cluster:
+        return None
+    user = API_USER if options.acting_as else None
+    api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, user))
+    return PodTokens(api.request)
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:

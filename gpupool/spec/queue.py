@@ -91,13 +91,6 @@ class Logs(Model):
     """How long logs are kept after the job's end."""
 
 
-class Start(Model):
-    unscheduled: Duration = "15m"
-    """How long a job's pod may be without a node; then the attempt has failed."""
-    not_started: Duration = "15m"
-    """How long its container may take to start on a node."""
-
-
 class Chart(Model):
     repository: Annotated[str, StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500)]
     """Where you keep the chart gpu-scheduler: a chart repository, or oci:// and a registry's path."""
@@ -107,6 +100,13 @@ class Chart(Model):
     """Version of the chart; default: this gpupool's."""
     values: dict[str, Any] = {}
     """Values of the chart that are merged over those that gpupool makes."""
+
+
+class Start(Model):
+    unscheduled: Duration = "15m"
+    """How long a job's pod may be without a node; then the attempt has failed."""
+    not_started: Duration = "15m"
+    """How long its container may take to start on a node."""
 
 
 class Queue(Model):

@@ -23,7 +23,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version | replace "+" "_" }
 {{- end }}
 
 {{- define "secret" -}}
-valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key | quote }}}}
+valueFrom: {secretKeyRef: {name: {{ quote .name }}, key: {{ quote .key }}}}
 {{- end }}
 
 {{- /* What of a pod does not depend on what it runs. */ -}}
@@ -38,11 +38,11 @@ securityContext:
 {{- with $values.imagePullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ . }}
+- name: {{ quote . }}
 {{- end }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ quote . }}
 {{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector: {{ toJson . }}
@@ -53,7 +53,7 @@ tolerations: {{ toJson . }}
 {{- end }}
 
 {{- define "container" -}}
-image: {{ .root.Values.image }}
+image: {{ quote .root.Values.image }}
 imagePullPolicy: IfNotPresent
 securityContext:
   allowPrivilegeEscalation: false

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import jwt
 import structlog
 
-from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.plan.model import Plan
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.records import Principal
@@ -31,24 +31,21 @@ REMEMBERED_SECONDS = 10
 """How long an accepted token is believed without asking: that of a deleted account works no longer."""
 ISSUER_SECONDS = 600
 """How long the cluster's issuer is believed."""
+ANSWER_SECONDS = 5
 _REMEMBERED = 10_000
 _AT_ONCE = 8
 _REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ABOUT = "/.well-known/openid-configuration"
 _PREFIX = "system:serviceaccount:"
 
-Ask = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Mapping[str, Any]]]
-"""Method, path and body -> the API server's answer. Raises ApiError, UnreachableError."""
 
+class Ask(Protocol):
+    """Sends one request to the API server, as `AsyncKubeApi.request` does: the parsed answer. Its user needs
+    `create tokenreviews`. Raises ApiError, UnreachableError."""
 
-def asker(api: KubeApi) -> Ask:
-    """Asks through `api`, in threads. Its user needs `create tokenreviews`."""
-
-    async def ask(method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
-        _, value = await asyncio.to_thread(api.request, method, path, None, body)
-        return value if isinstance(value, dict) else {}
-
-    return ask
+    def __call__(
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None
+    ) -> Awaitable[Mapping[str, Any]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +126,9 @@ class PodTokens:
 
     async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         try:
-            return await self._ask(method, path, body)
-        except (ApiError, UnreachableError) as error:
-            log.warning("pods.unverifiable", error=str(error))
+            return await asyncio.wait_for(self._ask(method, path, body=body), ANSWER_SECONDS)
+        except (ApiError, UnreachableError, TimeoutError) as error:
+            log.warning("pods.unverifiable", error=str(error) or type(error).__name__)
             raise Unverifiable("tokens of pods can't be verified now: the API server does not say") from None
 
 

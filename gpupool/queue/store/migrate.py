@@ -51,4 +51,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--config"]:
         print(CONFIG)
     else:
-        migrate((sys.argv[1:] or [""])[0])
+        try:
+            migrate((sys.argv[1:] or [""])[0])
+        except StoreError as error:
+            sys.exit(f"migrate: {error}")

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import jwt
 import pytest
-import yaml
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from generators import rbac
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.local.control_plane import ControlPlane
-from gpupool.queue.api.token_review import REMEMBERED_SECONDS, PodTokens, asker
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.plan.pods import API_ACCOUNT, API_USER
+from gpupool.queue.api.token_review import REMEMBERED_SECONDS, PodTokens
 from tests.cluster.kube import Kube
-from tests.queue.api.served import Served, problem
-
-SYSTEM = "gpupool-system"
-RBAC = "rbac.authorization.k8s.io"
-REVIEWER = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
+from tests.queue.api.served import Served, local_plan, problem
 
 
 def request_token(kube: KubeApi, namespace: str, account: str, **spec: Any) -> str:
@@ -33,36 +32,25 @@ def request_token(kube: KubeApi, namespace: str, account: str, **spec: Any) -> s
 
 
 @pytest.fixture
-def reviewer(cluster: Kube, control_plane: ControlPlane, tmp_path: Path) -> Iterator[KubeApi]:
-    """The API server as the chart's account sees it, and accounts of two tenants."""
-    for namespace in (SYSTEM, "team-vision", "team-serving", "elsewhere"):
+def reviewed(cluster: Kube, control_plane: ControlPlane) -> PodTokens:
+    """By the API server, as the queue's account asks it, with the rights that are generated."""
+    for namespace in (SYSTEM_NAMESPACE, "team-vision", "team-serving", "elsewhere"):
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         account = {"apiVersion": "v1", "kind": "ServiceAccount"}
         cluster.apply({**account, "metadata": {"name": "worker", "namespace": namespace}})
-    labels = {"app.kubernetes.io/managed-by": "gpupool"}
-    account = {"kind": "ServiceAccount", "name": "worker", "namespace": SYSTEM}
-    described = {"name": "gpupool-api", "labels": labels}
-    cluster.apply(
-        {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": described, "rules": [REVIEWER]},
-        {
-            "apiVersion": f"{RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": described,
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "gpupool-api"},
-            "subjects": [account],
-        },
-    )
-    config = yaml.safe_load(control_plane.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": request_token(cluster.api, SYSTEM, "worker")}
-    path = tmp_path / "kubeconfig"
-    path.write_text(yaml.safe_dump(config))
-    found = KubeApi.connect(path, seconds=5)
-    yield found
-    found.close()
+    cluster.apply(*(dict(one.body) for one in rbac.generate(local_plan()) if one.name == API_ACCOUNT))
+
+    importlib.import_module("kubernetes.aio")  # takes seconds, which are else a request's
+
+    async def ask(method: str, path: str, *, body: Any = None) -> Any:
+        async with AsyncKubeApi.connect(control_plane.kubeconfig, API_USER) as kube:
+            return await kube.request(method, path, body=body)
+
+    return PodTokens(ask)
 
 
 def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
-    cluster: Kube, control_plane: ControlPlane, reviewer: KubeApi, api: Callable[..., Any]
+    cluster: Kube, control_plane: ControlPlane, reviewed: PodTokens, api: Callable[..., Any]
 ) -> None:
     def made(namespace: str, **spec: Any) -> str:
         return request_token(cluster.api, namespace, "worker", **({"audiences": ["gpupool"]} | spec))
@@ -71,7 +59,7 @@ def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
     key = control_plane.layout.service_account_key.read_bytes()
     header = {"kid": jwt.get_unverified_header(good)["kid"]}
     claims = jwt.decode(good, options={"verify_signature": False})
-    stranger = ec.generate_private_key(ec.SECP256R1())
+    other_key = ec.generate_private_key(ec.SECP256R1())
     cases = {
         "its own": (good, 200),
         "of another tenant": (made("team-serving"), 404),
@@ -81,7 +69,7 @@ def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
         "for several": (made("team-vision", audiences=["vault", "gpupool"]), 200),
         "signed like the cluster's": (jwt.encode(claims, key, "ES256", headers=header), 200),
         "expired": (jwt.encode(claims | {"exp": 1_700_000_000}, key, "ES256", headers=header), 401),
-        "signed by a stranger": (jwt.encode(claims, stranger, "ES256", headers=header), 401),
+        "signed by another key": (jwt.encode(claims, other_key, "ES256", headers=header), 401),
         "of another cluster": (jwt.encode(claims | {"iss": "https://else"}, key, "ES256"), 401),
     }
 
@@ -93,10 +81,10 @@ def test_a_pod_acts_for_its_namespaces_tenant_and_no_other(
         job = await served.submit({"Authorization": f"Bearer {good}"})
         assert job["user_id"] == "system:serviceaccount:team-vision:worker"
 
-    api(test, dev=False, pods=PodTokens(asker(reviewer)))
+    api(test, dev=False, pods=reviewed)
 
 
-def test_what_is_deleted_works_no_longer(cluster: Kube, reviewer: KubeApi, api: Callable[..., Any]) -> None:
+def test_what_is_deleted_works_no_longer(cluster: Kube, reviewed: PodTokens, api: Callable[..., Any]) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -131,13 +119,13 @@ def test_what_is_deleted_works_no_longer(cluster: Kube, reviewer: KubeApi, api: 
                 await asyncio.sleep(1)
             assert answer.status_code == 401, (name, answer.text)
 
-    api(test, dev=False, pods=PodTokens(asker(reviewer)))
+    api(test, dev=False, pods=reviewed)
 
 
 def test_without_the_right_to_review_the_queue_says_that_it_can_not(
-    cluster: Kube, reviewer: KubeApi, api: Callable[..., Any]
+    cluster: Kube, reviewed: PodTokens, api: Callable[..., Any]
 ) -> None:
-    cluster.api.delete(f"{RBAC}/v1", "ClusterRoleBinding", "gpupool-api")
+    cluster.api.delete("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", API_ACCOUNT)
     token = request_token(cluster.api, "team-vision", "worker", audiences=["gpupool"])
 
     async def test(served: Served) -> None:
@@ -148,4 +136,4 @@ def test_without_the_right_to_review_the_queue_says_that_it_can_not(
             served.clock.forward(REMEMBERED_SECONDS)
         assert problem(answer) == "unavailable"
 
-    api(test, dev=False, pods=PodTokens(asker(reviewer)))
+    api(test, dev=False, pods=reviewed)

@@ -85,7 +85,9 @@ class Cluster:
         self.reviews = 0
         self.down = False
 
-    async def __call__(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    async def __call__(
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
         if self.down:
             raise UnreachableError("the cluster at https://10.0.0.1 does not answer")
         if method == "GET":
