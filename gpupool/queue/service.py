@@ -268,10 +268,16 @@ def _server(
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
-    """The URL of a PostgreSQL of our own, stopped with the service."""
+    """The URL of a PostgreSQL of our own, kept up and stopped with the service."""
     server = Embedded(folder)
     url = await asyncio.to_thread(server.start)
     stack.push_async_callback(asyncio.to_thread, server.stop)
+
+    async def revive() -> bool:
+        await asyncio.to_thread(server.revive)
+        return False
+
+    stack.callback(asyncio.create_task(repeat("postgres", revive, 2.0, asyncio.Event())).cancel)
     return url
 
 
