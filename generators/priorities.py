@@ -1,4 +1,5 @@
-"""PriorityClasses, as the environment lists them, and the one with which warm nodes' pods are preempted."""
+"""PriorityClasses: as the environment lists them, a second one for the queue's pods where a priority
+preempts, and the one with which warm nodes' pods are preempted."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ _WARM_VALUE = -10
 def generate(plan: Plan) -> Iterator[Manifest]:
     for priority in plan.priorities:
         policy = "PreemptLowerPriority" if priority.preempts else "Never"
-        yield _class(
-            plan, priority.name, priority.value, policy, priority.description or f"{priority.level} GPU jobs"
-        )
+        described = priority.description or f"{priority.level} GPU jobs"
+        yield _class(plan, priority.name, priority.value, policy, described)
+        if priority.queue_class != priority.name:
+            described = f"{priority.name} for pods of the job queue, which preempts by itself"
+            yield _class(plan, priority.queue_class, priority.value, "Never", described)
     if any(pool.warm for pool in plan.pools):
         lowest = min((priority.value for priority in plan.priorities), default=0)
         value = min(_WARM_VALUE, lowest - 1)

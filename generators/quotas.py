@@ -62,9 +62,10 @@ def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
     """No pod with a priority above the tenant's highest: tenants that may use any priority could preempt the
     others."""
     names = [priority.name for priority in plan.priorities]
-    above = names[: names.index(tenant.max_priority)] if tenant.max_priority in names else []
+    above = plan.priorities[: names.index(tenant.max_priority)] if tenant.max_priority in names else ()
     if above:
-        scope = {"scopeName": "PriorityClass", "operator": "In", "values": above}
+        closed = list(dict.fromkeys(name for one in above for name in (one.name, one.queue_class)))
+        scope = {"scopeName": "PriorityClass", "operator": "In", "values": closed}
         yield Manifest(
             {
                 "apiVersion": "v1",

@@ -1,6 +1,8 @@
-"""Who may do what: the job launcher in tenants' namespaces, and tenants in their own.
+"""Who may do what: the job launcher in tenants' namespaces, the queue's API, and tenants in their own.
 
-Least privilege: there are no cluster-wide bindings, tenants can't change quotas, roles or nodes.
+Least privilege: no account may change anything in the whole cluster. What holds everywhere is read only: the
+launcher sees nodes, pods and Jobs, so that one watch each serves all namespaces and GPU pods that are not the
+queue's count too; the API may ask whose token a pod has sent. Tenants can't change quotas, roles or nodes.
 """
 
 from __future__ import annotations
@@ -11,18 +13,31 @@ from typing import Any
 from generators.manifest import Manifest
 from generators.metadata import metadata
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
+from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT
 from gpupool.plan.tenants import Tenant
 
-LAUNCHER = "gpupool-launcher"
+LAUNCHER_READER = f"{LAUNCHER_ACCOUNT}-reader"
 TENANT_ROLE = "gpupool-tenant"
 _GROUP = "rbac.authorization.k8s.io"
 
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "patch", "update"]
 _LAUNCHER_RULES = [
-    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": [*_READ, "create", "delete", "patch"]},
-    {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": _READ},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create", "delete", "patch"]},
+    # Headless ones, for jobs of several nodes.
+    {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create", "delete"]},
+    # Removes its finalizer, and pods of nodes that are gone.
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", "patch"]},
+    {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": _READ},
 ]
+"""In tenants' namespaces, beside what LAUNCHER_READER reads everywhere."""
+_READER_RULES = [
+    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": _READ},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["karpenter.sh"], "resources": ["nodepools", "nodeclaims"], "verbs": _READ},
+]
+_API_RULES = [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]
 _TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": [*_READ, *_WRITE]},
     {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": [*_READ, *_WRITE]},
@@ -37,17 +52,18 @@ _TENANT_RULES = [
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": metadata(plan, LAUNCHER, SYSTEM_NAMESPACE),
-    }
-    yield Manifest(account)
-    yield _role(plan, LAUNCHER, _LAUNCHER_RULES)
+    for account in (LAUNCHER_ACCOUNT, API_ACCOUNT):
+        described = metadata(plan, account, SYSTEM_NAMESPACE)
+        yield Manifest({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": described})
+    yield _role(plan, LAUNCHER_ACCOUNT, _LAUNCHER_RULES)
     yield _role(plan, TENANT_ROLE, _TENANT_RULES)
-    launcher = {"kind": "ServiceAccount", "name": LAUNCHER, "namespace": SYSTEM_NAMESPACE}
+    yield _role(plan, LAUNCHER_READER, _READER_RULES)
+    yield _role(plan, API_ACCOUNT, _API_RULES)
+    launcher = _account(LAUNCHER_ACCOUNT, SYSTEM_NAMESPACE)
+    yield _binding(plan, None, LAUNCHER_READER, [launcher])
+    yield _binding(plan, None, API_ACCOUNT, [_account(API_ACCOUNT, SYSTEM_NAMESPACE)])
     for tenant in plan.tenants:
-        yield _binding(plan, tenant, LAUNCHER, [launcher])
+        yield _binding(plan, tenant, LAUNCHER_ACCOUNT, [launcher])
         subjects = _subjects(tenant)
         if subjects:
             yield _binding(plan, tenant, TENANT_ROLE, subjects)
@@ -56,13 +72,15 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 def _subjects(tenant: Tenant) -> list[dict[str, str]]:
     groups = [{"apiGroup": _GROUP, "kind": "Group", "name": group} for group in tenant.oidc_groups]
     accounts = [account.partition("/") for account in tenant.service_accounts]
-    return groups + [
-        {"kind": "ServiceAccount", "name": name, "namespace": where} for where, _, name in accounts
-    ]
+    return groups + [_account(name, where) for where, _, name in accounts]
+
+
+def _account(name: str, namespace: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
 def _role(plan: Plan, name: str, rules: list[dict[str, Any]]) -> Manifest:
-    """A ClusterRole, for the rules to be in one place; it is only ever bound within a namespace."""
+    """A ClusterRole, for the rules to be in one place whether or not it is bound in namespaces."""
     body = {
         "apiVersion": f"{_GROUP}/v1",
         "kind": "ClusterRole",
@@ -72,12 +90,14 @@ def _role(plan: Plan, name: str, rules: list[dict[str, Any]]) -> Manifest:
     return Manifest(body)
 
 
-def _binding(plan: Plan, tenant: Tenant, role: str, subjects: list[dict[str, str]]) -> Manifest:
+def _binding(plan: Plan, tenant: Tenant | None, role: str, subjects: list[dict[str, str]]) -> Manifest:
+    """The role in the tenant's namespace; without a tenant, everywhere."""
+    namespace = tenant.namespace if tenant else None
     return Manifest(
         {
             "apiVersion": f"{_GROUP}/v1",
-            "kind": "RoleBinding",
-            "metadata": metadata(plan, role, tenant.namespace, tenant=tenant),
+            "kind": "RoleBinding" if tenant else "ClusterRoleBinding",
+            "metadata": metadata(plan, role, namespace, tenant=tenant),
             "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
             "subjects": subjects,
         }

@@ -41,7 +41,7 @@ def print_jobs(jobs: Sequence[Job]) -> None:
 
 
 def _row(job: Job) -> tuple[str, ...]:
-    why = job.waiting.detail if job.waiting and job.state == "queued" else job.reason or ""
+    why = job.waiting.detail if job.waiting else job.reason or ""
     return (
         job.id,
         job.job_name,
@@ -69,6 +69,33 @@ def print_job(job: Job, history: Sequence[Event]) -> None:
         print()
         for event in history:
             print(event_line(event, with_job=False))
+
+
+def print_timeline(history: Sequence[Event]) -> None:
+    """What happened to a job and when, in seconds after it was accepted."""
+    rows = []
+    begin = next((event.time for event in history if event.time), None)
+    for event in history:
+        change = event.change
+        kind = event.type.rpartition(".")[2] if "dispatched" not in event.type else "dispatched"
+        said = {
+            "enqueued": ("accepted", ""),
+            "dispatched": ("decided", f"{event.pool}, {change.get('capacity_type')}"),
+            "launched": ("Job created", str(change.get("kubernetes_job"))),
+            "started": ("running", ""),
+        }.get(kind, (kind, str(change.get("reason") or "")))
+        if kind == "started" and change.get("node"):
+            up = datetime.fromisoformat(change["node_at"]) if change.get("node_at") else event.time
+            rows.append(("node up", _seconds(begin, up), str(change["node"])))
+        if "cost_micro" in change:
+            said = (said[0], f"{said[1]} {change['cost_micro'] / 1e6:.6f} USD".strip())
+        rows.append((said[0], _seconds(begin, event.time), said[1]))
+    rows.sort(key=lambda row: float(row[1]))
+    print_table(("what", "after s", ""), rows, right=("after s",))
+
+
+def _seconds(begin: datetime | None, at: datetime | None) -> str:
+    return f"{max(0.0, (at - begin).total_seconds()):.1f}" if begin and at else "0.0"
 
 
 def print_why(why: Why) -> None:

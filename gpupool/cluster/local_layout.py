@@ -77,6 +77,11 @@ class Layout:
         return self.pki / "tokens.csv"
 
     @property
+    def kubelet(self) -> tuple[Path, Path]:
+        """Certificate and key with which API server and pod runner prove themselves to each other."""
+        return self.pki / "kubelet.crt", self.pki / "kubelet.key"
+
+    @property
     def pulumi(self) -> Path:
         """The place for Pulumi state that belongs to this control plane and goes when it goes.
 

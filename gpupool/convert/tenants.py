@@ -20,6 +20,7 @@ from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
+from gpupool.plan.tenants import QUEUED
 from gpupool.sharing import GPU_RESOURCE
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
@@ -52,12 +53,15 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
     found: list[tuple[int, Part]] = []
+    values = {part.document.name: part.at("value") for part in cluster.all("PriorityClass")}
     for part in cluster.all("PriorityClass"):
-        value = part.at("value")
-        number = value.value if value and isinstance(value.value, int) else None
         name = part.document.name
+        value, first = values[name], values.get(name.removesuffix(QUEUED))
+        number = value.value if value and isinstance(value.value, int) else None
         if name.startswith("system-") or name == "gpupool-warm":
             part.of_cluster()
+        elif name.endswith(QUEUED) and ours(part) and first and first.value == number:
+            part.derived()
         elif number is None or abs(number) > 10**9 or not fits("name", name):
             part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
         else:

@@ -19,13 +19,15 @@ from gpupool.local.instance_types import karpenter_instance_types
 
 CORE = ("etcd", "kube-apiserver")
 """When one of these is down, the others can't work reliably, so a repair restarts everything."""
-AFTER_CORE = ("kube-controller-manager", "kube-scheduler", "kwok")
+AFTER_CORE = ("kube-controller-manager", "kube-scheduler", "kwok", "pod-runner")
 AFTER_CRDS = ("karpenter", "gpu-operator")
 """These look for their custom resources once, when they start."""
 NAMES = (*CORE, *AFTER_CORE, *AFTER_CRDS)
 """Every component in the order of its start; the reverse is the order of the stop."""
-PROGRAMS = tuple(name for name in NAMES if name != "gpu-operator")
-"""Those that are programs of binaries.yaml; the simulated operator is this Python."""
+MODULES = ("gpu-operator", "pod-runner")
+"""Those that are this Python; they make a file once they are ready."""
+PROGRAMS = tuple(name for name in NAMES if name not in MODULES)
+"""Those that are programs of binaries.yaml."""
 GO_RUNTIME = {"GOGC": "400"}
 """Memory for time: at Go's default of 100 a quarter of the API server's processor time collects garbage when
 thousands of objects come and go."""
@@ -48,6 +50,8 @@ class Ports:
     api: int
     karpenter_health: int
     karpenter_metrics: int
+    kubelet: int
+    """Where the API server gets the output of pods, from the pod runner."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ def _etcd(setting: Setting) -> Component:
 
 def _apiserver(setting: Setting) -> Component:
     layout = setting.layout
+    certificate, key = layout.kubelet
     arguments = {
         "etcd-servers": _ETCD_CLIENTS,
         "bind-address": "127.0.0.1",
@@ -134,9 +139,13 @@ def _apiserver(setting: Setting) -> Component:
         "max-requests-inflight": "2000",
         "max-mutating-requests-inflight": "1000",
         "profiling": "false",
+        "kubelet-preferred-address-types": "InternalIP",
+        "kubelet-certificate-authority": str(certificate),
+        "kubelet-client-certificate": str(certificate),
+        "kubelet-client-key": str(key),
     }
     argv = (str(setting.programs["kube-apiserver"]), *_flags(arguments))
-    return Component("kube-apiserver", argv, inputs=(layout.tokens,), grace=2.0)
+    return Component("kube-apiserver", argv, inputs=(layout.tokens, certificate), grace=2.0)
 
 
 def _controller_manager(setting: Setting) -> Component:
@@ -184,11 +193,16 @@ def _scheduler(setting: Setting) -> Component:
 
 def _kwok(setting: Setting) -> Component:
     layout = setting.layout
-    stages = Path(__file__).parent / "kwok.yaml"
+    stages = layout.config_of("kwok", ".yaml")
+    text = (Path(__file__).parent / "kwok.yaml").read_text(encoding="utf-8")
+    # Not by its option --node-port, with which KWOK would serve on that port itself, on every address.
+    _write_if_changed(stages, text.replace("POD_RUNNER_PORT", str(setting.ports.kubelet)))
     arguments = {
         "kubeconfig": str(layout.kubeconfig_of("kwok")),
         "config": str(stages),
         "manage-all-nodes": "true",
+        # Where the API server looks for the kubelet of every node, and finds the pod runner.
+        "node-ip": "127.0.0.1",
     }
     settings = {"KWOK_WORKDIR": str(layout.data / "kwok")}
     argv = (str(setting.programs["kwok"]), *_flags(arguments))
@@ -221,20 +235,37 @@ def _karpenter(setting: Setting) -> Component:
 
 
 def _operator(setting: Setting) -> Component:
+    return _module("gpu-operator", "operator", setting.layout, {})
+
+
+def _pod_runner(setting: Setting) -> Component:
     layout = setting.layout
+    certificate, key = layout.kubelet
     arguments = {
-        "kubeconfig": str(layout.kubeconfig_of("gpu-operator")),
-        "ready-file": str(operator_ready_file(layout)),
+        "data": str(layout.data),
+        "port": str(setting.ports.kubelet),
+        "certificate": str(certificate),
+        "key": str(key),
     }
-    argv = tuple(shipped.command("gpupool.local.operator", *_flags(arguments)))
-    sources = sorted((Path(__file__).parent / "operator").glob("*.py"))
+    return _module("pod-runner", "pods", layout, arguments, (certificate,))
+
+
+def _module(
+    name: str, package: str, layout: Layout, arguments: Mapping[str, str], inputs: tuple[Path, ...] = ()
+) -> Component:
+    """A component that is a package of this folder."""
+    kubeconfig = layout.kubeconfig_of(name)
+    arguments = {"kubeconfig": str(kubeconfig), "ready-file": str(ready_file(layout, name)), **arguments}
+    argv = tuple(shipped.command(f"gpupool.local.{package}", *_flags(arguments)))
+    folder = Path(__file__).parent
+    sources = sorted((folder / package).glob("*.py"))
     settings = {**shipped.variables(), "PYTHONUNBUFFERED": "1"}
-    return Component("gpu-operator", argv, settings, (*sources, layout.kubeconfig_of("gpu-operator")))
+    return Component(name, argv, settings, (*sources, folder / "watch.py", kubeconfig, *inputs))
 
 
-def operator_ready_file(layout: Layout) -> Path:
-    """The file that the simulated operator makes once it has seen every node."""
-    return layout.config_of("gpu-operator", ".ready")
+def ready_file(layout: Layout, name: str) -> Path:
+    """The file that a component of MODULES makes once it has seen what it acts on."""
+    return layout.config_of(name, ".ready")
 
 
 def _flags(arguments: Mapping[str, str]) -> Iterable[str]:
@@ -252,6 +283,7 @@ _BUILDERS: dict[str, Callable[[Setting], Component]] = {
     "kube-controller-manager": _controller_manager,
     "kube-scheduler": _scheduler,
     "kwok": _kwok,
+    "pod-runner": _pod_runner,
     "karpenter": _karpenter,
     "gpu-operator": _operator,
 }

@@ -198,7 +198,8 @@ class ControlPlane:
         self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
         karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"
         self._wait(instance, "karpenter", lambda: health.answers(karpenter))
-        self._wait(instance, "gpu-operator", components.operator_ready_file(layout).exists)
+        for name in components.MODULES:
+            self._wait(instance, name, components.ready_file(layout, name).exists)
         api.close()
         instance.check_alive()
 

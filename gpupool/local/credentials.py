@@ -1,8 +1,7 @@
-"""Tokens, the service account key and kubeconfigs of one control plane; files only their owner can read.
+"""Tokens, keys and kubeconfigs of one control plane; files only their owner can read.
 
 Tokens never appear in an argument list or an environment variable. The API server makes its own TLS
-certificate. The service account key is an elliptic one (P-256), because such a key is just a random
-number, whereas an RSA key would need either a cryptography package or an openssl program.
+certificate.
 """
 
 from __future__ import annotations
@@ -17,11 +16,6 @@ from typing import Any
 
 from gpupool.cluster.local_layout import CONTEXT, Layout
 
-# Order of the P-256 group (SEC 2 version 2, section 2.4.2): a private key is a number below it.
-_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
-# The curve's object identifier 1.2.840.10045.3.1.7, DER, in the [0] field of an EC private key (RFC 5915).
-_P256_PARAMETERS = bytes.fromhex("a00a06082a8648ce3d030107")
-
 
 def write_private(path: Path, text: str) -> None:
     """Write `text` to `path` with mode 0600, in one step for readers."""
@@ -31,15 +25,6 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(text)
     fresh.replace(path)
-
-
-def service_account_key() -> str:
-    """A fresh P-256 private key in PEM (RFC 5915; the public point may be left out, Go derives it)."""
-    number = secrets.randbelow(_P256_ORDER - 1) + 1
-    body = b"\x02\x01\x01" + b"\x04\x20" + number.to_bytes(32, "big") + _P256_PARAMETERS
-    der = b"\x30" + bytes([len(body)]) + body
-    lines = base64.encodebytes(der).decode()
-    return f"-----BEGIN EC PRIVATE KEY-----\n{lines}-----END EC PRIVATE KEY-----\n"
 
 
 def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
@@ -57,8 +42,12 @@ def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
     rows = "".join(f'{token},{user},{user},"system:masters"\n' for user, token in wanted.items())
     if rows != text:
         write_private(layout.tokens, rows)
-    if not layout.service_account_key.exists():
-        write_private(layout.service_account_key, service_account_key())
+    if not all(path.exists() for path in (layout.service_account_key, *layout.kubelet)):
+        from gpupool.local import keys  # takes a third of a second to import
+
+        write_private(layout.service_account_key, keys.service_account_key())
+        for path, content in zip(layout.kubelet, keys.kubelet_pair(), strict=True):
+            write_private(path, content)
     return wanted
 
 

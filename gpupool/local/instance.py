@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from gpupool.cluster.local_layout import Layout
@@ -82,9 +82,7 @@ class Instance:
 
     def choose_ports(self) -> None:
         """Keep the ports of an earlier start as far as they are free, so that kubeconfigs stay good."""
-        wanted = (
-            asdict(self.ports) if self.ports else {"api": 0, "karpenter_health": 0, "karpenter_metrics": 0}
-        )
+        wanted = asdict(self.ports) if self.ports else {port.name: 0 for port in fields(Ports)}
         self.ports = Ports(**_free_ports(wanted))
         self.save()
 
@@ -130,8 +128,7 @@ class Instance:
         for name in self.dead_or_outdated(programs, names):
             self.stop([name])
             report(f"starting {name}")
-            if name == "gpu-operator":
-                components.operator_ready_file(self.layout).unlink(missing_ok=True)
+            components.ready_file(self.layout, name).unlink(missing_ok=True)
             part = components.component(name, setting)
             try:
                 self.running[name] = processes.spawn(
@@ -156,9 +153,11 @@ class Instance:
         self.remove_strays()
 
     def remove_strays(self) -> None:
-        """Stop processes that carry this instance's mark but are not recorded: leftovers of a crash."""
-        recorded = {self.running[name].pid for name in self.running if self._is_alive(name)}
-        processes.stop([pid for pid in processes.marked(self.layout.data) if pid not in recorded], 3.0)
+        """Stop processes that carry this instance's mark, are not recorded and not started by one that is:
+        leftovers of a crash."""
+        recorded = [self.running[name].pid for name in self.running if self._is_alive(name)]
+        kept = {*recorded, *processes.descendants(recorded)}
+        processes.stop([pid for pid in processes.marked(self.layout.data) if pid not in kept], 3.0)
 
     def forget(self) -> None:
         """After a failed start: no state, so that nothing is taken for running; data and logs stay."""

@@ -106,16 +106,29 @@ def spawn(
     return Running(process.pid, start_mark(process.pid) or "", tuple(argv), fingerprint)
 
 
-def marked(folder: Path) -> list[int]:
-    """Pids of every live process with the mark of the instance in `folder`, recorded or not."""
+def marked(folder: Path, **more: str) -> list[int]:
+    """Pids of every live process with the mark of the instance in `folder`, recorded or not.
+
+    `more` are further variables that its environment must have.
+    """
+    wanted = {MARK: str(folder), **more}.items()
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == str(folder) and start_mark(process.pid):
+            if wanted <= process.environ().items() and start_mark(process.pid):
                 found.append(process.pid)
         except (psutil.Error, OSError):
             continue
     return [pid for pid in found if pid != os.getpid()]
+
+
+def descendants(pids: Iterable[int]) -> list[int]:
+    """Pids of all processes that these have started, and those in turn, as far as their parents live."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            found += [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    return found
 
 
 def memory_mib(pid: int) -> float | None:

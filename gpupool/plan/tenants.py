@@ -47,6 +47,8 @@ class Share:
 
 
 NOTHING = Share(0, 0)
+QUEUED = "-queued"
+"""Ends the name of the second class of a priority that preempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class Priority:
 
     @property
     def queue_class(self) -> str:
-        """The PriorityClass of the queue's pods: as high, and never preempting by itself."""
-        return f"{self.name}-queued" if self.preempts else self.name
+        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
+        for the queue to decide, which knows shares, minimum run times and what would be lost."""
+        return f"{self.name}{QUEUED}" if self.preempts else self.name
 
 
 @dataclass(frozen=True, slots=True)

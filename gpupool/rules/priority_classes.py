@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpupool.plan.tenants import QUEUED
 from gpupool.rules.bundle import Bundle, BundleObject
 from gpupool.rules.fields import at, count, items, text
 from gpupool.rules.rule import Found
 
 
 def values(bundle: Bundle) -> Iterator[Found]:
+    """One value each; the two classes of a priority that preempts are one priority."""
     first: dict[int, BundleObject] = {}
     for item in bundle.of_kind("PriorityClass"):
         value = item.body.get("value")
         if isinstance(value, int) and not isinstance(value, bool):
             other = first.setdefault(value, item)
-            if other.name != item.name:
+            shorter, longer = sorted((other.name, item.name), key=len)
+            if longer not in (shorter, f"{shorter}{QUEUED}"):
                 message = f"value {value} is that of {other.name} too, so neither goes first"
                 yield Found(message, item, "value", {"value": value, "other": other.name})
 
@@ -28,16 +31,16 @@ def default(bundle: Bundle) -> Iterator[Found]:
 
 
 def planned(bundle: Bundle) -> Iterator[Found]:
-    """Each priority of the environment has its class, with its value and its right to preempt."""
+    """Each priority of the environment has its classes, with its value and their right to preempt."""
     if bundle.plan is None:
         return
     classes = {item.name: item for item in bundle.of_kind("PriorityClass")}
-    for priority in bundle.plan.priorities:
-        item = classes.get(priority.name)
+    wanted = [(one, one.name, one.preempts) for one in bundle.plan.priorities]
+    wanted += [(one, one.queue_class, False) for one in bundle.plan.priorities if one.preempts]
+    for priority, name, may_preempt in wanted:
+        item = classes.get(name)
         if item is None:
-            yield Found(
-                f"priority {priority.name!r} has no PriorityClass", path=f"priorities {priority.name}"
-            )
+            yield Found(f"priority {priority.name!r} has no PriorityClass {name}", path=f"priorities {name}")
             continue
         value = item.body.get("value")
         if value != priority.value:
@@ -45,10 +48,10 @@ def planned(bundle: Bundle) -> Iterator[Found]:
             yield Found(message, item, "value", {"value": value, "planned": priority.value})
         # Absent means that it preempts (Kubernetes 1.36, PriorityClass).
         preempts = (text(item.body, "preemptionPolicy") or "PreemptLowerPriority") != "Never"
-        if preempts != priority.preempts:
+        if preempts != may_preempt:
             word = "may" if preempts else "may not"
             message = f"its pods {word} push others out, which the environment says otherwise"
-            yield Found(message, item, "preemptionPolicy", {"planned": priority.preempts})
+            yield Found(message, item, "preemptionPolicy", {"planned": may_preempt})
 
 
 def bounded(bundle: Bundle) -> Iterator[Found]:

@@ -10,7 +10,7 @@ import signal
 from pathlib import Path
 
 from gpupool.local.operator.controller import Controller
-from gpupool.local.operator.watch import Client
+from gpupool.local.watch import Client
 
 
 async def _run(kubeconfig: Path, ready_file: Path | None) -> None:

@@ -21,7 +21,7 @@ from gpupool.local.operator.advertise import PluginFailure
 from gpupool.local.operator.operands import OperandView
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import NodeState
-from gpupool.local.operator.watch import Client, Object
+from gpupool.local.watch import Client, Object
 
 _LOG = logging.getLogger(__name__)
 _WORKERS = 32

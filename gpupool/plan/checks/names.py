@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
+from gpupool.plan.tenants import QUEUED
 from gpupool.spec.yaml_source import Loc
 
 POOL_NAME_MAX = 52
@@ -58,6 +59,7 @@ def tenant_names(context: Context) -> Iterator[Problem]:
 def priority_names(context: Context) -> Iterator[Problem]:
     priorities = context.environment.priorities
     yield from _twice(context, "priorities", "name", [priority.name for priority in priorities])
+    taken = {priority.name for priority in priorities}
     for index, priority in enumerate(priorities):
         if priority.name.startswith("system-"):
             message = f"{priority.name!r} starts with system-, which Kubernetes keeps for itself"
@@ -65,6 +67,12 @@ def priority_names(context: Context) -> Iterator[Problem]:
         if priority.name == "gpupool-warm":
             message = f"{priority.name!r} is the priority of the pods that keep nodes warm"
             yield Problem(("priorities", index, "name"), message, "choose another name")
+        if priority.preempts and f"{priority.name}{QUEUED}" in taken:
+            message = (
+                f"{priority.name!r} preempts, so the queue's pods get the class {priority.name}{QUEUED}, "
+                "which is another priority's name"
+            )
+            yield Problem(("priorities", index, "name"), message, "rename one of the two")
 
 
 _PLACEHOLDER = re.compile(r"\$\{.*\}|\$\(.*\)|<<.*>>|\{\{.*\}\}|^<.*>$|^\$[A-Za-z_]+$")

@@ -26,6 +26,7 @@ _ASKED = (
     "image_pull_secrets",
     "env_from_secrets",
     "volumes",
+    "may_idle",
 )
 """What a job's JSON has from its request unchanged."""
 
@@ -92,6 +93,7 @@ class JobBody(BaseModel):
     image_pull_secrets: list[str]
     env_from_secrets: list[str]
     volumes: list[dict[str, Any]]
+    may_idle: bool
     plan_hash: str
 
 
@@ -147,9 +149,10 @@ def time_text(at: datetime | None) -> str | None:
 
 
 def waiting_of(job: Job, at: datetime) -> Waiting | None:
-    """Why the job waits: as the leader wrote it, and what the job itself says until then."""
+    """Why the job waits, in the queue or on the cluster: as the leader wrote it, and what the job itself says
+    until then."""
     if job.state is not State.QUEUED:
-        return None
+        return job.waiting
     if job.blocked:
         return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
     if job.not_before is not None and job.not_before > at:

@@ -44,6 +44,8 @@ class Running:
     since: datetime
     """When the first container started."""
     node: str
+    node_since: datetime | None = None
+    """When the last pod got its node."""
     waiting: Waiting | None = None
     """What is wrong, where something is."""
     failed: Outcome | None = None
@@ -69,7 +71,7 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     wanted = int(job.get("spec", {}).get("parallelism") or 1)
     started = [at for pod in pods for at in [_started(pod)] if at]
     node = next((pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")), None)
-    over = [pod for pod in pods if is_over(pod, nodes)]
+    over = [pod for pod in pods if is_over(pod)]
     verdict = verdict_of(job)
     if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
         ends = [_finished(pod) or now for pod in pods]
@@ -78,24 +80,20 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     if started and node:
         bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
         failed = _outcome(job, bad) if bad and not _deleting(job) else None
-        return Running(min(started), node, _trouble(pods, nodes, now), failed)
+        return Running(min(started), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 
 
-def is_over(pod: Object, nodes: Mapping[str, Object]) -> bool:
-    """Whether none of the pod's containers runs or will."""
+def is_over(pod: Object) -> bool:
+    """Whether none of the pod's containers runs or will. A node that is gone proves nothing: Kubernetes
+    gives its pods a final phase when it is sure."""
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
     containers = status.get("containerStatuses") or []
     if containers and all("terminated" in one.get("state", {}) for one in containers):
         return True
-    name = pod["spec"].get("nodeName")
-    if not _deleting(pod):
-        return False
-    if not name or (not containers and not status.get("startTime")):
-        return True  # deleted before a kubelet took it
-    return name not in nodes or _tainted(nodes[name], OUT_OF_SERVICE)
+    return _deleting(pod) and not pod["spec"].get("nodeName")  # deleted before any kubelet had it
 
 
 def verdict_of(job: Object) -> Outcome | None:
@@ -134,8 +132,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         if not pod["spec"].get("nodeName"):
             said = _condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
             return Pending(Waiting(Reason.NODE, f"no node for its pod: {said}"[:500]), False, created)
-    scheduled = [time_of(_condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
-    since = max((at for at in scheduled if at), default=created)
+    since = _scheduled(pods) or created
     trouble = _trouble(pods, nodes, now)
     if trouble is not None:
         return Pending(trouble, True, since)
@@ -155,7 +152,7 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
     """What keeps pods from ending or answering."""
     for pod in pods:
         name = pod["spec"].get("nodeName")
-        if not name or name not in nodes or is_over(pod, nodes):
+        if not name or name not in nodes or is_over(pod):
             continue
         if _tainted(nodes[name], UNREACHABLE):
             return Waiting(
@@ -217,6 +214,12 @@ def _ended_before_deletion(pod: Object, ended: Sequence[Object]) -> bool:
     if until is None or not times or len(ended) < len(pod["spec"].get("containers") or ()):
         return False
     return all(at is not None and at < until - grace for at in times)
+
+
+def _scheduled(pods: Sequence[Object]) -> datetime | None:
+    """When the last of the pods got its node."""
+    times = [time_of(_condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
+    return max((at for at in times if at), default=None)
 
 
 def _started(pod: Object) -> datetime | None:

@@ -7,6 +7,7 @@ gap or a line twice. It must not decide what an end means.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -28,6 +29,8 @@ Object = dict[str, Any]
 
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
+REST_S = 10.0
+"""How long reading the rest of an output may take: its node may be dead."""
 TOGETHER_S = 0.25
 """Lines that come within so long are written together."""
 
@@ -56,12 +59,15 @@ class Output:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
         if pods and _first(pods)["status"].get("containerStatuses"):
-            await self._quietly(key, _first(pods), follow=False)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REST_S):
+                    await self._quietly(key, _first(pods), follow=False)
         self._kept.pop(key, None)
 
     def close(self) -> None:
         for task in self._following.values():
             task.cancel()
+        self._following.clear()
 
     async def _quietly(self, key: Key, pod: Object, *, follow: bool) -> None:
         """Output that can't be read (its node is gone) is lost; the job's end is not held up by it."""

@@ -90,10 +90,19 @@ async def take(
     return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
 
 
-async def started(db: Database, job: str, attempt: int, now: datetime, node: str | None = None) -> bool:
-    """The job runs, since `now`. False where it runs already, or the attempt is over and must be stopped."""
+async def started(
+    db: Database,
+    job: str,
+    attempt: int,
+    now: datetime,
+    node: str | None = None,
+    node_at: datetime | None = None,
+) -> bool:
+    """The job runs since `now`, on a node that it has had since `node_at`. False where it runs already, or
+    the attempt is over and must be stopped."""
+    values = {"job": job, "attempt": attempt, "now": now, "node": node, "node_at": node_at}
     async with db.connection() as connection:
-        return bool(await fetch(connection, "started", job=job, attempt=attempt, now=now, node=node))
+        return bool(await fetch(connection, "started", **values))
 
 
 async def heartbeat(
@@ -141,6 +150,8 @@ async def end(
     if not rows:
         return None
     row = rows[0]
+    if outcome.kind != "succeeded" and (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
+        outcome = Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
     after = following(row, outcome, backoff)
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])

@@ -61,6 +61,12 @@ async def held(db: Database) -> list[Job]:
         return list(map(job_of, await fetch(connection, "launches", executor=EXECUTOR)))
 
 
+async def is_held(db: Database, job: str, attempt: int) -> bool:
+    """Whether this is a job's present attempt."""
+    async with db.connection() as connection:
+        return bool(await fetch(connection, "launch_held", job=job, attempt=attempt))
+
+
 async def asked(db: Database) -> list[Asked]:
     """Attempts that are to stop."""
     async with db.connection() as connection:

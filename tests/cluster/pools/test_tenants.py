@@ -100,3 +100,15 @@ def test_roles_reach_no_further_than_the_tenant(gpupool: CommandLine, control_pl
     assert not can(control_plane, "create", "jobs.batch", "default", launcher)
     assert not can(control_plane, "get", "secrets", "team-vision", launcher)
     assert not can(control_plane, "patch", "nodes", "default", launcher)
+    assert can(control_plane, "watch", "nodes", "default", launcher)
+    assert can(control_plane, "list", "pods", "default", launcher)
+    assert can(control_plane, "list", "nodeclaims.karpenter.sh", "default", launcher)
+    assert can(control_plane, "watch", "jobs.batch", "default", launcher)
+    assert can(control_plane, "patch", "pods", "team-vision", launcher)
+    assert can(control_plane, "get", "pods/log", "team-vision", launcher)
+    assert can(control_plane, "create", "services", "team-vision", launcher)
+    for verb in ("create", "patch", "delete"):
+        assert not can(control_plane, verb, "pods", "default", launcher)
+    api = "system:serviceaccount:gpupool-system:gpupool-api"
+    assert can(control_plane, "create", "tokenreviews.authentication.k8s.io", "default", api)
+    assert not can(control_plane, "list", "pods", "team-vision", api)

@@ -131,6 +131,19 @@ def test_priorities_keep_their_order_and_their_levels_fall() -> None:
     assert any(entry.object == "PriorityClass same" for entry in result.leftovers)
 
 
+def test_the_second_class_of_a_priority_is_no_priority() -> None:
+    api = "scheduling.k8s.io/v1"
+    queued = thing("PriorityClass", "top-queued", api, value=50, labels=OURS)
+    data, result = imported(
+        node("a", "NVIDIA-L4"),
+        thing("PriorityClass", "top", api, value=50),
+        queued,
+        thing("PriorityClass", "night-queued", api, value=5),
+    )
+    assert [row["name"] for row in data["priorities"]] == ["top", "night-queued"]
+    assert not any(entry.object == "PriorityClass top-queued" for entry in result.leftovers)
+
+
 def test_the_operator_says_which_config_map_is_meant() -> None:
     def shared(name: str, replicas: int) -> dict[str, Any]:
         resources = [{"name": "nvidia.com/gpu", "replicas": replicas}]

@@ -184,9 +184,24 @@ def test_a_partitioned_node_offers_no_whole_gpu() -> None:
 
 
 @pytest.mark.parametrize("name", environment_names())
-def test_nobody_is_bound_to_the_whole_cluster(name: str) -> None:
+def test_nobody_changes_anything_in_the_whole_cluster(name: str) -> None:
     given = generate(read_plan(name))
-    assert not of_kind(given, "ClusterRoleBinding")
+    roles = {role.name: role.body["rules"] for role in of_kind(given, "ClusterRole")}
+    everywhere = {
+        binding.body["subjects"][0]["name"]: roles[binding.body["roleRef"]["name"]]
+        for binding in of_kind(given, "ClusterRoleBinding")
+    }
+    assert set(everywhere) == {"gpupool-launcher", "gpupool-api"}
+    read = {verb for rule in everywhere["gpupool-launcher"] for verb in rule["verbs"]}
+    assert read == {"get", "list", "watch"}
+    assert everywhere["gpupool-api"] == [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
+    ]
+
+
+@pytest.mark.parametrize("name", environment_names())
+def test_no_role_reaches_what_bounds_tenants(name: str) -> None:
+    given = generate(read_plan(name))
     for role in of_kind(given, "ClusterRole"):
         assert not any("*" in values for rule in role.body["rules"] for values in rule.values())
         written = {verb for rule in role.body["rules"] for verb in rule["verbs"]} - {"get", "list", "watch"}
@@ -249,10 +264,17 @@ def test_two_objects_of_one_identity_are_refused() -> None:
 
 def test_every_generator_adds_something_somewhere() -> None:
     plans = [read_plan(name) for name in environment_names()]
-    # No shipped environment runs `gpupool assert` in its cluster: the image would have to be the reader's.
+    # No shipped environment runs `gpupool assert` or the queue in its cluster: images are the reader's.
     pool = {"name": "a", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 1}}
     asserting = {"assertion": {"image": "registry.example/gpupool:0.1.0"}}
+    queue = {
+        "chart": {"repository": "oci://registry.example/charts", "image": "registry.example/gpupool:0.1.0"},
+        "database": {"secretRef": {"name": "queue", "key": "url"}},
+    }
     plans.append(plan_of(environment(pool, monitoring=asserting)))
+    cluster = {"platform": "static", "name": "x"}
+    nodes = {"name": "a", "gpu": "t4", "nodes": {"names": ["n1"], "gpus": 1}}
+    plans.append(plan_of(environment(nodes, cluster=cluster, queue=queue)))
     for generator in GENERATORS:
         assert any(list(generator(plan)) for plan in plans), generator.__module__
 
@@ -264,6 +286,17 @@ def test_nobody_uses_a_priority_above_their_own() -> None:
         for quota in of_kind(given, "ResourceQuota")
         if quota.name == "gpupool-priorities"
     }
-    assert above["team-vision"] == ["production-inference"]
-    assert above["team-analytics"] == ["production-inference", "training"]
+    assert above["team-vision"] == ["production-inference", "production-inference-queued"]
+    assert above["team-analytics"] == [*above["team-vision"], "training"]
     assert "team-search" not in above, "whose highest is the highest there is"
+
+
+def test_pods_of_the_queue_never_preempt() -> None:
+    plan = read_plan("prod")
+    classes = {item.name: item.body for item in of_kind(generate(plan), "PriorityClass")}
+    for priority in plan.priorities:
+        own, queued = classes[priority.name], classes[priority.queue_class]
+        assert (queued["value"], queued["preemptionPolicy"]) == (priority.value, "Never")
+        assert (own is queued) is (own["preemptionPolicy"] == "Never")
+    assert "production-inference-queued" in classes
+    assert "training-queued" not in classes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpupool.cluster.local_layout import CONTEXT, Layout
-from gpupool.local import credentials
+from gpupool.local import credentials, keys
 
 
 def test_tokens_are_made_once_and_kept(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_the_service_account_key_is_a_valid_p256_key(tmp_path: Path) -> None:
     seen = set()
     for number in range(20):
         path = tmp_path / f"{number}.key"
-        path.write_text(credentials.service_account_key())
+        path.write_text(keys.service_account_key())
         command = ["openssl", "ec", "-in", str(path), "-noout", "-text"]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         assert "prime256v1" in shown or "P-256" in shown

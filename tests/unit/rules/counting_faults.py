@@ -39,9 +39,15 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.drop("PriorityClass", "batch"),
             "priorities batch",
-            "'batch' has no PriorityClass",
+            "'batch' has no PriorityClass batch",
         ),
         ("prod", lambda d: put(d.one("PriorityClass", "training"), "value", 50), "training value", "is 50"),
+        (
+            "prod",
+            lambda d: d.drop("PriorityClass", "production-inference-queued"),
+            "priorities production-inference-queued",
+            "'production-inference' has no PriorityClass production-inference-queued",
+        ),
         (
             "prod",
             lambda d: d.one("PriorityClass", "training").pop("preemptionPolicy"),
@@ -55,7 +61,8 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             "prod",
             lambda d: d.drop("ResourceQuota", "gpupool-priorities"),
             "Namespace team-",
-            "up to batch, but no quota of namespace 'team-analytics' forbids production-inference, training",
+            "up to batch, but no quota of namespace 'team-analytics' forbids production-inference, "
+            "production-inference-queued, training",
         ),
     ],
     "tenants-have-quotas": [

@@ -48,7 +48,7 @@ NAMING: dict[str, list[tuple[str, Change, str, str]]] = {
             "priorityClassName",
             "gpupool-warm does not",
         ),
-        ("prod", lambda d: d.drop("PriorityClass", "training"), "matchExpressions[0].values[1]", "training"),
+        ("prod", lambda d: d.drop("PriorityClass", "training"), "matchExpressions[0].values[2]", "training"),
         (
             "prod",
             lambda d: d.bodies.append(job(TENANT, priorityClassName="reserch")),

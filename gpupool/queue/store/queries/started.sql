@@ -8,6 +8,7 @@ WITH started AS (
 )
 INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)
 SELECT id, seq, 'started', tenant, project, pool, started_at,
-    jsonb_build_object('state', state, 'attempt', attempt, 'executor', executor) || CASE WHEN %(node)s::text IS NULL THEN '{}' ELSE jsonb_build_object('node', %(node)s::text) END
+    jsonb_strip_nulls(jsonb_build_object('state', state, 'attempt', attempt, 'executor', executor,
+        'node', %(node)s::text, 'node_at', %(node_at)s::timestamptz))
 FROM started
 RETURNING job

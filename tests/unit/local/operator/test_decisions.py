@@ -32,7 +32,13 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=shipped.library(), capture_output=True, text=True, check=True)
     others = {name for name in done.stdout.split() if not name.startswith("gpupool.local.operator")}
-    assert others <= {"gpupool", "gpupool.catalog", "gpupool.catalog.models", "gpupool.local"}
+    assert others <= {
+        "gpupool",
+        "gpupool.catalog",
+        "gpupool.catalog.models",
+        "gpupool.local",
+        "gpupool.local.watch",
+    }
 
 
 @pytest.mark.parametrize(

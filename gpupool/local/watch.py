@@ -1,4 +1,4 @@
-"""Keep a copy of some collections of the API server, and send patches: the operator's only way out.
+"""Keep a copy of some collections of the API server, and change objects: for components that are this Python.
 
 Asynchronous, plain dictionaries; it does not interpret the objects.
 """
@@ -20,10 +20,16 @@ import yaml
 Object = dict[str, Any]
 Changed = Callable[[str, Object, Object | None], None]
 """Called with the event (ADDED, MODIFIED, DELETED), the object, and the one it replaces."""
+Key = Callable[[Object], str | None]
+"""Under which key an object is kept; None for one that is not wanted."""
 
 _LOG = logging.getLogger(__name__)
 _WATCH_SECONDS = 300
 _RETRY_SECONDS = 0.5
+
+
+def _name(item: Object) -> str | None:
+    return str(item["metadata"]["name"])
 
 
 class Client:
@@ -62,9 +68,9 @@ class Client:
             found: Object = await answer.json()
             return found
 
-    async def patch(self, path: str, body: object) -> Object | None:
-        """A merge patch; None when the object no longer exists."""
-        headers = {"Content-Type": "application/merge-patch+json"}
+    async def patch(self, path: str, body: object, kind: str = "merge-patch") -> Object | None:
+        """A patch of that kind (or `strategic-merge-patch`); None when the object no longer exists."""
+        headers = {"Content-Type": f"application/{kind}+json"}
         async with self.session.patch(self._server + path, data=json.dumps(body), headers=headers) as answer:
             if answer.status == 404:
                 return None
@@ -77,22 +83,27 @@ class Client:
         async with self.session.post(self._server + path, json=body, raise_for_status=True):
             return
 
+    async def delete(self, path: str, body: object) -> None:
+        """Delete an object with these DeleteOptions. Raises aiohttp.ClientResponseError from 400 on."""
+        async with self.session.delete(self._server + path, json=body, raise_for_status=True):
+            return
+
     async def follow(
-        self, path: str, store: dict[str, Object], changed: Changed, ready: asyncio.Event
+        self, path: str, store: dict[str, Object], changed: Changed, ready: asyncio.Event, key: Key = _name
     ) -> None:
-        """Keep `store` (by name) equal to the collection at `path` for ever, calling `changed` on the way."""
+        """Keep `store` equal to the collection at `path` for ever, calling `changed` on the way."""
         while True:
             try:
-                version = await self._list(path, store, changed)
+                version = await self._list(path, store, changed, key)
                 ready.set()
-                await self._watch(path, version, store, changed)
+                await self._watch(path, version, store, changed, key)
             except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
                 _LOG.warning("watching %s: %s; listing again", path, error)
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _list(self, path: str, store: dict[str, Object], changed: Changed) -> str:
+    async def _list(self, path: str, store: dict[str, Object], changed: Changed, key: Key) -> str:
         answer = await self.get(path)
-        fresh = {item["metadata"]["name"]: item for item in answer["items"]}
+        fresh = {name: item for item in answer["items"] if (name := key(item)) is not None}
         for name in [name for name in store if name not in fresh]:
             changed("DELETED", store.pop(name), None)
         for name, item in fresh.items():
@@ -101,7 +112,9 @@ class Client:
             changed("MODIFIED" if before else "ADDED", item, before)
         return str(answer["metadata"]["resourceVersion"])
 
-    async def _watch(self, path: str, version: str, store: dict[str, Object], changed: Changed) -> None:
+    async def _watch(
+        self, path: str, version: str, store: dict[str, Object], changed: Changed, key: Key
+    ) -> None:
         """Follow changes from `version` until the server ends the watch; then the caller lists again."""
         query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(_WATCH_SECONDS)}
         async with self.session.get(self._server + path, params=query, raise_for_status=True) as answer:
@@ -113,7 +126,9 @@ class Client:
                     if event["type"] == "ERROR":
                         return
                     item = event["object"]
-                    name = item["metadata"]["name"]
+                    name = key(item)
+                    if name is None:
+                        continue
                     before = store.get(name)
                     if event["type"] == "DELETED":
                         store.pop(name, None)

@@ -1,0 +1,45 @@
+"""Run the pod runner: `python -m gpupool.local.pods --kubeconfig FILE --data FOLDER --port PORT
+--certificate FILE --key FILE [--ready-file FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+from gpupool.local.pods import server
+from gpupool.local.pods.runner import Runner
+from gpupool.local.watch import Client
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    async with Client(arguments.kubeconfig) as client:
+        runner = Runner(client, arguments.data)
+        work = asyncio.create_task(runner.run(arguments.ready_file))
+        for kind in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(kind, work.cancel)
+        async with server.serving(runner, arguments.port, arguments.certificate, arguments.key):
+            try:
+                await work
+            except asyncio.CancelledError:
+                return
+
+
+def main() -> None:
+    """Parse the arguments and run until a signal comes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True, help="the control plane's data folder")
+    parser.add_argument("--port", type=int, required=True, help="where the API server asks for logs")
+    parser.add_argument("--certificate", type=Path, required=True, help="of both ends of that connection")
+    parser.add_argument("--key", type=Path, required=True)
+    parser.add_argument("--ready-file", type=Path, help="made once every pod has been seen")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    asyncio.run(_run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Watch the pods that run locally, give each a life of its own, and clean up after a killed runner."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+from pathlib import Path
+
+from gpupool.local.pods import process
+from gpupool.local.pods.life import Life
+from gpupool.local.watch import Client, Object
+from gpupool.plan.pods import RUN_LOCALLY
+
+_LOG = logging.getLogger(__name__)
+_PODS = "/api/v1/pods?fieldSelector=spec.nodeName!%3D"
+
+
+class Runner:
+    """All pods of one control plane whose data folder is `data`."""
+
+    def __init__(self, client: Client, data: Path) -> None:
+        self._client = client
+        self._data = data
+        self._lives: dict[str, Life] = {}
+        """By the pod's UID."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, ready_file: Path | None) -> None:
+        """Run pods until cancelled, then kill them; makes `ready_file` once every pod has been seen."""
+        folders = self._data / "pods"
+        folders.mkdir(exist_ok=True)
+        earlier = list(folders.iterdir())
+        for folder in earlier:
+            process.kill_recorded(self._data, folder)
+        listed = asyncio.Event()
+        follow = self._client.follow(_PODS, {}, self._changed, listed, self._key)
+        follower = asyncio.create_task(follow)
+        try:
+            await listed.wait()
+            for folder in earlier:
+                if folder.name not in self._lives:
+                    shutil.rmtree(folder, ignore_errors=True)
+            if ready_file is not None:
+                ready_file.touch()
+            await follower
+        finally:
+            for life in self._lives.values():
+                life.kill()
+
+    def find(self, namespace: str, name: str) -> Life | None:
+        """The pod of that name, as long as its object is there."""
+        for life in self._lives.values():
+            if (life.namespace, life.name) == (namespace, name) and not life.gone:
+                return life
+        return None
+
+    def _key(self, pod: Object) -> str | None:
+        uid = str(pod["metadata"]["uid"])
+        chosen = (pod["metadata"].get("annotations") or {}).get(RUN_LOCALLY) == "true"
+        return uid if chosen or uid in self._lives else None
+
+    def _changed(self, event: str, pod: Object, _: Object | None) -> None:
+        uid = pod["metadata"]["uid"]
+        life = self._lives.get(uid)
+        if life is not None:
+            life.update(pod, gone=event == "DELETED")
+        elif event != "DELETED":
+            life = self._lives[uid] = Life(self._client, self._data, pod)
+            task = asyncio.create_task(self._live(uid, life))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _live(self, uid: str, life: Life) -> None:
+        try:
+            await life.run()
+        except Exception:
+            _LOG.exception("pod %s/%s", life.namespace, life.name)
+        finally:
+            life.kill()
+            with contextlib.suppress(KeyError):
+                del self._lives[uid]
