@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import structlog
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
+from gpupool.plan.tenants import Tenant
 from gpupool.queue.domain.supply import Supply, supply_of
 from gpupool.spec.load import load
 
@@ -30,12 +32,16 @@ class Current:
     supply: Supply
     hash: str
     """Of the whole Plan, 16 hexadecimal digits: what decisions name."""
+    tenants: Mapping[str, Tenant]
+    """By name, and by id."""
 
 
 def current(plan: Plan) -> Current:
     """The Plan with its supply and hash."""
     text = json.dumps([plan.as_dict(), plan.queue.as_dict()], sort_keys=True, default=str)
-    return Current(plan, supply_of(plan), hashlib.sha256(text.encode()).hexdigest()[:16])
+    tenants = {tenant.id: tenant for tenant in plan.tenants if tenant.id}
+    tenants |= {tenant.name: tenant for tenant in plan.tenants}
+    return Current(plan, supply_of(plan), hashlib.sha256(text.encode()).hexdigest()[:16], tenants)
 
 
 class PlanSource:

@@ -13,16 +13,15 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
-import uvicorn
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
@@ -31,6 +30,7 @@ from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
@@ -196,11 +196,12 @@ async def _run(
                 db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
             )
             work.append(launcher.run(wake()))
-    server, listening, address = _server(
-        options, source, db, bell, measures, await _pod_tokens(options, stack)
-    )
+    app = _app(options, source, db, measures, await _pod_tokens(options, stack))
+    listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)
-    work.append(server.serve([listening]))
+    work.append(answer(app, listening, bell))
+    if "api" not in options.roles:
+        address += ", with /healthz, /readyz and /metrics alone"
     tasks = [asyncio.create_task(one) for one in work]
     stopping = asyncio.create_task(stopped.wait())
     try:
@@ -218,38 +219,11 @@ async def _run(
         log.info("serve.stopped", holder=holder)
 
 
-class _Server(uvicorn.Server):
-    """Without handlers of its own for signals: the service stops all its parts in order."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-class _Rings:
-    """The API, and a ring after each request that may have changed a job."""
-
-    def __init__(self, app: ASGIApp, bell: Bell) -> None:
-        self._app = app
-        self._bell = bell
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-        if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            self._bell.ring()
-
-
-def _server(
-    options: Options,
-    source: PlanSource,
-    db: Database,
-    bell: Bell,
-    measures: Measures,
-    pods: PodTokens | None,
-) -> tuple[_Server, socket.socket, str]:
-    """The API, or without that role its checks alone; where it listens; and its address."""
+def _app(
+    options: Options, source: PlanSource, db: Database, measures: Measures, pods: PodTokens | None
+) -> FastAPI:
+    """The API and the pages, or without that role the checks alone."""
     others = set(options.roles) - {"api"}
-    api = "api" in options.roles
     app = create_app(
         source.plan,
         db,
@@ -257,29 +231,11 @@ def _server(
         pods=pods,
         registry=measures.registry,
         late=lambda: late(others),
-        checks_alone=not api,
+        checks_alone="api" not in options.roles,
     )
-    if api:
+    if "api" in options.roles:
         add_pages(app)
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    try:
-        listening = socket.create_server((options.host, options.port), family=family, backlog=2048)
-    except OSError as error:
-        raise GpupoolError(
-            f"can't listen on {options.host}, port {options.port}: {error.strerror}; "
-            "give another with --host or --port"
-        ) from None
-    config = uvicorn.Config(
-        _Rings(app, bell),
-        log_config=None,
-        lifespan="off",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-    )
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    note = "" if api else ", with /healthz, /readyz and /metrics alone"
-    return _Server(config), listening, f"http://{host}:{options.port}{note}"
+    return app
 
 
 async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> PodTokens | None:
@@ -292,10 +248,16 @@ async def _pod_tokens(options: Options, stack: contextlib.AsyncExitStack) -> Pod
 
 
 async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
-    """The URL of a PostgreSQL of our own, stopped with the service."""
+    """The URL of a PostgreSQL of our own, kept up and stopped with the service."""
     server = Embedded(folder)
     url = await asyncio.to_thread(server.start)
     stack.push_async_callback(asyncio.to_thread, server.stop)
+
+    async def revive() -> bool:
+        await asyncio.to_thread(server.revive)
+        return False
+
+    stack.callback(asyncio.create_task(repeat("postgres", revive, 2.0, asyncio.Event())).cancel)
     return url
 
 

@@ -30,19 +30,18 @@ class Named:
     user: str | None = None
 
 
-def tenant_of(plan: Plan, principal: Principal, named: str | None) -> Tenant:
+def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
     """The tenant that the request is for, by name or id. Raises Problem."""
     if named is None:
-        mine = [tenant for tenant in plan.tenants if principal.acts_for(tenant.name)]
+        mine = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
         if len(mine) == 1:
             return mine[0]
         raise Problem(
             "tenant-required", f"the credential acts for {len(mine)} tenants; name one in X-Tenant-Id"
         )
-    id = named.lower()
-    for tenant in plan.tenants:
-        if (named == tenant.name or id == tenant.id) and principal.acts_for(tenant.name):
-            return tenant
+    tenant = now.tenants.get(named) or now.tenants.get(named.lower())
+    if tenant and (named == tenant.name or named.lower() == tenant.id) and principal.acts_for(tenant.name):
+        return tenant
     raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
 
 
@@ -150,7 +149,7 @@ def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> 
 def accept(now: Current, principal: Principal, named: Named, body: JobRequest, at: datetime) -> list[NewJob]:
     """The jobs that the request makes: one, or `array` of them. Raises Problem."""
     plan = now.plan
-    tenant = tenant_of(plan, principal, named.tenant)
+    tenant = tenant_of(now, principal, named.tenant)
     project, user = _project(tenant, named, body), _user(principal, named.user)
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)

@@ -56,8 +56,7 @@ JobId = Annotated[str, Path(max_length=100, description="Id of a job.")]
 
 async def visible(context: Context, principal: Principal, chosen: Named, id: str) -> Job:
     """The job of that id, if the caller may see it. Raises Problem: 404 for other tenants' jobs too."""
-    plan = context.plan()
-    within = tenant_of(plan, principal, chosen.tenant).name if chosen.tenant else None
+    within = tenant_of(context.current(), principal, chosen.tenant).name if chosen.tenant else None
     job = await jobs.job(context.db, id.lower()) if _UUID.fullmatch(id) else None
     if job is None or not principal.acts_for(job.tenant) or within not in (None, job.tenant):
         raise Problem("not-found", f"there is no job {id[:100]}")
@@ -81,7 +80,7 @@ async def submit_job(
     current = context.current()
     made = accept(current, principal, chosen, body, at)
     first = made[0]
-    tenant = tenant_of(current.plan, principal, first.tenant)
+    tenant = tenant_of(current, principal, first.tenant)
     await _check_budget(context, current, tenant, first, at)
     fingerprint = None
     if idempotency_key:
@@ -214,7 +213,7 @@ def _project_called(context: Context, named: str | None) -> str | None:
 def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset[str] | None:
     """Tenants whose jobs the request may see; None for all."""
     if chosen.tenant is not None:
-        return frozenset({tenant_of(context.plan(), principal, chosen.tenant).name})
+        return frozenset({tenant_of(context.current(), principal, chosen.tenant).name})
     return None if "*" in principal.tenants else principal.tenants
 
 

@@ -87,7 +87,7 @@ async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response
     current = context.current()
     tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
     if chosen.tenant is not None:
-        tenants = [tenant_of(current.plan, principal, chosen.tenant)]
+        tenants = [tenant_of(current, principal, chosen.tenant)]
     granted = {name for tenant in tenants for name in tenant.grants}
     all_pools = chosen.tenant is None and principal.acts_for("*")
     seen = await context.explanations.snapshot(context.clock())
@@ -155,7 +155,7 @@ async def recommendations(
 ) -> Response:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
     current = context.current()
-    tenant = tenant_of(current.plan, principal, chosen.tenant)
+    tenant = tenant_of(current, principal, chosen.tenant)
     found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)
     hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
     listed = [

@@ -63,7 +63,7 @@ async def tenant_usage(
     """What a tenant used between two moments, and its budgets of the present period."""
     current = context.current()
     try:
-        found = tenant_of(current.plan, principal, tenant)
+        found = tenant_of(current, principal, tenant)
     except Problem:
         raise Problem("not-found", f"there is no tenant {tenant[:100]!r}") from None
     end = _utc(until) or context.clock()

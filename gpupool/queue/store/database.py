@@ -18,7 +18,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool
 
-from gpupool.queue.store.errors import Unavailable, Unstorable
+from gpupool.queue.store.errors import Full, Unavailable, Unstorable
 
 QUERIES = Path(__file__).parent / "queries"
 SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
@@ -119,6 +119,8 @@ def translated() -> Iterator[None]:
         raise Unstorable(error) from error
     except UnicodeEncodeError as error:
         raise Unstorable("the text is not valid Unicode") from error
+    except psycopg.errors.DiskFull as error:
+        raise Full(error) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise Unavailable(error) from error
 

@@ -17,6 +17,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -49,6 +50,7 @@ class Embedded:
         self.log = self.folder / "log"
         self._settings = {**SETTINGS, **(settings or {})}
         self._lock: int | None = None
+        self._changing = threading.Lock()
 
     def start(self) -> str:
         """Own the folder and run its server; the URL. Raises StoreError where another process owns it."""
@@ -63,16 +65,23 @@ class Embedded:
             self._disown()
             raise
 
+    def revive(self) -> None:
+        """Start the server again where it has ended by itself, as on a full disk. Raises StoreError."""
+        with self._changing:
+            if self._lock is not None and not self.server_pid():
+                self._run_server()
+
     def stop(self) -> None:
         """End the server and give up the folder; does nothing where it is not owned."""
-        if self._lock is None:
-            return
-        try:
-            if self.server_pid():
-                self._let_pass()
-                self._control("stop", "-m", "fast")
-        finally:
-            self._disown()
+        with self._changing:
+            if self._lock is None:
+                return
+            try:
+                if self.server_pid():
+                    self._let_pass()
+                    self._control("stop", "-m", "fast")
+            finally:
+                self._disown()
 
     def __enter__(self) -> str:
         return self.start()

@@ -68,10 +68,19 @@ class Unstorable(StoreError):
 
 
 class Unavailable(StoreError):
-    """The database can't be reached, is full or took too long."""
+    """The database can't be reached or took too long."""
 
     def __init__(self, cause: object) -> None:
         super().__init__(f"the database does not answer: {_line(cause)}; try again, and see its log")
+
+
+class Full(Unavailable):
+    """The database's disk is full."""
+
+    def __init__(self, cause: object) -> None:
+        StoreError.__init__(
+            self, f"the database's disk is full: {_line(cause)}; make room, and the queue goes on by itself"
+        )
 
 
 def _line(cause: object) -> str:

@@ -140,7 +140,7 @@ def _free_port() -> int:
 
 
 def _until_ready(processes: Processes) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while time.monotonic() < end:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", processes.port)) == 0:
