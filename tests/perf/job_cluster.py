@@ -209,7 +209,7 @@ class Cluster:
                         (_note_job if kind == "jobs" else _note_pod)(seen, thing, now)
 
     async def _settled(self, session: aiohttp.ClientSession, seen: Seen) -> None:
-        """Until every Job has ended, and whoever submitted it has had the time to see that."""
+        """Until every Job has ended, and its queue has had the time to see that."""
         end = time.monotonic() + _PATIENCE_S
         while not seen.accepted.keys() <= seen.ended:
             if time.monotonic() > end:
