@@ -73,6 +73,10 @@ AREAS = {
     "promotion": Area(("gpupool/promote/",)),
     "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
     "report": Area(("gpupool/report/",)),
+    "queue": Area(
+        ("gpupool/queue/", "tests/queue/"),
+        ("tests/queue/roles/test_crashes", "tests/queue/service/test_"),
+    ),
     "wheel": Area(
         ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
         ("tests/cluster/wheel/",),

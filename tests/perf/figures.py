@@ -20,7 +20,15 @@ from gpupool.programs import binaries
 from gpupool.sharing import placement
 from gpupool.sharing.verdict import maximal_layouts
 from gpupool.spec.load import load
-from tests.perf import assert_figures, large, policy_figures, queue_figures, report_figures, scale_figures
+from tests.perf import (
+    assert_figures,
+    job_figures,
+    large,
+    policy_figures,
+    queue_figures,
+    report_figures,
+    scale_figures,
+)
 from tests.perf.measure import Failed, run, seconds
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
@@ -122,6 +130,10 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
             "queue-memory",
             "queue-list-page",
         ),
+    ),
+    (
+        job_figures.side_by_side,
+        ("jobs-against-kueue", "jobs-against-bare", "jobs-cpu", "jobs-paced-p99", "jobs-queued-10000"),
     ),
 )
 

@@ -39,7 +39,7 @@ class Use:
     """How much one pod used its GPUs during the window."""
 
     most: float
-    """The highest share of a GPU's time, of all its GPUs and whoever used them."""
+    """The highest share of a GPU's time, of all its GPUs, whichever pods used them."""
     throughout: bool
     """There are figures from the whole window."""
 

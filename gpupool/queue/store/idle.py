@@ -62,7 +62,7 @@ async def record(
 ) -> list[tuple[str, int]]:
     """Make an event of each, and with `stop` ask the attempt to stop; it then fails and is not retried.
 
-    The (job, attempt) pairs that were still as they were seen. `alerts`: people are told by an alert too.
+    The (job, attempt) pairs that were still as they were seen. `alerts`: an alert goes out too.
     """
     given = [
         {

@@ -1,0 +1,100 @@
+"""Jobs on Kubernetes, side by side on one control plane: created directly, through Kueue, through our queue.
+
+All of them end on the same fake nodes, in the same namespaces, under the same policies. What is compared is
+printed; what is held to is expectations.yaml.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+
+from tests.perf import kueue, our_queue
+from tests.perf.job_cluster import (
+    GPU,
+    GPUS,
+    NODES,
+    TENANTS,
+    Cluster,
+    Measured,
+    Submit,
+    cluster,
+    median,
+    percentile,
+)
+
+BURST = 1000
+PACED, PER_SECOND = 300, 10.0
+Figure = tuple[str, float]
+
+
+def side_by_side(folder: Path) -> Iterator[Figure]:
+    """Every figure of Jobs; Kueue is built first where it is not yet."""
+    kueue.program()
+    with cluster(folder) as made:
+        bare, bare_paced = _measure("created directly", made, _directly(made, {}, suspend=False))
+        with kueue.running(made.plane, folder, _quota(), made.namespaces) as pid:
+            labels = {kueue.QUEUE_LABEL: kueue.QUEUE}
+            through = _directly(made, labels, suspend=True)
+            theirs, _ = _measure("through Kueue", made, through, pid)
+        with our_queue.running(made, folder) as queue:
+            ours, ours_paced = _measure("through gpupool's queue", made, queue.submit, *queue.pids())
+            queue.fill()
+            deep, deep_paced = _measure("the same, 10,000 queued", made, queue.submit, *queue.pids())
+    created = _p99(bare_paced, "asked", "created")
+    yield "jobs-against-kueue", theirs.per_second / ours.per_second
+    yield "jobs-against-bare", bare.per_second / ours.per_second
+    yield "jobs-cpu", ours.cpu_ms
+    yield "jobs-paced-p99", _p99(ours_paced, "accepted", "created") / created
+    yield (
+        "jobs-queued-10000",
+        max(
+            ours.per_second / deep.per_second,
+            deep.cpu_ms / ours.cpu_ms,
+            _p99(deep_paced, "accepted", "created") / _p99(ours_paced, "accepted", "created"),
+        ),
+    )
+
+
+def _directly(made: Cluster, labels: dict[str, str], suspend: bool) -> Submit:
+    runs = iter(range(10**9))
+
+    async def submit(session: aiohttp.ClientSession, number: int) -> str:
+        namespace = made.namespaces[number % TENANTS]
+        return await made.create(session, made.job(f"job-{next(runs)}", namespace, labels, suspend))
+
+    return submit
+
+
+def _measure(title: str, made: Cluster, submit: Submit, *others: int) -> tuple[Measured, Measured]:
+    """A burst and a paced run, printed."""
+    burst = made.run(submit, BURST, None, others)
+    paced = made.run(submit, PACED, PER_SECOND, others)
+    waits = {
+        "created": paced.seen.between("asked", "created"),
+        "admitted": paced.seen.between("asked", "unsuspended"),
+        "bound": paced.seen.between("asked", "bound"),
+    }
+    said = ", ".join(
+        f"{name} {median(each):.0f}/{percentile(each, 0.99):.0f}" for name, each in waits.items()
+    )
+    slow = burst.seen.between("asked", "bound")
+    print(
+        f"{title}: {burst.per_second:.0f} bound/s in a burst of {BURST} (p50/p99 {median(slow):.0f}/"
+        f"{percentile(slow, 0.99):.0f} ms), {burst.cpu_ms:.1f} ms CPU a Job; "
+        f"paced {PER_SECOND:.0f}/s, p50/p99 ms to {said}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return burst, paced
+
+
+def _p99(measured: Measured, first: str, then: str) -> float:
+    return percentile(measured.seen.between(first, then), 0.99)
+
+
+def _quota() -> dict[str, int]:
+    return {GPU: NODES * GPUS, "cpu": 10_000, "memory": 10**13}
