@@ -73,6 +73,12 @@ AREAS = {
     "promotion": Area(("gpupool/promote/",)),
     "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
     "report": Area(("gpupool/report/",)),
+    "launcher": Area(
+        (
+            *("gpupool/queue/roles/launcher.py", "gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
+            *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
+        ),
+    ),
     "wheel": Area(
         ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
         ("tests/cluster/wheel/",),

@@ -277,11 +277,11 @@ class Launcher:
         job, now = attempt.job, self._now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
-            attempt.running = True
-            attempt.waiting = None
             if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
                 self._measures.started(since, job)
-            self._output.follow(key, self.mirror.pods_of(key))
+            attempt.running = True
+            attempt.waiting = None
+        self._output.follow(key, self.mirror.pods_of(key))
         await self._show(key, attempt, found.waiting)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.due = min(attempt.due or ends, ends)
