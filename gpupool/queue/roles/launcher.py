@@ -131,7 +131,11 @@ class Launcher:
             self._epoch = epoch
             for key in {*self._attempts, *self.mirror.jobs}:
                 self._enqueue(key)
-        taken = await launches.take(self._db, epoch, TAKEN)
+        try:
+            taken = await launches.take(self._db, epoch, TAKEN)
+        except StoreError:
+            self._epoch = None  # what was taken nevertheless is found when everything is read again
+            raise
         for job in taken:
             self._attempts[job.id, job.attempt] = Attempt(job)
             self._enqueue((job.id, job.attempt))
@@ -147,10 +151,15 @@ class Launcher:
         for key in missed | due:
             self._enqueue(key)
         if self.mirror.foreign_changed:
-            self.mirror.foreign_changed = False
             present = self._current()
             pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
-            await launches.replace_foreign(self._db, foreign_pods(pods, nodes, present.plan, present.supply))
+            found = foreign_pods(pods, nodes, present.plan, present.supply)
+            self.mirror.foreign_changed = False
+            try:
+                await launches.replace_foreign(self._db, found)
+            except StoreError:
+                self.mirror.foreign_changed = True
+                raise
             self._ended()
         return len(taken) == TAKEN
 
