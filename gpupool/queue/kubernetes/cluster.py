@@ -82,7 +82,8 @@ class KubernetesCluster:
     async def stop(self, job: Object, verdict: str | None) -> None:
         path = _path(job)
         if verdict is not None:
-            await self._quietly("PATCH", path, {"metadata": {"annotations": {VERDICT: verdict}}})
+            metadata = {"uid": job["metadata"]["uid"], "annotations": {VERDICT: verdict}}
+            await self._quietly("PATCH", path, {"metadata": metadata})
         about = {"propagationPolicy": "Foreground", "preconditions": {"uid": job["metadata"]["uid"]}}
         await self._quietly("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **about})
 
