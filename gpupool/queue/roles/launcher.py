@@ -207,6 +207,8 @@ class Launcher:
             # A process that no longer leads without knowing it must not take the new leader's for strays.
             if stray and not await launches.is_held(self._db, *key):
                 await self._discard(key)
+            elif not stray:
+                self.mirror.forget(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
         if job is None:
