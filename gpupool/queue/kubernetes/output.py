@@ -65,8 +65,10 @@ class Output:
         self._kept.pop(key, None)
 
     def close(self) -> None:
+        """Follow nothing any more."""
         for task in self._following.values():
             task.cancel()
+        self._following.clear()
 
     async def _quietly(self, key: Key, pod: Object, *, follow: bool) -> None:
         """Output that can't be read (its node is gone) is lost; the job's end is not held up by it."""

@@ -112,7 +112,17 @@ class Launcher:
 
     async def step(self) -> bool:
         """Take up what is new, what is to stop and what is due; whether there may be more."""
-        return await self._leadership.act(self._act)
+        more = await self._leadership.act(self._act)
+        if self._leadership.epoch is None:
+            self._rest()
+        return more
+
+    def _rest(self) -> None:
+        """Another process leads, or may soon: what this one has kept to act on is read again before it does."""
+        self._epoch = None
+        self._missed.clear()
+        self.mirror.vanished.clear()
+        self._output.close()
 
     async def idle(self) -> None:
         """Until nothing is worked on: for tests."""
@@ -129,7 +139,7 @@ class Launcher:
                 for job in await launches.held(self._db)
             }
             self._epoch = epoch
-            for key in {*self._attempts, *self.mirror.jobs}:
+            for key in {*self._attempts, *self.mirror.jobs, *self.mirror.pods}:
                 self._enqueue(key)
         try:
             taken = await launches.take(self._db, epoch, TAKEN)
@@ -163,9 +173,12 @@ class Launcher:
             self._ended()
         return len(taken) == TAKEN
 
+    def _leads(self) -> bool:
+        return self._epoch is not None and self._leadership.epoch == self._epoch
+
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt: now, or once more after the look that is under way."""
-        if self._epoch is None or self._leadership.epoch != self._epoch:
+        if not self._leads():
             self._missed.add(key)
             return
         if key in self._busy:
@@ -201,6 +214,9 @@ class Launcher:
             asyncio.get_running_loop().call_later(2, self._enqueue, key)
 
     async def _look_after(self, key: Key) -> None:
+        if not self._leads():  # it may have waited for its turn for long
+            self._missed.add(key)
+            return
         attempt, job = self._attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
             stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
@@ -244,6 +260,9 @@ class Launcher:
             await self._end(key, attempt, Ended(said, None, self._now(), None))
             return
         avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
+        if not self._leads():  # the attempt may be over by now, and its Job gone, so that this makes another
+            self._missed.add(key)
+            return
         try:
             created = await self._cluster.create(job_manifest.objects(job, plan, tenant, avoid))
         except Refused as error:
