@@ -227,30 +227,41 @@ class Launcher:
                 self.mirror.forget(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
-        if job is None:
-            if attempt.seen or attempt.running:
-                await self._end(key, attempt, Ended(_lost(attempt), None, self._now(), None))
-            elif attempt.asked is not None:
-                await self._end(key, attempt, Ended(attempt.asked, None, self._now(), None))
-            else:
+        pods = self.mirror.pods_of(key)
+        if job is None and not pods:
+            gone = attempt.seen or attempt.running
+            if not gone and attempt.asked is None:
                 await self._create(key, attempt)
+            elif not await self._is_behind(key, attempt):
+                outcome = _lost(attempt) if gone else attempt.asked
+                assert outcome is not None
+                await self._end(key, attempt, Ended(outcome, None, self._now(), None))
             return
         attempt.seen = True
-        found = observe.view(job, self.mirror.pods_of(key), self.mirror.nodes, self._now())
+        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self._now())
         if isinstance(found, Ended):
-            await self._end(key, attempt, found)
+            if pods or not await self._is_behind(key, attempt):
+                await self._end(key, attempt, found)
             return
         if isinstance(found, Running):
             await self._running(key, attempt, found)
         else:
             await self._pending(key, attempt, found)
         # One that somebody deletes in background keeps its pods for as long as it has our finalizer.
-        deleted = "deletionTimestamp" in job["metadata"]
-        if (attempt.asked is not None or deleted) and not attempt.stopped:
+        deleted = job is not None and "deletionTimestamp" in job["metadata"]
+        if job is not None and (attempt.asked is not None or deleted) and not attempt.stopped:
             asked = attempt.asked
             verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
             await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
+
+    async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
+        """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
+        that of Jobs, and an attempt whose pod still runs has not ended."""
+        behind = await self.mirror.is_behind(key)
+        if behind:
+            attempt.due = self._now() + timedelta(seconds=2)
+        return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
         job, plan = attempt.job, self._current().plan
