@@ -1,0 +1,227 @@
+"""A launcher on a fake cluster and a real database, stepped together with the dispatcher and what users do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gpupool.cluster.kube_api import UnreachableError
+from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.kubernetes.mirror import Mirror
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Decision, Job, Preempt, State, new_id
+from gpupool.queue.roles.dispatcher import Dispatcher
+from gpupool.queue.roles.launcher import Launcher
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.store import attempts, dispatch, jobs, launches, outbox
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError, Unavailable
+from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
+from tests.queue.roles.running import SOURCE, new
+
+CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
+STORE = {
+    dispatch: ("lead",),
+    attempts: ("started", "finish", "append_log"),
+    launches: (
+        *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
+        *("logged", "logged_until", "replace_foreign"),
+    ),
+}
+"""What the launcher calls, by module."""
+TTL_S = 60
+
+
+class Died(BaseException):
+    """The process is gone at this point: nothing of it runs any more."""
+
+
+@dataclass
+class Fuse:
+    """Counts the calls of one process; the n-th one fails before or after it takes effect, once (`dies`: and
+    so does every later one)."""
+
+    at: int | None = None
+    after: bool = False
+    dies: bool = True
+    calls: int = 0
+    blown: bool = False
+    name: str = ""
+
+    def wrap(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        @functools.wraps(call)
+        async def counted(*args: Any, **kwargs: Any) -> Any:
+            if self.blown and self.dies:
+                raise Died(name)
+            self.calls += 1
+            mine = self.calls == self.at
+            if mine:
+                self.blown, self.name = True, name
+            answer = await call(*args, **kwargs) if self.after or not mine else None
+            if mine:
+                raise self._failure(name)
+            return answer
+
+        return counted
+
+    def _failure(self, name: str) -> BaseException:
+        if self.dies:
+            return Died(name)
+        return UnreachableError(name) if name.startswith("cluster.") else Unavailable(name)
+
+
+class Fused:
+    """A cluster whose calls go through a fuse."""
+
+    def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
+        self.reader, self.events, self.output = cluster.reader, cluster.events, cluster.output
+        for name in ("create", "stop", "release"):
+            setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
+
+
+class World:
+    """What outlives a launcher: the database, the cluster, time, the dispatcher, the environment file."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self.ahead = timedelta()
+        self.cluster = FakeCluster(self.now)
+        for pool in SOURCE.plan().pools:
+            labels = {"gpupool.dev/pool": pool.name}
+            self.cluster.add({"kind": "Node", "metadata": {"name": "node-0", "labels": labels}, "spec": {}})
+        self.present = SOURCE.current
+        leads = Leadership(db, "dispatcher", new_id(), 3600)
+        self.dispatcher = Dispatcher(db, leads, SOURCE.supply, now=self.now)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def launcher(
+        self, db: Database, cluster: Any = None, clock: Callable[[], float] | None = None
+    ) -> Launcher:
+        """A process that would lead."""
+        more = {"clock": clock} if clock else {}
+        leads = Leadership(db, launches.ROLE, new_id(), TTL_S, **more)
+        return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now)
+
+    async def submit(self, **given: Any) -> str:
+        wanted = {"pool": "training", "request": CONTAINER, "isolation": "exclusive", **given}
+        return (await jobs.submit(self.db, [new(**wanted)], now=self.now())).ids[0]
+
+    async def job(self, id: str) -> Job:
+        found = await jobs.job(self.db, id)
+        assert found is not None
+        return found
+
+    async def outcomes(self, id: str) -> list[str | None]:
+        return [one.outcome for one in await attempts.of_job(self.db, id)]
+
+    async def preempt(self, job: Job) -> None:
+        """The dispatcher decides that the attempt gives way."""
+        epoch = await self.dispatcher._leadership.seek()
+        assert epoch is not None
+        given = Preempt(job.id, job.attempt, new_id(), "a test needs its slots")
+        await dispatch.claim(self.db, epoch, Decision(preempts=(given,)), "x", 30, self.now())
+
+    def drop_pool(self, name: str) -> None:
+        """The environment file no longer has it, as this process sees it."""
+        plan, supply = self.present.plan, self.present.supply
+        plan = replace(plan, pools=tuple(pool for pool in plan.pools if pool.name != name))
+        pools = {key: pool for key, pool in supply.pools.items() if key != name}
+        self.present = Current(plan, replace(supply, pools=pools), "without")
+
+    def pods(self, phase: str) -> list[Object]:
+        """Those that nobody has asked to end."""
+        return [
+            pod
+            for pod in self.cluster.of("Pod")
+            if pod["status"]["phase"] == phase and "deletionTimestamp" not in pod["metadata"]
+        ]
+
+    def leftovers(self) -> list[str]:
+        """What may not be there once every attempt is recorded."""
+        left = []
+        for kind, _, name in self.cluster.objects:
+            thing = next(one for one in self.cluster.of(kind) if one["metadata"]["name"] == name)
+            if RECORDED_FINALIZER in thing["metadata"].get("finalizers", ()):
+                left.append(f"{kind} {name} has our finalizer")
+            if kind == "Pod" and thing["status"]["phase"] in ("Pending", "Running"):
+                left.append(f"pod {name} is {thing['status']['phase']}")
+        return left
+
+
+@contextlib.asynccontextmanager
+async def following(mirror: Mirror) -> AsyncIterator[None]:
+    """The mirror of a process follows the cluster meanwhile."""
+    task = asyncio.create_task(mirror.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def live(
+    world: World,
+    launchers: Sequence[Launcher],
+    play: Callable[[], Awaitable[bool]],
+    *,
+    fuse: Fuse | None = None,
+    rounds: int = 150,
+) -> bool:
+    """All processes and users, round by round, until `play` says that its piece is over and nothing is left
+    over; False where the fuse's process died before."""
+    async with contextlib.AsyncExitStack() as stack:
+        for launcher in launchers:
+            await stack.enter_async_context(following(launcher.mirror))
+            stack.callback(launcher._output.close)
+        for _ in range(rounds):
+            await world.dispatcher.step()
+            for launcher in launchers:
+                try:
+                    with contextlib.suppress(StoreError):
+                        await launcher.step()
+                    await launcher.idle()
+                except Died:
+                    pass
+            if fuse is not None and fuse.dies and fuse.blown:
+                return False
+            over = await play()
+            await asyncio.sleep(0.005)
+            if over and not world.leftovers():
+                return True
+            world.ahead += timedelta(seconds=3)
+    raise AssertionError(f"not over after {rounds} rounds; left over: {world.leftovers()}")
+
+
+async def no_leaders(db: Database) -> None:
+    """The leases of processes that are gone have ended."""
+    async with db.connection() as connection:
+        await connection.execute("UPDATE gpu_leader SET expires_at = now() - interval '1 hour'")
+
+
+async def sound(world: World, ids: Sequence[str]) -> None:
+    """What must hold whatever happened on the way."""
+    assert {
+        place: count for place, count in world.cluster.created.items() if count > 1 and place[0] != "Node"
+    } == {}
+    for id in ids:
+        events = [event.type for event in await outbox.of_job(world.db, id)]
+        job = await world.job(id)
+        assert job.state.final, job
+        assert sum(State(type).final for type in events if type in set(State)) == 1, events
+        assert events.count("dispatched") == job.attempt
+        assert events.count("started") <= job.attempt
+    async with world.db.connection() as connection:
+        cursor = await connection.execute(
+            "SELECT job, attempt FROM gpu_ledger GROUP BY job, attempt "
+            "HAVING sum(CASE kind WHEN 'hold' THEN micro ELSE -micro END) <> 0 OR count(*) <> 3"
+        )
+        assert await cursor.fetchall() == []
+        cursor = await connection.execute("SELECT count(*) AS n FROM gpu_accounts WHERE held_micro <> 0")
+        assert (await cursor.fetchone()) == {"n": 0}
