@@ -55,8 +55,8 @@ class Mirror:
     jobs: dict[Key, Object] = field(default_factory=dict)
     pods: dict[Key, dict[str, Object]] = field(default_factory=dict)
     """Attempt -> uid -> pod."""
-    vanished: dict[Key, dict[str, Object]] = field(default_factory=dict)
-    """The same of pods that are gone, until `forget`."""
+    gone: dict[Key, dict[str, Object]] = field(default_factory=dict)
+    """The same of pods that have vanished, until `forget`."""
     nodes: dict[str, Object] = field(default_factory=dict)
     foreign: dict[str, Object] = field(default_factory=dict)
     """uid -> pod that holds GPUs on a node of a pool and is not the queue's."""
@@ -71,12 +71,11 @@ class Mirror:
         return (job, int(attempt)) if job and attempt.isdigit() else None
 
     def pods_of(self, key: Key) -> list[Object]:
-        """Those that are gone among them."""
-        return [*self.pods.get(key, {}).values(), *self.vanished.get(key, {}).values()]
+        return [*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values()]
 
     def forget(self, key: Key) -> None:
         """The attempt is recorded: what is kept of its vanished pods goes."""
-        self.vanished.pop(key, None)
+        self.gone.pop(key, None)
 
     async def is_behind(self, key: Key) -> bool:
         """Whether the cluster has a Job or pod of an attempt that the watches have not told of yet."""
@@ -164,18 +163,18 @@ class Mirror:
         if key is None:
             return
         uid = pod["metadata"]["uid"]
-        present = self.pods.setdefault(key, {})
         if type == "DELETED":
-            present.pop(uid, None)
-            if not present:
-                del self.pods[key]
-            # Gone for good: whatever its state says, nothing of it runs any longer.
-            pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
             if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+                # Nothing of it runs any longer, whatever it said last, and it did not end by itself.
                 pod["status"] = {**pod.get("status", {}), "phase": "Failed"}
-            self.vanished.setdefault(key, {})[uid] = pod
+                pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
+            self.gone.setdefault(key, {})[uid] = pod
+            left = self.pods.get(key, {})
+            left.pop(uid, None)
+            if not left:
+                self.pods.pop(key, None)
         else:
-            present[uid] = pod
+            self.pods.setdefault(key, {})[uid] = pod
         self.changed(key)
 
     def _node(self, type: str, node: Object) -> None:

@@ -8,6 +8,7 @@ changed, and again from time to time. This module must not decide which job runs
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -87,6 +88,7 @@ class Launcher:
         self._ended = ended
         self._measures = measures
         self.mirror = Mirror(cluster.reader, self._enqueue)
+        self._following: asyncio.Task[None] | None = None
         self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
         self._epoch: int | None = None
         self._attempts: dict[Key, Attempt] = {}
@@ -100,29 +102,28 @@ class Launcher:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Steps until cancelled. What runs on the cluster goes on without this process."""
-        following = asyncio.create_task(self.mirror.run())
         try:
             await self._leadership.run(self.step, wake, interval_s)
         finally:
-            following.cancel()
-            for task in self._tasks:
-                task.cancel()
-            self._output.close()
-            await asyncio.gather(following, *self._tasks, return_exceptions=True)
+            await self.close()
 
     async def step(self) -> bool:
         """Take up what is new, what is to stop and what is due; whether there may be more."""
         more = await self._leadership.act(self._act)
-        if self._leadership.epoch is None:
-            self._rest()
+        if self._leadership.epoch is None and self._epoch is not None:
+            await self.close()
         return more
 
-    def _rest(self) -> None:
-        """Another process leads, or may soon: what this one has kept to act on is read again before it does."""
-        self._epoch = None
-        self._missed.clear()
-        self.mirror.vanished.clear()
+    async def close(self) -> None:
+        """Forget everything: another process may lead now."""
+        tasks = [*self._tasks, *([self._following] if self._following else [])]
+        self._epoch = self._following = None
+        for task in tasks:
+            task.cancel()
         self._output.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._attempts, self._missed, self._again, self._busy = {}, set(), set(), set()
+        self.mirror = Mirror(self._cluster.reader, self._enqueue)
 
     async def idle(self) -> None:
         """Until nothing is worked on: for tests."""
@@ -130,12 +131,23 @@ class Launcher:
             await asyncio.gather(*self._tasks)
 
     async def _act(self, epoch: int) -> bool:
-        async with asyncio.timeout(self._leadership.ttl_s / 3):
-            if not self.mirror.synced.is_set():
-                await self.mirror.synced.wait()
+        if self._following is None:
+            self._following = asyncio.create_task(self.mirror.run())
+        if self._following.done():
+            ended = self._following
+            await self.close()
+            ended.result()  # raises what ended it
+        if not self.mirror.synced.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.mirror.synced.wait(), self._leadership.ttl_s / 3)
+            return self.mirror.synced.is_set()
         if epoch != self._epoch:
             self._attempts = {
-                (job.id, job.attempt): Attempt(job, running=job.started_at is not None)
+                (job.id, job.attempt): Attempt(
+                    job,
+                    running=job.started_at is not None,
+                    asked=_asked(job.cancel_requested, job.preempt_reason),
+                )
                 for job in await launches.held(self._db)
             }
             self._epoch = epoch
@@ -152,8 +164,7 @@ class Launcher:
         for one in await launches.asked(self._db) if self._attempts else ():
             attempt = self._attempts.get((one.job, one.attempt))
             if attempt is not None and attempt.asked is None:
-                kind = "cancelled" if one.cancelled else "preempted"
-                attempt.asked = Outcome(kind, one.preempted)
+                attempt.asked = _asked(one.cancelled, one.preempted)
                 self._enqueue((one.job, one.attempt))
         missed, self._missed = self._missed, set()
         now = self._now()
@@ -173,12 +184,11 @@ class Launcher:
             self._ended()
         return len(taken) == TAKEN
 
-    def _leads(self) -> bool:
-        return self._epoch is not None and self._leadership.epoch == self._epoch
-
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt: now, or once more after the look that is under way."""
-        if not self._leads():
+        if self._epoch is None:
+            return
+        if self._leadership.epoch != self._epoch:
             self._missed.add(key)
             return
         if key in self._busy:
@@ -214,7 +224,7 @@ class Launcher:
             asyncio.get_running_loop().call_later(2, self._enqueue, key)
 
     async def _look_after(self, key: Key) -> None:
-        if not self._leads():  # it may have waited for its turn for long
+        if self._leadership.epoch is None:  # it may have waited for its turn for long
             self._missed.add(key)
             return
         attempt, job = self._attempts.get(key), self.mirror.jobs.get(key)
@@ -223,8 +233,7 @@ class Launcher:
             # A process that no longer leads without knowing it must not take the new leader's for strays.
             if stray and not await launches.is_held(self._db, *key):
                 await self._discard(key)
-            elif not stray:
-                self.mirror.forget(key)
+            self.mirror.forget(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
         pods = self.mirror.pods_of(key)
@@ -233,9 +242,7 @@ class Launcher:
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
             elif not await self._is_behind(key, attempt):
-                outcome = _lost(attempt) if gone else attempt.asked
-                assert outcome is not None
-                await self._end(key, attempt, Ended(outcome, None, self._now(), None))
+                await self._end(key, attempt, Ended(_lost(attempt), None, self._now(), None))
             return
         attempt.seen = True
         found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self._now())
@@ -271,7 +278,7 @@ class Launcher:
             await self._end(key, attempt, Ended(said, None, self._now(), None))
             return
         avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
-        if not self._leads():  # the attempt may be over by now, and its Job gone, so that this makes another
+        if self._leadership.epoch is None:  # another process may have launched, and ended, it meanwhile
             self._missed.add(key)
             return
         try:
@@ -341,7 +348,8 @@ class Launcher:
         await self._show(key, attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
-            attempt.asked = Outcome("failed", f"not started{after}: {waiting.detail}"[:500])
+            said = f"not started{after}: {waiting.detail}"[:500]
+            attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
     async def _explained(self, key: Key, attempt: Attempt, found: Pending) -> Waiting:
         """With what the cluster's events say: a quota or a policy that refuses the pod, a node that does not
@@ -402,6 +410,13 @@ class Launcher:
 
 def _held(thing: job_manifest.Object) -> bool:
     return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
+
+
+def _asked(cancelled: bool, preempted: str | None) -> Outcome | None:
+    """How an attempt ends that is to stop."""
+    if cancelled or preempted is not None:
+        return Outcome("cancelled" if cancelled else "preempted", preempted)
+    return None
 
 
 def _lost(attempt: Attempt) -> Outcome:

@@ -174,7 +174,9 @@ class FakeCluster:
             running = {"name": "job", "state": {"running": {"startedAt": at}}}
             pod["spec"]["nodeName"] = node
             pod["status"] = {
-                **{"phase": "Running", "startTime": at, "conditions": [scheduled]},
+                "phase": "Running",
+                "startTime": at,
+                "conditions": [scheduled],
                 "containerStatuses": [running],
             }
 
@@ -187,8 +189,10 @@ class FakeCluster:
             status = pod["status"]
             running = status["containerStatuses"][0]["state"]["running"]
             ended = {
-                **{"exitCode": code, "reason": "Completed" if code == 0 else "Error"},
-                **{"startedAt": running["startedAt"], "finishedAt": text(self.now())},
+                "exitCode": code,
+                "reason": "Completed" if code == 0 else "Error",
+                "startedAt": running["startedAt"],
+                "finishedAt": text(self.now()),
             }
             status["containerStatuses"][0]["state"] = {"terminated": ended}
             status["phase"] = "Failed" if code or disruption else "Succeeded"
@@ -201,7 +205,7 @@ class FakeCluster:
 
     def settle(self) -> None:
         """Controllers act until nothing follows any more."""
-        while any([self._step(thing) for thing in list(self.objects.values())]):
+        while any(self._step(thing) for thing in list(self.objects.values())):
             pass
 
     def _step(self, thing: Object) -> bool:

@@ -1,18 +1,18 @@
-"""A launcher on a fake cluster and a real database, stepped together with the dispatcher and what users do."""
+"""A launcher on a fake cluster and a real database, stepped with the dispatcher and what users do."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import RECORDED_FINALIZER
-from gpupool.queue.kubernetes.mirror import Mirror
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Decision, Job, Preempt, State, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
@@ -155,48 +155,40 @@ class World:
         return left
 
 
-@contextlib.asynccontextmanager
-async def following(mirror: Mirror) -> AsyncIterator[None]:
-    """The mirror of a process follows the cluster meanwhile."""
-    task = asyncio.create_task(mirror.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
 async def live(
     world: World,
     launchers: Sequence[Launcher],
     play: Callable[[], Awaitable[bool]],
     *,
     fuse: Fuse | None = None,
-    rounds: int = 150,
+    seconds: float = 30,
 ) -> bool:
     """All processes and users, round by round, until `play` says that its piece is over and nothing is left
     over; False where the fuse's process died before."""
-    async with contextlib.AsyncExitStack() as stack:
-        for launcher in launchers:
-            await stack.enter_async_context(following(launcher.mirror))
-            stack.callback(launcher._output.close)
-        for _ in range(rounds):
+    try:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
             await world.dispatcher.step()
             for launcher in launchers:
-                try:
-                    with contextlib.suppress(StoreError):
-                        await launcher.step()
-                    await launcher.idle()
-                except Died:
-                    pass
+                await _round(launcher)
             if fuse is not None and fuse.dies and fuse.blown:
                 return False
             over = await play()
             await asyncio.sleep(0.005)
             if over and not world.leftovers():
                 return True
-            world.ahead += timedelta(seconds=3)
-    raise AssertionError(f"not over after {rounds} rounds; left over: {world.leftovers()}")
+            world.ahead += timedelta(seconds=0 if over else 3)
+    finally:
+        for launcher in launchers:
+            await launcher.close()
+    raise AssertionError(f"not over after {seconds} s; left over: {world.leftovers()}")
+
+
+async def _round(launcher: Launcher) -> None:
+    with contextlib.suppress(StoreError, Died):
+        while await launcher.step():
+            """Once more at once, as its loop would."""
+        await launcher.idle()
 
 
 async def no_leaders(db: Database) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpupool.queue.records import State
-from gpupool.queue.store import dispatch, jobs
+from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from tests import sampling
 from tests.queue.kubernetes.launching import STORE, Fuse, Fused, World, live, no_leaders, sound
@@ -131,7 +131,7 @@ class PodDeleted(Scenario):
 
 
 class JobDeleted(Scenario):
-    """Somebody deletes its Job, as kubectl does: in background, so that our finalizer keeps its pod running."""
+    """Somebody deletes its Job, as kubectl does: in background, so that with our finalizer its pod runs on."""
 
     expected = (("preempted", "succeeded"),)
 
@@ -220,8 +220,6 @@ async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.Mo
                         patched.setattr(module, name, _of_process(own, call, fuse.wrap(name, call)))
                 first = world.launcher(own, Fused(world.cluster, fuse))
                 over = await live(world, [first], scenario.play, fuse=fuse)
-                for task in first._tasks:
-                    task.cancel()
         if not over:
             await no_leaders(db)
             await live(world, [world.launcher(db)], scenario.play)
