@@ -131,7 +131,7 @@ class PodDeleted(Scenario):
 
 
 class JobDeleted(Scenario):
-    """Somebody deletes its Job, as kubectl does: in background, so that with our finalizer its pod runs on."""
+    """Somebody deletes its Job, as kubectl does: in background, and with our finalizer its pod runs on."""
 
     expected = (("preempted", "succeeded"),)
 

@@ -19,6 +19,7 @@ from gpupool.queue.kubernetes.observe import (
     view,
 )
 from gpupool.queue.records import Outcome, Reason
+from tests.queue.kubernetes.fake_cluster import text
 
 Object = dict[str, Any]
 CREATED = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -26,7 +27,7 @@ NOW = CREATED + timedelta(minutes=10)
 
 
 def at(seconds: int) -> str:
-    return (CREATED + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text(CREATED + timedelta(seconds=seconds))
 
 
 def job(
@@ -128,9 +129,9 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         pod(phase="Pending", node=None, deleted=100, grace=0),
         Outcome("preempted", "its pod was deleted"),
     ),
-    "deleted on its way to the node": (
-        pod(phase="Pending", deleted=100),
-        Outcome("preempted", "its pod was deleted"),
+    "final by the collector of pods, its node being gone": (
+        pod(UP, true("DisruptionTarget", "DeletionByPodGC", "m"), phase="Failed", deleted=100),
+        Outcome("preempted", "DeletionByPodGC: m"),
     ),
     "evicted for memory by the kubelet": (
         pod(None, phase="Failed", reason="Evicted", message="The node was low on memory."),
@@ -157,15 +158,9 @@ def test_how_a_pod_ended(name: str) -> None:
     found = view(job(), [given], node(), NOW)
     assert isinstance(found, Ended)
     assert found.outcome == outcome
-    if given["status"]["containerStatuses"]:
-        assert found.started == CREATED + timedelta(seconds=20)
-        assert found.at == CREATED + timedelta(seconds=int(found.at.timestamp() - CREATED.timestamp()))
-        assert (
-            found.at.strftime("%Y-%m-%dT%H:%M:%SZ")
-            == given["status"]["containerStatuses"][0]["state"]["terminated"]["finishedAt"]
-        )
-    else:
-        assert (found.started, found.at) == (None, NOW)
+    states = [one["state"] for one in given["status"]["containerStatuses"]]
+    assert found.started == (CREATED + timedelta(seconds=20) if states else None)
+    assert text(found.at) == next((one["terminated"]["finishedAt"] for one in states if one != UP), text(NOW))
 
 
 @pytest.mark.parametrize(
@@ -194,11 +189,11 @@ def test_a_pod_that_is_to_end_has_not_ended(nodes: dict[str, Object]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [{}, node(OUT_OF_SERVICE), node(UNREACHABLE, OUT_OF_SERVICE)])
-def test_a_deleted_pod_ends_with_its_node(nodes: dict[str, Object]) -> None:
-    found = view(job(), [pod(UP, deleted=100)], nodes, NOW)
-    assert isinstance(found, Ended)
-    assert found.outcome == Outcome("preempted", "its pod was deleted")
-    assert isinstance(view(job(), [pod(UP)], nodes, NOW), Running), "nobody has asked it to end"
+def test_a_deleted_pod_may_run_until_kubernetes_says_otherwise(nodes: dict[str, Object]) -> None:
+    """A node that is gone, or out of service, proves nothing: its pods get a final phase when it is sure."""
+    assert isinstance(view(job(), [pod(UP, deleted=100)], nodes, NOW), Running)
+    on_its_way = pod(None, SCHEDULED, phase="Pending", deleted=100)
+    assert isinstance(view(job(), [on_its_way], nodes, NOW), Pending)
 
 
 PENDING = {
