@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import RECORDED_FINALIZER
@@ -44,7 +46,7 @@ class Died(BaseException):
 @dataclass
 class Fuse:
     """Counts the calls of one process; the n-th one fails before or after it takes effect, once (`dies`: and
-    so does every later one)."""
+    so does every later one). With a `gate` it and later ones wait there instead: the process stands still."""
 
     at: int | None = None
     after: bool = False
@@ -52,22 +54,37 @@ class Fuse:
     calls: int = 0
     blown: bool = False
     name: str = ""
+    gate: asyncio.Event | None = None
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
+    stood: set[str] = field(default_factory=set)
+    """Calls that had not taken effect when the process stood still."""
 
     def wrap(self, name: str, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(call)
         async def counted(*args: Any, **kwargs: Any) -> Any:
-            if self.blown and self.dies:
+            if self.blown and self.gate is None and self.dies:
                 raise Died(name)
             self.calls += 1
             mine = self.calls == self.at
             if mine:
                 self.blown, self.name = True, name
-            answer = await call(*args, **kwargs) if self.after or not mine else None
-            if mine:
+            if self.blown and not (mine and self.after):
+                self.stood.add(name)
+                await self._pause()
+            failing = mine and self.gate is None
+            answer = await call(*args, **kwargs) if self.after or not failing else None
+            if mine and self.after:
+                await self._pause()
+            if failing:
                 raise self._failure(name)
             return answer
 
         return counted
+
+    async def _pause(self) -> None:
+        if self.gate is not None:
+            self.paused.set()
+            await self.gate.wait()
 
     def _failure(self, name: str) -> BaseException:
         if self.dies:
@@ -162,6 +179,7 @@ async def live(
     *,
     fuse: Fuse | None = None,
     seconds: float = 30,
+    close: bool = True,
 ) -> bool:
     """All processes and users, round by round, until `play` says that its piece is over and nothing is left
     over; False where the fuse's process died before."""
@@ -170,7 +188,7 @@ async def live(
         while time.monotonic() < deadline:
             await world.dispatcher.step()
             for launcher in launchers:
-                await _round(launcher)
+                await one_round(launcher)
             if fuse is not None and fuse.dies and fuse.blown:
                 return False
             over = await play()
@@ -179,29 +197,52 @@ async def live(
                 return True
             world.ahead += timedelta(seconds=0 if over else 3)
     finally:
-        for launcher in launchers:
+        for launcher in launchers if close else ():
             await launcher.close()
     raise AssertionError(f"not over after {seconds} s; left over: {world.leftovers()}")
 
 
-async def _round(launcher: Launcher) -> None:
+async def one_round(launcher: Launcher) -> None:
+    """What its loop would do now."""
     with contextlib.suppress(StoreError, Died):
         while await launcher.step():
             """Once more at once, as its loop would."""
         await launcher.idle()
 
 
-async def no_leaders(db: Database) -> None:
+@contextlib.asynccontextmanager
+async def one_process(
+    world: World,
+    own: Database,
+    fuse: Fuse,
+    monkeypatch: pytest.MonkeyPatch,
+    clock: Callable[[], float] | None = None,
+) -> AsyncIterator[Launcher]:
+    """A launcher whose calls of cluster and store, with a database of its own, go through a fuse."""
+
+    def fused(call: Any, counted: Any) -> Any:
+        return lambda db, *args, **given: (counted if db is own else call)(db, *args, **given)
+
+    with monkeypatch.context() as patched:
+        for module, names in STORE.items():
+            for name in names:
+                call = getattr(module, name)
+                patched.setattr(module, name, fused(call, fuse.wrap(name, call)))
+        yield world.launcher(own, Fused(world.cluster, fuse), clock)
+
+
+async def no_leaders(db: Database, role: str = "%") -> None:
     """The leases of processes that are gone have ended."""
     async with db.connection() as connection:
-        await connection.execute("UPDATE gpu_leader SET expires_at = now() - interval '1 hour'")
+        await connection.execute(
+            "UPDATE gpu_leader SET expires_at = now() - interval '1 hour' WHERE role LIKE %s", [role]
+        )
 
 
-async def sound(world: World, ids: Sequence[str]) -> None:
-    """What must hold whatever happened on the way."""
-    assert {
-        place: count for place, count in world.cluster.created.items() if count > 1 and place[0] != "Node"
-    } == {}
+async def sound(world: World, ids: Sequence[str], twice: Collection[str] = ()) -> None:
+    """What must hold whatever happened on the way. `twice`: kinds whose objects may have come back."""
+    again = {place: count for place, count in world.cluster.created.items() if count > 1}
+    assert {place for place in again if place[0] not in ("Node", *twice)} == set()
     for id in ids:
         events = [event.type for event in await outbox.of_job(world.db, id)]
         job = await world.job(id)

@@ -18,7 +18,7 @@ from gpupool.queue.records import State
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from tests import sampling
-from tests.queue.kubernetes.launching import STORE, Fuse, Fused, World, live, no_leaders, sound
+from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, sound
 from tests.queue.roles.running import opened
 
 Play = Callable[[], Awaitable[bool]]
@@ -32,7 +32,6 @@ class Scenario:
     expected: tuple[tuple[str, ...], ...] = (("succeeded",),)
     """What may become of its attempts."""
     state = State.SUCCEEDED
-    given: dict[str, Any] = {}
 
     def __init__(self, world: World, id: str) -> None:
         self.world, self.id = world, id
@@ -210,27 +209,16 @@ async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.Mo
         await opened(db)
         await no_leaders(db)
         world = World(db)
-        id = await world.submit(**kind.given)
+        id = await world.submit()
         scenario = kind(world, id)
-        async with Database.open(url, 4) as own:
-            with monkeypatch.context() as patched:
-                for module, names in STORE.items():
-                    for name in names:
-                        call = getattr(module, name)
-                        patched.setattr(module, name, _of_process(own, call, fuse.wrap(name, call)))
-                first = world.launcher(own, Fused(world.cluster, fuse))
-                over = await live(world, [first], scenario.play, fuse=fuse)
+        async with Database.open(url, 4) as own, one_process(world, own, fuse, monkeypatch) as first:
+            over = await live(world, [first], scenario.play, fuse=fuse)
         if not over:
-            await no_leaders(db)
+            await no_leaders(db, "launcher")
             await live(world, [world.launcher(db)], scenario.play)
         await sound(world, [id])
         assert tuple(await world.outcomes(id)) in kind.expected
         assert (await world.job(id)).state is kind.state
-
-
-def _of_process(own: Database, call: Any, counted: Any) -> Any:
-    """Calls of the process with this database go through its fuse."""
-    return lambda db, *args, **given: (counted if db is own else call)(db, *args, **given)
 
 
 @pytest.mark.parametrize("kind", SCENARIOS, ids=lambda kind: kind.__name__)
