@@ -146,12 +146,12 @@ class KubernetesCluster:
         return found
 
     async def _quietly(self, method: str, path: str, body: Object) -> None:
-        """What is gone, or another object by now, needs nothing."""
+        """What is gone, or another object by now (a uid can't be changed: 422), needs nothing."""
         try:
             kind = MERGE if method == "PATCH" else "application/json"
             await self._api.request(method, path, None, body, kind)
         except ApiError as error:
-            if error.status not in (404, 409):
+            if error.status not in (404, 409, 422):
                 raise
 
 
