@@ -43,7 +43,8 @@ class Cluster(Protocol):
         ...
 
     async def release(self, things: Sequence[Object]) -> None:
-        """Take our finalizer off this Job or these pods: they may go."""
+        """Take our finalizer off this Job or these pods: they may go. The Service of a Job of several nodes
+        goes before it."""
         ...
 
     async def events(self, thing: Object) -> list[str]:
@@ -89,6 +90,9 @@ class KubernetesCluster:
 
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
+            if _kind(thing) == "Job" and thing["spec"].get("completions", 1) > 1:
+                service = {"kind": "Service", "metadata": thing["metadata"]}
+                await self._quietly("DELETE", _path(service), None)
             while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
                 left = [name for name in thing["metadata"]["finalizers"] if name != RECORDED_FINALIZER]
                 metadata = {
@@ -145,7 +149,7 @@ class KubernetesCluster:
             raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
         return found
 
-    async def _quietly(self, method: str, path: str, body: Object) -> None:
+    async def _quietly(self, method: str, path: str, body: Object | None) -> None:
         """What is gone, or another object by now (a uid can't be changed: 422), needs nothing."""
         try:
             kind = MERGE if method == "PATCH" else "application/json"

@@ -14,7 +14,7 @@ from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE, Object
 
-GROUPS = {"Job": "apis/batch/v1", "Pod": "api/v1"}
+GROUPS = {"Job": "apis/batch/v1", "Pod": "api/v1", "Service": "api/v1"}
 MERGE = "application/merge-patch+json"
 
 

@@ -224,6 +224,30 @@ async def a_pod_that_is_deleted_stays_until_it_is_released(world: World) -> None
     await gone(world, made)
 
 
+async def the_service_of_several_nodes_goes_with_its_job(world: World) -> None:
+    wanted = job()
+    wanted["spec"] |= {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}
+    metadata = {name: wanted["metadata"][name] for name in ("name", "namespace", "labels")}
+    headless = {"clusterIP": "None", "selector": metadata["labels"]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": headless}
+    for _ in range(2):
+        made = await world.cluster.create([service, wanted])
+    assert await world.find("Service", "gp-a-1") is not None
+    await world.cluster.stop(made, None)
+
+    async def released() -> bool:
+        """Its controller may have made one of the pods, or both, or none."""
+        pods, _ = await world.cluster.reader.list_all(PODS, {"labelSelector": JOB_LABEL})
+        for pod in pods:
+            if pod["status"]["phase"] != "Failed":
+                await world.play(pod["metadata"]["name"], "Failed")
+        await world.cluster.release([*pods, made])
+        return not pods and await world.find("Job", "gp-a-1") is None
+
+    await until(released)
+    assert await world.find("Service", "gp-a-1") is None
+
+
 async def a_watch_says_in_order_what_follows_the_list(world: World) -> None:
     selector = {"labelSelector": JOB_LABEL}
     listed, version = await world.cluster.reader.list_all(JOBS, selector)
@@ -256,5 +280,6 @@ CASES = (
     releasing_takes_off_our_finalizer_only,
     releasing_means_this_very_job,
     a_pod_that_is_deleted_stays_until_it_is_released,
+    the_service_of_several_nodes_goes_with_its_job,
     a_watch_says_in_order_what_follows_the_list,
 )

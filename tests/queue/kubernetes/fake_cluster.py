@@ -84,6 +84,9 @@ class FakeCluster:
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
             found = self._same(thing)
+            service = ("Service", *place({"kind": "", **thing})[1:])
+            if "template" in thing["spec"] and thing["spec"]["completions"] > 1 and service in self.objects:
+                self.delete(self.objects[service])
             if found is not None and RECORDED_FINALIZER in found["metadata"].get("finalizers", ()):
                 found["metadata"]["finalizers"].remove(RECORDED_FINALIZER)
                 self._changed(found)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gpupool.plan.pods import ATTEMPT_LABEL
 from gpupool.queue.records import State
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
@@ -55,9 +56,12 @@ class Scenario:
         for pod in self.world.pods("Pending"):
             self.world.cluster.start(pod)
         for pod in running:
-            self.world.cluster.end(pod, self.code(pod))
+            code = self.code(pod["metadata"]["labels"][ATTEMPT_LABEL])
+            if code is not None:
+                self.world.cluster.end(pod, code)
 
-    def code(self, pod: dict[str, Any]) -> int:
+    def code(self, attempt: str) -> int | None:
+        """How the container ends; None: not by itself."""
         return 0
 
     async def cancel(self) -> bool:
@@ -81,8 +85,8 @@ class FailsOnce(Scenario):
 
     expected = (("failed", "succeeded"),)
 
-    def code(self, pod: dict[str, Any]) -> int:
-        return 3 if pod["metadata"]["labels"]["gpupool.dev/attempt"] == "1" else 0
+    def code(self, attempt: str) -> int:
+        return 3 if attempt == "1" else 0
 
 
 class CancelledDispatching(Scenario):
@@ -103,6 +107,9 @@ class CancelledRunning(Scenario):
     async def once(self) -> bool:
         return bool(await self.started()) and await self.cancel()
 
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
+
 
 class Preempted(Scenario):
     """It gives way to another job, ends with 0 after SIGTERM, and runs again."""
@@ -115,6 +122,9 @@ class Preempted(Scenario):
             return False
         await self.world.preempt(await self.world.job(self.id))
         return True
+
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
 
 
 class PodDeleted(Scenario):
@@ -140,12 +150,8 @@ class JobDeleted(Scenario):
             self.world.cluster.delete(self.world.cluster.of("Job")[0])
         return pod is not None
 
-    def kubelet(self) -> None:
-        if len({job["metadata"]["name"] for job in self.world.cluster.of("Job")} - {self.first()}):
-            super().kubelet()
-
-    def first(self) -> str:
-        return f"gp-{self.id.replace('-', '')}-1"
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
 
 
 class Evicted(Scenario):
@@ -171,8 +177,8 @@ class TooLong(Scenario):
         self.world.ahead += timedelta(seconds=700)
         return True
 
-    def kubelet(self) -> None:
-        """It does not end by itself."""
+    def code(self, attempt: str) -> None:
+        return None
 
 
 class PoolDropped(Scenario):
