@@ -153,7 +153,7 @@ class World:
         self.present = Current(plan, replace(supply, pools=pools), "without")
 
     def pods(self, phase: str) -> list[Object]:
-        """Those that nobody has asked to end."""
+        """Those that are not to end."""
         return [
             pod
             for pod in self.cluster.of("Pod")
