@@ -77,6 +77,12 @@ AREAS = {
         ("gpupool/queue/", "tests/queue/"),
         ("tests/queue/roles/test_crashes", "tests/queue/service/test_"),
     ),
+    "launcher": Area(
+        (
+            *("gpupool/queue/roles/launcher.py", "gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
+            *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
+        ),
+    ),
     "wheel": Area(
         ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
         ("tests/cluster/wheel/",),

@@ -43,7 +43,8 @@ class Cluster(Protocol):
         ...
 
     async def release(self, things: Sequence[Object]) -> None:
-        """Take our finalizer off this Job or these pods: they may go."""
+        """Take our finalizer off this Job or these pods: they may go. The Service of a Job of several nodes
+        goes before it."""
         ...
 
     async def events(self, thing: Object) -> list[str]:
@@ -82,12 +83,16 @@ class KubernetesCluster:
     async def stop(self, job: Object, verdict: str | None) -> None:
         path = _path(job)
         if verdict is not None:
-            await self._quietly("PATCH", path, {"metadata": {"annotations": {VERDICT: verdict}}})
+            metadata = {"uid": job["metadata"]["uid"], "annotations": {VERDICT: verdict}}
+            await self._quietly("PATCH", path, {"metadata": metadata})
         about = {"propagationPolicy": "Foreground", "preconditions": {"uid": job["metadata"]["uid"]}}
         await self._quietly("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **about})
 
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
+            if _kind(thing) == "Job" and thing["spec"].get("completions", 1) > 1:
+                service = {"kind": "Service", "metadata": thing["metadata"]}
+                await self._quietly("DELETE", _path(service), None)
             while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
                 left = [name for name in thing["metadata"]["finalizers"] if name != RECORDED_FINALIZER]
                 metadata = {
@@ -144,13 +149,13 @@ class KubernetesCluster:
             raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
         return found
 
-    async def _quietly(self, method: str, path: str, body: Object) -> None:
-        """What is gone, or another object by now, needs nothing."""
+    async def _quietly(self, method: str, path: str, body: Object | None) -> None:
+        """What is gone, or another object by now (a uid can't be changed: 422), needs nothing."""
         try:
             kind = MERGE if method == "PATCH" else "application/json"
             await self._api.request(method, path, None, body, kind)
         except ApiError as error:
-            if error.status not in (404, 409):
+            if error.status not in (404, 409, 422):
                 raise
 
 

@@ -77,6 +77,13 @@ class Mirror:
         """The attempt is recorded: what is kept of its vanished pods goes."""
         self.gone.pop(key, None)
 
+    async def is_behind(self, key: Key) -> bool:
+        """Whether the cluster has a Job or pod of an attempt that the watches have not shown yet."""
+        selector = {"labelSelector": f"{JOB_LABEL}={key[0]},{ATTEMPT_LABEL}={key[1]}"}
+        known = {thing["metadata"]["uid"] for thing in (self.jobs.get(key), *self.pods_of(key)) if thing}
+        listed = [thing for path in (JOBS, PODS) for thing in (await self.reader.list_all(path, selector))[0]]
+        return any(thing["metadata"]["uid"] not in known for thing in listed)
+
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         ours, others = {"labelSelector": JOB_LABEL}, {"labelSelector": f"!{JOB_LABEL}"}

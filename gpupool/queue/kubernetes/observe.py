@@ -22,6 +22,8 @@ VERDICT = "gpupool.dev/verdict"
 """Annotation of a Job that the launcher stops, with how its attempt ends: another leader finds it there."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+GONE: Object = {"metadata": {"deletionTimestamp": ""}}
+"""Stands for a Job of which only pods are left."""
 _HOPELESS_IMAGES = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a waiting container that time does not cure."""
 _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")

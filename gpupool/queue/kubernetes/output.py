@@ -65,6 +65,7 @@ class Output:
         self._kept.pop(key, None)
 
     def close(self) -> None:
+        """Follow nothing any more."""
         for task in self._following.values():
             task.cancel()
         self._following.clear()

@@ -143,21 +143,28 @@ class Launcher:
             return self.mirror.synced.is_set()
         if epoch != self._epoch:
             self._attempts = {
-                (job.id, job.attempt): Attempt(job, running=job.started_at is not None)
+                (job.id, job.attempt): Attempt(
+                    job,
+                    running=job.started_at is not None,
+                    asked=_asked(job.cancel_requested, job.preempt_reason),
+                )
                 for job in await launches.held(self._db)
             }
             self._epoch = epoch
-            for key in {*self._attempts, *self.mirror.jobs}:
+            for key in {*self._attempts, *self.mirror.jobs, *self.mirror.pods}:
                 self._enqueue(key)
-        taken = await launches.take(self._db, epoch, TAKEN)
+        try:
+            taken = await launches.take(self._db, epoch, TAKEN)
+        except StoreError:
+            self._epoch = None  # what was taken nevertheless is found when everything is read again
+            raise
         for job in taken:
             self._attempts[job.id, job.attempt] = Attempt(job)
             self._enqueue((job.id, job.attempt))
         for one in await launches.asked(self._db) if self._attempts else ():
             attempt = self._attempts.get((one.job, one.attempt))
             if attempt is not None and attempt.asked is None:
-                kind = "cancelled" if one.cancelled else "preempted"
-                attempt.asked = Outcome(kind, one.preempted)
+                attempt.asked = _asked(one.cancelled, one.preempted)
                 self._enqueue((one.job, one.attempt))
         missed, self._missed = self._missed, set()
         now = self._now()
@@ -165,10 +172,15 @@ class Launcher:
         for key in missed | due:
             self._enqueue(key)
         if self.mirror.foreign_changed:
-            self.mirror.foreign_changed = False
             present = self._current()
             pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
-            await launches.replace_foreign(self._db, foreign_pods(pods, nodes, present.plan, present.supply))
+            found = foreign_pods(pods, nodes, present.plan, present.supply)
+            self.mirror.foreign_changed = False
+            try:
+                await launches.replace_foreign(self._db, found)
+            except StoreError:
+                self.mirror.foreign_changed = True
+                raise
             self._ended()
         return len(taken) == TAKEN
 
@@ -212,6 +224,9 @@ class Launcher:
             asyncio.get_running_loop().call_later(2, self._enqueue, key)
 
     async def _look_after(self, key: Key) -> None:
+        if self._leadership.epoch is None:  # it may have waited for its turn for long
+            self._missed.add(key)
+            return
         attempt, job = self._attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
             stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
@@ -221,27 +236,39 @@ class Launcher:
             self.mirror.forget(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
-        if job is None:
-            if attempt.seen or attempt.running:
-                await self._end(key, attempt, Ended(_lost(attempt), None, self._now(), None))
-            elif attempt.asked is not None:
-                await self._end(key, attempt, Ended(attempt.asked, None, self._now(), None))
-            else:
+        pods = self.mirror.pods_of(key)
+        if job is None and not pods:
+            gone = attempt.seen or attempt.running
+            if not gone and attempt.asked is None:
                 await self._create(key, attempt)
+            elif not await self._is_behind(key, attempt):
+                await self._end(key, attempt, Ended(_lost(attempt), None, self._now(), None))
             return
         attempt.seen = True
-        found = observe.view(job, self.mirror.pods_of(key), self.mirror.nodes, self._now())
+        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self._now())
         if isinstance(found, Ended):
-            await self._end(key, attempt, found)
+            if pods or not await self._is_behind(key, attempt):
+                await self._end(key, attempt, found)
             return
         if isinstance(found, Running):
             await self._running(key, attempt, found)
         else:
             await self._pending(key, attempt, found)
-        if attempt.asked is not None and not attempt.stopped:
-            verdict = attempt.asked if attempt.asked.kind in ("failed", "timeout") else None
+        # One that somebody deletes in background keeps its pods for as long as it has our finalizer.
+        deleted = job is not None and "deletionTimestamp" in job["metadata"]
+        if job is not None and (attempt.asked is not None or deleted) and not attempt.stopped:
+            asked = attempt.asked
+            verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
             await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
+
+    async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
+        """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
+        that of Jobs, and an attempt whose pod still runs has not ended."""
+        behind = await self.mirror.is_behind(key)
+        if behind:
+            attempt.due = self._now() + timedelta(seconds=2)
+        return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
         job, plan = attempt.job, self._current().plan
@@ -250,9 +277,10 @@ class Launcher:
             said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
             await self._end(key, attempt, Ended(said, None, self._now(), None))
             return
-        if self._leadership.epoch is None:
-            return  # somebody else may have launched, and ended, it meanwhile
         avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
+        if self._leadership.epoch is None:  # another process may have launched, and ended, it meanwhile
+            self._missed.add(key)
+            return
         try:
             created = await self._cluster.create(job_manifest.objects(job, plan, tenant, avoid))
         except Refused as error:
@@ -297,11 +325,11 @@ class Launcher:
         job, now = attempt.job, self._now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
-            attempt.running = True
-            attempt.waiting = None
             if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
                 self._measures.started(since, job)
-            self._output.follow(key, self.mirror.pods_of(key))
+            attempt.running = True
+            attempt.waiting = None
+        self._output.follow(key, self.mirror.pods_of(key))
         await self._show(key, attempt, found.waiting)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.due = min(attempt.due or ends, ends)
@@ -382,6 +410,13 @@ class Launcher:
 
 def _held(thing: job_manifest.Object) -> bool:
     return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
+
+
+def _asked(cancelled: bool, preempted: str | None) -> Outcome | None:
+    """How an attempt ends that is to stop."""
+    if cancelled or preempted is not None:
+        return Outcome("cancelled" if cancelled else "preempted", preempted)
+    return None
 
 
 def _lost(attempt: Attempt) -> Outcome:

@@ -1,0 +1,69 @@
+"""The launcher's port on a real control plane: what its tests in memory take for granted is so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import ApiError
+from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
+from tests.cluster.kube import Kube
+from tests.queue.kubernetes.conformance import CASES, NAMESPACE, Object
+
+GROUPS = {"Job": "apis/batch/v1", "Pod": "api/v1", "Service": "api/v1"}
+MERGE = "application/merge-patch+json"
+
+
+class Real:
+    """As administrator, in a tenant's namespace."""
+
+    def __init__(self, api: AsyncKubeApi) -> None:
+        self._api = api
+        self.cluster = KubernetesCluster(api)
+
+    async def find(self, kind: str, name: str) -> Object | None:
+        try:
+            return await self._api.request("GET", _path(kind, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def finalizers(self, kind: str, name: str, names: list[str]) -> None:
+        await self._api.request("PATCH", _path(kind, name), None, {"metadata": {"finalizers": names}}, MERGE)
+
+    async def delete(self, kind: str, name: str) -> None:
+        await self._api.request("DELETE", _path(kind, name), {"propagationPolicy": "Background"})
+
+    async def play(self, pod: str, phase: str) -> None:
+        body = {"status": {"phase": phase}}
+        await self._api.request("PATCH", f"{_path('Pod', pod)}/status", None, body, MERGE)
+
+
+def _path(kind: str, name: str) -> str:
+    return f"/{GROUPS[kind]}/namespaces/{NAMESPACE}/{kind.lower()}s/{name}"
+
+
+@pytest.fixture
+def namespace(cluster: Kube) -> Iterator[None]:
+    """A tenant's namespace; what a failed test leaves in it has no finalizer of ours afterwards."""
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    yield
+    for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
+        for thing in cluster.api.list(version, kind, NAMESPACE, JOB_LABEL):
+            left = [name for name in thing["metadata"].get("finalizers", ()) if name != RECORDED_FINALIZER]
+            name = thing["metadata"]["name"]
+            cluster.api.patch(version, kind, name, {"metadata": {"finalizers": left}}, namespace=NAMESPACE)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_as_in_memory(control_plane, namespace, case) -> None:
+    async def run() -> None:
+        async with AsyncKubeApi.connect(control_plane.kubeconfig) as api:
+            await case(Real(api))
+
+    asyncio.run(run())

@@ -1,0 +1,285 @@
+"""What a cluster behind the launcher's port must do: for the one in memory, and for a real control plane.
+
+A case gets a `World` and asks it and its cluster; the tests that run the cases are beside the two worlds.
+Pods have no scheduler, and `play` writes what a kubelet would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import pytest
+
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.mirror import JOBS, PODS
+from gpupool.queue.kubernetes.observe import VERDICT
+
+Object = dict[str, Any]
+OTHER = "example.org/other"
+NAMESPACE = "team-vision"
+
+
+class World(Protocol):
+    """What the queue does not do, and a test needs."""
+
+    cluster: Cluster
+
+    async def find(self, kind: str, name: str) -> Object | None: ...
+
+    async def finalizers(self, kind: str, name: str, names: list[str]) -> None:
+        """Replace those of an object."""
+
+    async def delete(self, kind: str, name: str) -> None:
+        """In background, as kubectl does."""
+
+    async def play(self, pod: str, phase: str) -> None:
+        """The pod is in this phase now."""
+
+
+def job(name: str = "gp-a-1", attempt: int = 1, namespace: str = NAMESPACE) -> Object:
+    labels = {JOB_LABEL: "a", ATTEMPT_LABEL: str(attempt)}
+    container = {"name": "job", "image": "registry.example/work:1"}
+    pod = {"restartPolicy": "Never", "schedulerName": "none", "containers": [container]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "finalizers": [RECORDED_FINALIZER],
+        },
+        "spec": {
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            "podReplacementPolicy": "Failed",
+            "template": {"metadata": {"labels": labels, "finalizers": [RECORDED_FINALIZER]}, "spec": pod},
+        },
+    }
+
+
+async def found(world: World, kind: str, name: str) -> Object:
+    thing = await world.find(kind, name)
+    assert thing is not None, f"there is no {kind} {name}"
+    return thing
+
+
+async def until(check: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
+    """What `check` gives, once it is true; a check that raises AssertionError is not there yet."""
+    async with asyncio.timeout(seconds):
+        while True:
+            try:
+                if answer := await check():
+                    return answer
+            except AssertionError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def pod_of(world: World, made: Object) -> Object:
+    """The pod of a Job, once its controller has made it."""
+
+    async def made_pod() -> Object | None:
+        pods, _ = await world.cluster.reader.list_all(PODS, {"labelSelector": f"{JOB_LABEL}=a"})
+        owned = [
+            pod for pod in pods if pod["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+        ]
+        return {**owned[0], "kind": "Pod"} if owned else None
+
+    pod: Object = await until(made_pod)
+    return pod
+
+
+async def gone(world: World, *things: Object) -> None:
+    async def all_gone() -> bool:
+        return not [one for one in things if await world.find(one["kind"], one["metadata"]["name"])]
+
+    await until(all_gone)
+
+
+async def creating_twice_gives_the_same_job(world: World) -> None:
+    first, second = await world.cluster.create([job()]), await world.cluster.create([job()])
+    assert first["metadata"]["uid"] == second["metadata"]["uid"]
+    with pytest.raises(Refused, match="not the queue's") as error:
+        await world.cluster.create([job(attempt=2)])
+    assert error.value.passing
+
+
+async def what_is_refused_says_whether_that_may_pass(world: World) -> None:
+    with pytest.raises(Refused) as error:
+        await world.cluster.create([job("Not_A_Name")])
+    assert not error.value.passing
+    with pytest.raises(Refused, match="nowhere") as error:
+        await world.cluster.create([job(namespace="nowhere")])
+    assert error.value.passing
+    assert await world.find("Job", "gp-a-1") is None
+
+
+async def stopping_means_this_very_job(world: World) -> None:
+    made = await world.cluster.create([job()])
+    other = {**made, "metadata": {**made["metadata"], "uid": "00000000-0000-0000-0000-000000000000"}}
+    await world.cluster.stop(other, "verdict")
+    metadata = (await found(world, "Job", "gp-a-1"))["metadata"]
+    assert "deletionTimestamp" not in metadata
+    assert VERDICT not in metadata.get("annotations", {})
+
+
+async def stopping_keeps_the_verdict_and_ends_the_pods(world: World) -> None:
+    made = await world.cluster.create([job()])
+    pod = await pod_of(world, made)
+    await world.play(pod["metadata"]["name"], "Running")
+    for _ in range(2):
+        await world.cluster.stop(made, "verdict")
+
+    async def stopping() -> bool:
+        left = await found(world, "Pod", pod["metadata"]["name"])
+        return "deletionTimestamp" in left["metadata"]
+
+    await until(stopping)
+    metadata = (await found(world, "Job", "gp-a-1"))["metadata"]
+    assert metadata["annotations"][VERDICT] == "verdict"
+    assert "deletionTimestamp" in metadata
+    await world.play(pod["metadata"]["name"], "Failed")
+    await world.cluster.release([pod, made])
+    await gone(world, pod, made)
+    await world.cluster.stop(made, "verdict")
+
+
+async def a_job_deleted_in_background_keeps_its_pods_until_it_is_stopped(world: World) -> None:
+    made = await world.cluster.create([job()])
+    pod = await pod_of(world, made)
+    await world.play(pod["metadata"]["name"], "Running")
+    await world.delete("Job", "gp-a-1")
+    await asyncio.sleep(1)
+    assert "deletionTimestamp" in (await found(world, "Job", "gp-a-1"))["metadata"]
+    assert "deletionTimestamp" not in (await found(world, "Pod", pod["metadata"]["name"]))["metadata"]
+    await world.cluster.stop(made, None)
+
+    async def stopping() -> bool:
+        return "deletionTimestamp" in (await found(world, "Pod", pod["metadata"]["name"]))["metadata"]
+
+    await until(stopping)
+    await world.play(pod["metadata"]["name"], "Failed")
+    await world.cluster.release([pod, made])
+    await gone(world, pod, made)
+
+
+async def releasing_takes_off_our_finalizer_only(world: World) -> None:
+    made = await world.cluster.create([job()])
+    await world.finalizers("Job", "gp-a-1", [OTHER, RECORDED_FINALIZER])
+    for _ in range(2):
+        await world.cluster.release([made])
+        assert (await found(world, "Job", "gp-a-1"))["metadata"]["finalizers"] == [OTHER]
+    pod = await pod_of(world, made)
+    await world.play(pod["metadata"]["name"], "Succeeded")
+    await world.cluster.release([pod])
+    await world.finalizers("Job", "gp-a-1", [])
+    await world.delete("Job", "gp-a-1")
+    await gone(world, pod, made)
+    await world.cluster.release([pod, made])
+
+
+async def releasing_means_this_very_job(world: World) -> None:
+    made = await world.cluster.create([job()])
+    first = await pod_of(world, made)
+    await world.play(first["metadata"]["name"], "Succeeded")
+    await world.delete("Job", "gp-a-1")
+    await world.cluster.release([first, made])
+    await gone(world, made)
+    again = await world.cluster.create([job()])
+    await world.cluster.release([made])
+    kept = await found(world, "Job", "gp-a-1")
+    assert kept["metadata"]["finalizers"] == [RECORDED_FINALIZER]
+    second = await pod_of(world, again)
+    await world.play(second["metadata"]["name"], "Succeeded")
+    await world.delete("Job", "gp-a-1")
+    await world.cluster.release([second, again])
+    await gone(world, again)
+
+
+async def a_pod_that_is_deleted_stays_until_it_is_released(world: World) -> None:
+    made = await world.cluster.create([job()])
+    pod = await pod_of(world, made)
+    name = pod["metadata"]["name"]
+    await world.play(name, "Running")
+    await world.play(name, "Failed")
+    await world.delete("Pod", name)
+
+    async def failed() -> bool:
+        conditions = (await found(world, "Job", "gp-a-1"))["status"].get("conditions", ())
+        return "Failed" in {one["type"] for one in conditions if one["status"] == "True"}
+
+    await until(failed)
+    left = await found(world, "Pod", name)
+    assert left["metadata"]["finalizers"] == [RECORDED_FINALIZER]
+    assert left["status"]["phase"] == "Failed"
+    await world.cluster.release([pod])
+    await gone(world, pod)
+    await world.cluster.release([made])
+    await world.delete("Job", "gp-a-1")
+    await gone(world, made)
+
+
+async def the_service_of_several_nodes_goes_with_its_job(world: World) -> None:
+    wanted = job()
+    wanted["spec"] |= {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}
+    metadata = {name: wanted["metadata"][name] for name in ("name", "namespace", "labels")}
+    headless = {"clusterIP": "None", "selector": metadata["labels"]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": headless}
+    for _ in range(2):
+        made = await world.cluster.create([service, wanted])
+    assert await world.find("Service", "gp-a-1") is not None
+    await world.cluster.stop(made, None)
+
+    async def released() -> bool:
+        """Its controller may have made one of the pods, or both, or none."""
+        pods, _ = await world.cluster.reader.list_all(PODS, {"labelSelector": JOB_LABEL})
+        for pod in pods:
+            if pod["status"]["phase"] != "Failed":
+                await world.play(pod["metadata"]["name"], "Failed")
+        await world.cluster.release([*pods, made])
+        return not pods and await world.find("Job", "gp-a-1") is None
+
+    await until(released)
+    assert await world.find("Service", "gp-a-1") is None
+
+
+async def a_watch_says_in_order_what_follows_the_list(world: World) -> None:
+    selector = {"labelSelector": JOB_LABEL}
+    listed, version = await world.cluster.reader.list_all(JOBS, selector)
+    assert listed == []
+    made = await world.cluster.create([job()])
+    await world.finalizers("Job", "gp-a-1", [])
+    await world.delete("Job", "gp-a-1")
+    seen: list[tuple[str, Object]] = []
+    async with asyncio.timeout(60):
+        async for type, thing in world.cluster.reader.watch(JOBS, version, selector):
+            if type != "BOOKMARK":
+                seen.append((type, thing))
+            if type == "DELETED":
+                break
+    assert {thing["metadata"]["uid"] for _, thing in seen} == {made["metadata"]["uid"]}
+    types = [type for type, _ in seen]
+    assert types == ["ADDED", *["MODIFIED"] * (len(types) - 2), "DELETED"]
+    versions = [int(thing["metadata"]["resourceVersion"]) for _, thing in seen]
+    assert versions == sorted(set(versions))
+    for pod in (await world.cluster.reader.list_all(PODS, selector))[0]:
+        await world.cluster.release([pod])
+
+
+CASES = (
+    creating_twice_gives_the_same_job,
+    what_is_refused_says_whether_that_may_pass,
+    stopping_means_this_very_job,
+    stopping_keeps_the_verdict_and_ends_the_pods,
+    a_job_deleted_in_background_keeps_its_pods_until_it_is_stopped,
+    releasing_takes_off_our_finalizer_only,
+    releasing_means_this_very_job,
+    a_pod_that_is_deleted_stays_until_it_is_released,
+    the_service_of_several_nodes_goes_with_its_job,
+    a_watch_says_in_order_what_follows_the_list,
+)

@@ -1,0 +1,155 @@
+"""What the launcher does where its view of the cluster is late, or somebody works around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from gpupool.queue.records import State
+from gpupool.queue.roles.launcher import Launcher
+from gpupool.queue.store import jobs
+from tests.queue.kubernetes.fake_cluster import Object
+from tests.queue.kubernetes.launching import World, live, one_round, sound
+from tests.queue.roles.running import opened
+
+Test = Callable[[World, Launcher, str, Object], Awaitable[None]]
+
+
+@pytest.fixture
+def running(database) -> Callable[[Test], None]:
+    """Runs a test with a job whose pod runs, and the launcher that started it."""
+
+    def run(test: Test) -> None:
+        async def begun(db) -> None:
+            await opened(db)
+            world = World(db)
+            id = await world.submit()
+            launcher = world.launcher(db)
+
+            async def play() -> bool:
+                for pod in world.pods("Pending"):
+                    world.cluster.start(pod)
+                return (await world.job(id)).state is State.RUNNING
+
+            try:
+                while not await play():
+                    await world.dispatcher.step()
+                    await steps(launcher)
+                await test(world, launcher, id, world.cluster.of("Pod")[0])
+            finally:
+                await launcher.close()
+
+        database(begun)
+
+    return run
+
+
+async def steps(launcher: Launcher, count: int = 5) -> None:
+    for _ in range(count):
+        await one_round(launcher)
+        await asyncio.sleep(0.01)
+
+
+async def succeeds(world: World, launcher: Launcher, id: str) -> None:
+    """Whatever runs or waits to run ends well."""
+
+    async def play() -> bool:
+        running = world.pods("Running")
+        for pod in world.pods("Pending"):
+            world.cluster.start(pod)
+        for pod in running:
+            world.cluster.end(pod, 0)
+        return (await world.job(id)).state.final
+
+    await live(world, [launcher], play)
+    await sound(world, [id])
+
+
+def test_a_late_watch_of_pods_ends_nothing(database) -> None:
+    """The Job is to end; that a pod of it runs is not known yet."""
+
+    async def test(db) -> None:
+        await opened(db)
+        world = World(db)
+        launcher = world.launcher(db)
+        try:
+            await steps(launcher)
+            world.cluster.held, world.cluster.obeys = {"Pod"}, None
+            id = await world.submit()
+            while not world.pods("Pending"):
+                await world.dispatcher.step()
+                await steps(launcher)
+            world.cluster.start(world.pods("Pending")[0])
+            world.cluster.delete(world.cluster.of("Job")[0], foreground=True)
+            await steps(launcher)
+            assert await world.outcomes(id) == [None], "its pod still runs"
+            world.cluster.resume()
+            world.cluster.end(world.cluster.of("Pod")[0], 143)
+            await succeeds(world, launcher, id)
+            assert await world.outcomes(id) == ["preempted", "succeeded"]
+        finally:
+            await launcher.close()
+
+    database(test)
+
+
+def test_an_attempt_of_which_only_the_pod_is_left_goes_on_to_its_end(running) -> None:
+    """Somebody has deleted the Job without its pods, and taken our finalizer off it."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        job = world.cluster.of("Job")[0]
+        world.cluster.delete(job)
+        world.cluster.edit(pod, lambda pod: pod["metadata"].pop("ownerReferences"))
+        world.cluster.edit(job, lambda job: job["metadata"].update(finalizers=[]))
+        assert world.cluster.of("Job") == []
+        await steps(launcher)
+        assert await world.outcomes(id) == [None], "its pod still runs"
+        await succeeds(world, launcher, id)
+        assert await world.outcomes(id) == ["succeeded"]
+
+    running(test)
+
+
+def test_what_is_gone_takes_no_memory(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.end(pod, 0)
+        while not (await world.job(id)).state.final or world.leftovers():
+            await steps(launcher)
+        world.cluster.delete(world.cluster.of("Job")[0])
+        await steps(launcher)
+        assert not world.cluster.of("Pod")
+        mirror = launcher.mirror
+        assert (mirror.jobs, mirror.pods, mirror.gone, launcher._attempts) == ({}, {}, {}, {})
+
+    running(test)
+
+
+def test_a_watch_that_is_cut_or_too_old_loses_nothing(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.held = {"Pod", "Job"}
+        world.cluster.end(pod, 0)
+        await steps(launcher)
+        assert not (await world.job(id)).state.final
+        world.cluster.resume()
+        world.cluster.cut(forget=True)
+        while not (await world.job(id)).state.final:
+            await steps(launcher)
+        assert await world.outcomes(id) == ["succeeded"]
+
+    running(test)
+
+
+def test_the_next_process_knows_what_was_asked(running) -> None:
+    """Its first look may find the attempt ended already."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        await jobs.cancel(world.db, id, "ada", world.now())
+        await launcher._leadership.resign()
+        await launcher.close()
+        world.cluster.delete(world.cluster.of("Job")[0], foreground=True)
+        await succeeds(world, world.launcher(world.db), id)
+        assert await world.outcomes(id) == ["cancelled"]
+
+    running(test)

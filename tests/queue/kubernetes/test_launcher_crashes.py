@@ -1,0 +1,243 @@
+"""The n-th call of the launcher to cluster or store fails, before or after it takes effect, for every n.
+
+Either the process dies there and another one takes over, or only the call fails and the process goes on. Each
+time every job ends once and as it would have without it, no attempt has had two Jobs, the ledger balances,
+and nothing of ours is left on the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gpupool.plan.pods import ATTEMPT_LABEL
+from gpupool.queue.records import State
+from gpupool.queue.store import jobs
+from gpupool.queue.store.database import Database
+from tests import sampling
+from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, sound
+from tests.queue.roles.running import opened
+
+Play = Callable[[], Awaitable[bool]]
+SHORT = 5
+"""Failures of each scenario that a short run draws."""
+
+
+class Scenario:
+    """A job, and what kubelet and users do in each round, from what they see."""
+
+    expected: tuple[tuple[str, ...], ...] = (("succeeded",),)
+    """What may become of its attempts."""
+    state = State.SUCCEEDED
+
+    def __init__(self, world: World, id: str) -> None:
+        self.world, self.id = world, id
+        self.done = False
+        """Whether what happens once has happened."""
+
+    async def play(self) -> bool:
+        job = await self.world.job(self.id)
+        if self.done:
+            self.kubelet()
+        else:
+            self.done = await self.once()
+        return job.state.final
+
+    async def once(self) -> bool:
+        return True
+
+    def kubelet(self) -> None:
+        """Starts what waits, and ends what has run since the round before."""
+        running = self.world.pods("Running")
+        for pod in self.world.pods("Pending"):
+            self.world.cluster.start(pod)
+        for pod in running:
+            code = self.code(pod["metadata"]["labels"][ATTEMPT_LABEL])
+            if code is not None:
+                self.world.cluster.end(pod, code)
+
+    def code(self, attempt: str) -> int | None:
+        """How the container ends; None: not by itself."""
+        return 0
+
+    async def cancel(self) -> bool:
+        return await jobs.cancel(self.world.db, self.id, "ada", self.world.now()) is not None
+
+    async def started(self) -> dict[str, Any] | None:
+        """The pod, once it runs and the queue says so too."""
+        for pod in self.world.pods("Pending"):
+            self.world.cluster.start(pod)
+        running = self.world.pods("Running")
+        job = await self.world.job(self.id)
+        return running[0] if running and job.state is State.RUNNING else None
+
+
+class Succeeds(Scenario):
+    """It runs and ends with 0."""
+
+
+class FailsOnce(Scenario):
+    """Its first attempt ends with 3."""
+
+    expected = (("failed", "succeeded"),)
+
+    def code(self, attempt: str) -> int:
+        return 3 if attempt == "1" else 0
+
+
+class CancelledDispatching(Scenario):
+    """The user cancels before it runs."""
+
+    expected, state = (("cancelled",),), State.CANCELLED
+
+    async def once(self) -> bool:
+        job = await self.world.job(self.id)
+        return job.state is State.DISPATCHING and await self.cancel()
+
+
+class CancelledRunning(Scenario):
+    """The user cancels while it runs."""
+
+    expected, state = (("cancelled",),), State.CANCELLED
+
+    async def once(self) -> bool:
+        return bool(await self.started()) and await self.cancel()
+
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
+
+
+class Preempted(Scenario):
+    """It gives way to another job, ends with 0 after SIGTERM, and runs again."""
+
+    expected = (("preempted", "succeeded"),)
+
+    async def once(self) -> bool:
+        self.world.cluster.obeys = 0
+        if not await self.started():
+            return False
+        await self.world.preempt(await self.world.job(self.id))
+        return True
+
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
+
+
+class PodDeleted(Scenario):
+    """Somebody deletes its pod."""
+
+    expected = (("preempted", "succeeded"),)
+
+    async def once(self) -> bool:
+        pod = await self.started()
+        if pod is not None:
+            self.world.cluster.delete(pod)
+        return pod is not None
+
+
+class JobDeleted(Scenario):
+    """Somebody deletes its Job, as kubectl does: in background, and with our finalizer its pod runs on."""
+
+    expected = (("preempted", "succeeded"),)
+
+    async def once(self) -> bool:
+        pod = await self.started()
+        if pod is not None:
+            self.world.cluster.delete(self.world.cluster.of("Job")[0])
+        return pod is not None
+
+    def code(self, attempt: str) -> int | None:
+        return None if attempt == "1" else 0
+
+
+class Evicted(Scenario):
+    """Its node is drained."""
+
+    expected = (("preempted", "succeeded"),)
+
+    async def once(self) -> bool:
+        pod = await self.started()
+        if pod is not None:
+            self.world.cluster.end(pod, 143, "EvictionByEvictionAPI")
+        return pod is not None
+
+
+class TooLong(Scenario):
+    """It runs for longer than it may."""
+
+    expected, state = (("timeout",),), State.FAILED
+
+    async def once(self) -> bool:
+        if not await self.started():
+            return False
+        self.world.ahead += timedelta(seconds=700)
+        return True
+
+    def code(self, attempt: str) -> None:
+        return None
+
+
+class PoolDropped(Scenario):
+    """The environment file has lost its pool when it is to be launched, and gets it back."""
+
+    expected = tuple((*("preempted",) * many, "succeeded") for many in range(1, 10))
+
+    def __init__(self, world: World, id: str) -> None:
+        super().__init__(world, id)
+        self.before = world.present
+        world.drop_pool("training")
+
+    async def once(self) -> bool:
+        if (await self.world.job(self.id)).attempt < 2:
+            return False
+        self.world.present = self.before
+        return True
+
+
+SCENARIOS = (
+    *(Succeeds, FailsOnce, CancelledDispatching, CancelledRunning, Preempted, PodDeleted, JobDeleted),
+    *(Evicted, TooLong, PoolDropped),
+)
+FAILURES = {
+    "dies-before": {"dies": True, "after": False},
+    "dies-after": {"dies": True, "after": True},
+    "fails-before": {"dies": False, "after": False},
+    "fails-after": {"dies": False, "after": True},
+}
+
+
+async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Database.open(url, 4) as db:
+        await opened(db)
+        await no_leaders(db)
+        world = World(db)
+        id = await world.submit()
+        scenario = kind(world, id)
+        async with Database.open(url, 4) as own, one_process(world, own, fuse, monkeypatch) as first:
+            over = await live(world, [first], scenario.play, fuse=fuse)
+        if not over:
+            await no_leaders(db, "launcher")
+            await live(world, [world.launcher(db)], scenario.play)
+        await sound(world, [id])
+        assert tuple(await world.outcomes(id)) in kind.expected
+        assert (await world.job(id)).state is kind.state
+
+
+@pytest.mark.parametrize("kind", SCENARIOS, ids=lambda kind: kind.__name__)
+def test_a_call_that_fails_changes_no_end(database_url, monkeypatch, kind) -> None:
+    def run_with(fuse: Fuse, failure: str) -> Fuse:
+        try:
+            asyncio.run(asyncio.wait_for(run(database_url, kind, fuse, monkeypatch), 120))
+        except (Exception, asyncio.CancelledError) as error:
+            error.add_note(f"call {fuse.at}, {fuse.name}: {failure}")
+            raise
+        return fuse
+
+    calls = run_with(Fuse(), "none").calls
+    cases = [(at, failure) for at in range(1, calls + 1) for failure in FAILURES]
+    for at, failure in sampling.drawn("launcher", cases, SHORT):
+        run_with(Fuse(at, **FAILURES[failure]), failure)

@@ -1,0 +1,343 @@
+"""What Jobs and pods say of an attempt, case by case."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gpupool.queue.kubernetes.observe import (
+    GONE,
+    OUT_OF_SERVICE,
+    UNREACHABLE,
+    VERDICT,
+    Ended,
+    Pending,
+    Running,
+    verdict_text,
+    view,
+)
+from gpupool.queue.records import Outcome, Reason
+from tests.queue.kubernetes.fake_cluster import text
+
+Object = dict[str, Any]
+CREATED = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+NOW = CREATED + timedelta(minutes=10)
+
+
+def at(seconds: int) -> str:
+    return text(CREATED + timedelta(seconds=seconds))
+
+
+def job(
+    *conditions: Object, deleted: bool = False, parallelism: int = 1, verdict: str | None = None
+) -> Object:
+    metadata: Object = {"name": "gp-1", "creationTimestamp": at(0)}
+    if deleted:
+        metadata["deletionTimestamp"] = at(300)
+    if verdict:
+        metadata["annotations"] = {VERDICT: verdict}
+    return {
+        "metadata": metadata,
+        "spec": {"parallelism": parallelism},
+        "status": {"conditions": list(conditions)},
+    }
+
+
+def true(type: str, reason: str, message: str = "", since: int = 10) -> Object:
+    said = {"message": message} if message else {}
+    return {"type": type, "status": "True", "reason": reason, "lastTransitionTime": at(since), **said}
+
+
+def pod(
+    state: Object | None = None,
+    *conditions: Object,
+    phase: str = "Running",
+    node: str | None = "n1",
+    deleted: int | None = None,
+    grace: int = 30,
+    **status: Any,
+) -> Object:
+    """`deleted`: the second in which somebody asked for its end."""
+    metadata: Object = {"name": "gp-1-0", "creationTimestamp": at(1)}
+    if deleted is not None:
+        metadata |= {"deletionTimestamp": at(deleted + grace), "deletionGracePeriodSeconds": grace}
+    containers = [{"name": "job", "image": "work:1", "state": state}] if state else []
+    return {
+        "metadata": metadata,
+        "spec": {"containers": [{"name": "job"}], **({"nodeName": node} if node else {})},
+        "status": {"phase": phase, "conditions": list(conditions), "containerStatuses": containers, **status},
+    }
+
+
+def ended(code: int, finished: int = 200, **more: Any) -> Object:
+    return {"terminated": {"exitCode": code, "startedAt": at(20), "finishedAt": at(finished), **more}}
+
+
+def waiting(reason: str, message: str | None = None) -> Object:
+    return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
+
+
+def node(*taints: str) -> dict[str, Object]:
+    return {"n1": {"metadata": {"name": "n1"}, "spec": {"taints": [{"key": taint} for taint in taints]}}}
+
+
+UP = {"running": {"startedAt": at(20)}}
+SCHEDULED = true("PodScheduled", "")
+DISRUPTED = [
+    *("PreemptionByScheduler", "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC"),
+    "TerminationByKubelet",
+]
+OVER: dict[str, tuple[Object, Outcome]] = {
+    "exit 0": (pod(ended(0), phase="Succeeded"), Outcome("succeeded", None, 0)),
+    "exit 0, and the phase lags": (pod(ended(0)), Outcome("succeeded", None, 0)),
+    "exit 3": (pod(ended(3, reason="Error"), phase="Failed"), Outcome("failed", "exit code 3", 3)),
+    "out of memory": (
+        pod(ended(137, reason="OOMKilled"), phase="Failed"),
+        Outcome("failed", "exit code 137, OOMKilled", 137),
+    ),
+    "could not start its program": (
+        pod(ended(128, reason="StartError", message="no such file"), phase="Failed"),
+        Outcome("failed", "exit code 128, StartError: no such file", 128),
+    ),
+    "deleted a second after the end": (
+        pod(ended(0, 200), phase="Succeeded", deleted=201),
+        Outcome("succeeded", None, 0),
+    ),
+    "failed a second before it was deleted": (
+        pod(ended(3, 200, reason="Error"), phase="Failed", deleted=201),
+        Outcome("failed", "exit code 3", 3),
+    ),
+    "deleted in the second of the end": (
+        pod(ended(0, 200), phase="Succeeded", deleted=200),
+        Outcome("preempted", "its pod was deleted", 0),
+    ),
+    "exit 0 after SIGTERM": (
+        pod(ended(0, 205), phase="Succeeded", deleted=200),
+        Outcome("preempted", "its pod was deleted", 0),
+    ),
+    "exit 143 after SIGTERM": (
+        pod(ended(143, 205), phase="Failed", deleted=200),
+        Outcome("preempted", "its pod was deleted", 143),
+    ),
+    "deleted with another grace": (
+        pod(ended(0, 200), phase="Succeeded", deleted=199, grace=0),
+        Outcome("preempted", "its pod was deleted", 0),
+    ),
+    "deleted before a kubelet had it": (
+        pod(phase="Pending", node=None, deleted=100, grace=0),
+        Outcome("preempted", "its pod was deleted"),
+    ),
+    "final by the collector of pods, its node being gone": (
+        pod(UP, true("DisruptionTarget", "DeletionByPodGC", "m"), phase="Failed", deleted=100),
+        Outcome("preempted", "DeletionByPodGC: m"),
+    ),
+    "evicted for memory by the kubelet": (
+        pod(None, phase="Failed", reason="Evicted", message="The node was low on memory."),
+        Outcome("preempted", "The node was low on memory."),
+    ),
+    "deadline of the pod": (
+        pod(ended(137), phase="Failed", reason="DeadlineExceeded"),
+        Outcome("timeout", "its deadline has passed", 137, retry=False),
+    ),
+    **{
+        f"{reason}, exit {code}": (
+            pod(ended(code), true("DisruptionTarget", reason, "m"), phase=phase),
+            Outcome("preempted", f"{reason}: m", code),
+        )
+        for reason in DISRUPTED
+        for code, phase in ((0, "Succeeded"), (137, "Failed"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_how_a_pod_ended(name: str) -> None:
+    given, outcome = OVER[name]
+    found = view(job(), [given], node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.outcome == outcome
+    states = [one["state"] for one in given["status"]["containerStatuses"]]
+    assert found.started == (CREATED + timedelta(seconds=20) if states else None)
+    assert text(found.at) == next((one["terminated"]["finishedAt"] for one in states if one != UP), text(NOW))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "detail"),
+    [
+        (node(), None),
+        (node(UNREACHABLE), "node n1 does not answer"),
+    ],
+    ids=["answers", "unreachable"],
+)
+def test_a_container_that_runs_has_not_ended(nodes: dict[str, Object], detail: str | None) -> None:
+    found = view(job(), [pod(UP)], nodes, NOW)
+    assert isinstance(found, Running)
+    assert (found.since, found.node) == (CREATED + timedelta(seconds=20), "n1")
+    assert (found.waiting is None) if detail is None else (found.waiting and detail in found.waiting.detail)
+
+
+@pytest.mark.parametrize("nodes", [node(), node(UNREACHABLE)], ids=["answers", "unreachable"])
+def test_a_pod_that_is_to_end_has_not_ended(nodes: dict[str, Object]) -> None:
+    """Deleting pod and Job changes nothing while the container may run, nor does a verdict."""
+    verdict = verdict_text(Outcome("timeout", "too long", retry=False))
+    found = view(job(deleted=True, verdict=verdict), [pod(UP, deleted=300)], nodes, NOW)
+    assert isinstance(found, Running)
+    assert found.waiting is not None
+    assert found.waiting.reason is (Reason.NODE_UNREACHABLE if UNREACHABLE in str(nodes) else Reason.ENDING)
+
+
+@pytest.mark.parametrize("nodes", [{}, node(OUT_OF_SERVICE), node(UNREACHABLE, OUT_OF_SERVICE)])
+def test_a_deleted_pod_may_run_until_kubernetes_says_otherwise(nodes: dict[str, Object]) -> None:
+    """A node that is gone, or out of service, proves nothing: its pods get a final phase when it is sure."""
+    assert isinstance(view(job(), [pod(UP, deleted=100)], nodes, NOW), Running)
+    on_its_way = pod(None, SCHEDULED, phase="Pending", deleted=100)
+    assert isinstance(view(job(), [on_its_way], nodes, NOW), Pending)
+
+
+PENDING = {
+    "not looked at": (pod(phase="Pending", node=None), Reason.NODE, "has not looked at it yet", False),
+    "no node": (
+        pod(
+            None,
+            {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"},
+            phase="Pending",
+            node=None,
+        ),
+        Reason.NODE,
+        "0/3 nodes are available",
+        False,
+    ),
+    "starting": (pod(waiting("ContainerCreating"), SCHEDULED, phase="Pending"), Reason.STARTING, "n1", False),
+    "no state yet": (pod(None, SCHEDULED, phase="Pending"), Reason.STARTING, "n1", False),
+    "bad configuration": (
+        pod(waiting("CreateContainerConfigError", 'secret "x" not found'), SCHEDULED, phase="Pending"),
+        Reason.STARTING,
+        'secret "x" not found',
+        False,
+    ),
+    **{
+        reason: (
+            pod(waiting(reason), SCHEDULED, phase="Pending"),
+            Reason.IMAGE,
+            f"{reason}: work:1",
+            reason in ("InvalidImageName", "ErrImageNeverPull"),
+        )
+        for reason in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+    },
+}
+
+
+@pytest.mark.parametrize("name", PENDING)
+def test_why_no_container_runs(name: str) -> None:
+    given, reason, detail, hopeless = PENDING[name]
+    found = view(job(), [given], node(), NOW)
+    assert isinstance(found, Pending)
+    assert found.waiting.reason is reason
+    assert detail in found.waiting.detail
+    assert found.hopeless is hopeless
+    assert found.scheduled is ("nodeName" in given["spec"])
+    assert found.since == CREATED + timedelta(seconds=10 if found.scheduled else 0)
+
+
+def test_an_unreachable_node_is_named_before_the_container_starts() -> None:
+    found = view(job(), [pod(waiting("ContainerCreating"), SCHEDULED)], node(UNREACHABLE), NOW)
+    assert isinstance(found, Pending)
+    assert found.waiting.reason is Reason.NODE_UNREACHABLE
+
+
+GANGS = {
+    "both succeed": ([pod(ended(0, 200)), pod(ended(0, 250))], Outcome("succeeded", None, 0), 250),
+    "the one that failed by itself says why": (
+        [pod(ended(143, 210), phase="Failed", deleted=205), pod(ended(3, 220), phase="Failed")],
+        Outcome("failed", "exit code 3", 3),
+        220,
+    ),
+    "the first that failed says why": (
+        [pod(ended(4, 220), phase="Failed"), pod(ended(3, 210), phase="Failed")],
+        Outcome("failed", "exit code 3", 3),
+        220,
+    ),
+    "one is disrupted": (
+        [
+            pod(ended(0, 200), phase="Succeeded"),
+            pod(ended(137, 210), true("DisruptionTarget", "EvictionByEvictionAPI", "m"), phase="Failed"),
+        ],
+        Outcome("preempted", "EvictionByEvictionAPI: m", 137),
+        210,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GANGS)
+def test_several_pods_end_together(name: str) -> None:
+    pods, outcome, last = GANGS[name]
+    found = view(job(parallelism=2), pods, node(), NOW)
+    assert isinstance(found, Ended)
+    assert (found.outcome, found.at) == (outcome, CREATED + timedelta(seconds=last))
+
+
+def test_one_of_several_that_failed_ends_the_others() -> None:
+    found = view(job(parallelism=2), [pod(UP), pod(ended(3), phase="Failed")], node(), NOW)
+    assert isinstance(found, Running)
+    assert found.failed == Outcome("failed", "exit code 3", 3)
+
+
+def test_one_of_several_that_succeeded_ends_nothing() -> None:
+    found = view(job(parallelism=2), [pod(UP), pod(ended(0), phase="Succeeded")], node(), NOW)
+    assert isinstance(found, Running)
+    assert found.failed is None
+    missing = view(job(parallelism=2), [pod(ended(0), phase="Succeeded")], node(), NOW)
+    assert not isinstance(missing, Ended), "the second pod is not there yet"
+
+
+def test_a_pod_of_several_that_will_not_come_is_not_waited_for() -> None:
+    for given in (job(true("Failed", "x"), parallelism=2), job(deleted=True, parallelism=2)):
+        assert isinstance(view(given, [pod(ended(0))], node(), NOW), Ended)
+
+
+@pytest.mark.parametrize("type", ["Failed", "FailureTarget"])
+def test_a_job_that_will_have_no_pod_has_ended(type: str) -> None:
+    found = view(job(true(type, "PodFailurePolicy", "said")), [], node(), NOW)
+    assert found == Ended(Outcome("preempted", "PodFailurePolicy: said"), None, NOW, None)
+
+
+def test_a_deleted_job_without_pods_has_ended() -> None:
+    found = view(job(deleted=True), [], node(), NOW)
+    assert found == Ended(Outcome("preempted", "its Job was deleted"), None, NOW, None)
+
+
+def test_a_job_without_pods_waits_for_them() -> None:
+    found = view(job({"type": "Failed", "status": "False"}), [], node(), NOW)
+    assert isinstance(found, Pending)
+    assert (found.scheduled, found.since) == (False, CREATED)
+
+
+def test_the_deadline_of_the_job_goes_before_what_its_pods_say() -> None:
+    passed = job(true("Failed", "DeadlineExceeded"))
+    found = view(passed, [pod(ended(143, 205), phase="Failed", deleted=200)], node(), NOW)
+    assert isinstance(found, Ended)
+    assert (found.outcome.kind, found.outcome.retry) == ("timeout", False)
+
+
+@pytest.mark.parametrize(
+    "pods", [[], [pod(ended(0, 205), phase="Succeeded", deleted=200)]], ids=["none", "one"]
+)
+def test_what_the_launcher_decided_before_goes_before_everything(pods: list[Object]) -> None:
+    verdict = Outcome("failed", "not started after 900 s: no node", retry=True)
+    found = view(job(deleted=True, verdict=verdict_text(verdict)), pods, node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.outcome == verdict
+
+
+@pytest.mark.parametrize("verdict", ["{", "[]", '{"kind": "failed", "more": 1}', "1"])
+def test_a_verdict_that_somebody_spoilt_is_left_out(verdict: str) -> None:
+    found = view(job(deleted=True, verdict=verdict), [], node(), NOW)
+    assert isinstance(found, Ended)
+    assert found.outcome.kind == "preempted"
+
+
+def test_pods_without_their_job_are_waited_for() -> None:
+    assert isinstance(view(GONE, [pod(UP)], node(), NOW), Running)
+    assert isinstance(view(GONE, [pod(ended(0))], node(), NOW), Ended)
