@@ -73,6 +73,9 @@ AREAS = {
     "promotion": Area(("gpupool/promote/",)),
     "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
     "report": Area(("gpupool/report/",)),
+    "examples": Area(
+        ("examples/", "gpupool/client/", "tests/cluster/examples/"), ("tests/cluster/examples/",)
+    ),
     "wheel": Area(
         ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
         ("tests/cluster/wheel/",),

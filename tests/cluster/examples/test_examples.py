@@ -1,0 +1,37 @@
+"""Every example runs on the local cluster, prints what its page shows, and does what it is there to show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.cluster.examples.conftest import ROOT, Examples
+
+
+def steps(printed: str) -> list[int]:
+    return [int(number) for number in re.findall(r"^step (\d+)", printed, re.MULTILINE)]
+
+
+def test_training_goes_on_from_its_checkpoint(examples: Examples) -> None:
+    printed = examples.shown("training-checkpoint")
+    assert steps(printed) == [*range(1, 26), *range(21, 41)]
+
+
+def test_a_job_on_spot_loses_no_step(examples: Examples) -> None:
+    assert steps(examples.shown("spot-preemption")) == [*range(1, 101)]
+
+
+def test_a_job_whose_pod_is_killed_goes_on_from_its_last_checkpoint(examples: Examples) -> None:
+    printed = examples.shown("chaos")
+    first, _, second = printed.partition("attempt 2 ")
+    killed, saved = steps(first)[-1], steps(second)[0] - 1
+    assert steps(printed) == [*range(1, killed + 1), *range(saved + 1, 81)]
+    assert saved % 10 == 0 <= killed - saved <= 10
+
+
+def test_the_index_names_every_example_and_each_is_run() -> None:
+    there = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
+    index = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| \[([\w-]+)\]", index, re.MULTILINE)) == there
+    tests = Path(__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r'examples\.shown\("([\w-]+)"\)', tests)) == there
