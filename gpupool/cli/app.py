@@ -17,6 +17,7 @@ VERBS = {
     "validate": "gpupool.cli.environments",
     "plan": "gpupool.cli.environments",
     "render": "gpupool.cli.environments",
+    "snippet": "gpupool.cli.snippet",
     "catalog": "gpupool.cli.catalog",
     "mig": "gpupool.cli.mig",
     "policy": "gpupool.cli.policy",

@@ -142,7 +142,7 @@ def _template(
     affinity = _affinity(job, pool, avoid)
     if affinity:
         spec["affinity"] = affinity
-    annotations = {}
+    annotations = dict(fields.annotations)
     if job.isolation == "exclusive" or not job.preemptible:
         annotations[DO_NOT_DISRUPT] = "true"
     if plan.cluster.platform == "local":

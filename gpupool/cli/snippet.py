@@ -1,0 +1,60 @@
+"""`gpupool snippet POOL`: what a workload of one's own says to run on a pool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from gpupool.cli.output import print_json
+
+Kind = Literal["pod", "deployment", "job", "raycluster", "sparkapplication", "pytorchjob", "kubeflow"]
+
+
+def snippet(
+    pool: Annotated[str, typer.Argument(metavar="POOL", help="A pool's name.")],
+    env: Annotated[
+        str | None,
+        typer.Option(metavar="ENV", help="An environment's name or a file's path.  [default: the only one]"),
+    ] = None,
+    slices: Annotated[
+        int | None, typer.Option(min=1, help="How many GPUs or slices for a pod.  [default: 1]")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="PROFILE", help="MIG profile, where the pool has several.")
+    ] = None,
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            "--for", help="pod: a pod template. kubeflow: the fields of a pipeline step's template."
+        ),
+    ] = "pod",
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose namespace.  [default: the first that may use the pool]")
+    ] = None,
+    format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", help="yaml to apply, json for machines.")
+    ] = "yaml",
+) -> None:
+    """Print what a Deployment, Job or other workload says to run on a pool; fill in image and command.
+
+    Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
+    """
+    from generators.emit import yaml_text
+    from gpupool.findings import UsageError
+    from gpupool.plan.resolve import read_plan
+    from gpupool.snippet.wish import wish
+    from gpupool.snippet.workloads import workload
+    from gpupool.spec.load import environment_names
+
+    if env is None:
+        names = environment_names()
+        if len(names) != 1:
+            raise UsageError(f"add --env with one of: {', '.join(names) or 'none'}")
+        (env,) = names
+    wanted = wish(read_plan(env), pool, slices, profile, tenant)
+    made = workload(wanted, kind)
+    if format == "json":
+        print_json(made)
+    else:
+        print(yaml_text(made), end="")

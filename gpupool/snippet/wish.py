@@ -1,0 +1,63 @@
+"""Which pool, how much of it and whose: checked against the Plan, with defaults where there is one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpupool.findings import UsageError
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.tenants import Tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    plan: Plan
+    pool: Pool
+    resource: str
+    count: int
+    tenant: Tenant | None
+    """Whose namespace; None where no tenant may use the pool."""
+
+
+def wish(
+    plan: Plan, pool: str, slices: int | None = None, profile: str | None = None, tenant: str | None = None
+) -> Wish:
+    """What is asked for. Without `tenant`, the first that may use the pool. Raises UsageError, which names
+    what there is instead."""
+    chosen = next((one for one in plan.pools if one.name == pool), None)
+    if chosen is None:
+        names = ", ".join(one.name for one in plan.pools) or "none"
+        raise UsageError(f"no pool {pool!r} in environment {plan.environment}; there are: {names}")
+    resource = _resource(chosen, profile)
+    count = 1 if slices is None else slices
+    most = 1 if chosen.sharing.mode in ("time-slicing", "mps") else chosen.slices_per_node[resource]
+    if not 1 <= count <= most:
+        why = "a container gets one slice of a shared GPU" if most == 1 else "the largest node has no more"
+        raise UsageError(f"--slices {count}: a pod on pool {pool} gets at most {most} {resource}; {why}")
+    return Wish(plan, chosen, resource, count, _tenant(plan, chosen, tenant))
+
+
+def _resource(pool: Pool, profile: str | None) -> str:
+    offered = list(pool.slices_per_node)
+    if pool.sharing.mode != "mig":
+        if profile is not None:
+            raise UsageError(f"--profile {profile}: pool {pool.name} is not partitioned; leave it out")
+        return offered[0]
+    profiles = {name.removeprefix("nvidia.com/mig-").replace(".me", "+me"): name for name in offered}
+    if profile is None and len(profiles) == 1:
+        return offered[0]
+    if profile not in profiles:
+        what = "several profiles" if profile is None else f"no profile {profile}"
+        raise UsageError(f"pool {pool.name} has {what}; add --profile with one of: {', '.join(profiles)}")
+    return profiles[profile]
+
+
+def _tenant(plan: Plan, pool: Pool, name: str | None) -> Tenant | None:
+    granted = [tenant for tenant in plan.tenants if pool.name in tenant.grants]
+    if name is None:
+        return granted[0] if granted else None
+    found = next((tenant for tenant in granted if tenant.name == name), None)
+    if found is None:
+        names = ", ".join(tenant.name for tenant in granted) or "none"
+        raise UsageError(f"--tenant {name}: no such tenant with pool {pool.name}; there are: {names}")
+    return found

@@ -1,0 +1,172 @@
+"""The object of each kind of workload, complete but for image and command.
+
+Sources for kinds that are not Kubernetes' own: ray.io/v1 RayCluster (KubeRay), sparkoperator.k8s.io/v1beta2
+SparkApplication, kubeflow.org/v1 PyTorchJob, `metadata` and `podSpecPatch` of an Argo Workflows template,
+which is what a step of Kubeflow Pipelines runs as. From memory, not run with these operators. Their
+container names are those that each operator looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from generators.emit import yaml_text
+from gpupool.findings import UsageError
+from gpupool.plan.pods import pod_fields
+from gpupool.snippet.wish import Wish
+
+Object = dict[str, Any]
+_OVERHEAD_MIB, _OVERHEAD = 384, 0.3
+"""Memory of a Spark executor beside its heap: at least so much, and so much of all for Python."""
+
+
+def workload(wish: Wish, kind: str) -> Object:
+    """What a workload of `kind`, a key of KINDS, says. Raises UsageError where the pool takes Jobs only."""
+    if wish.pool.jobs_only and kind not in ("pod", "job"):
+        raise UsageError(f"pool {wish.pool.name} is for Jobs only (jobsOnly); use --for job, or another pool")
+    return KINDS[kind](wish)
+
+
+def _deployment(wish: Wish) -> Object:
+    labels = {"app": wish.pool.name}
+    spec = {
+        "replicas": 1,
+        "selector": {"matchLabels": labels},
+        "template": _template(wish, labels=labels),
+    }
+    return _object(wish, "apps/v1", "Deployment", spec)
+
+
+def _job(wish: Wish) -> Object:
+    limits = wish.plan.policies.limits
+    spec = {
+        "backoffLimit": min(2, limits.job_retries),
+        # Longer ones name what they may cost (gpupool.dev/budget-usd).
+        "activeDeadlineSeconds": min(limits.job_deadline_seconds, limits.budget_after_seconds),
+        "ttlSecondsAfterFinished": min(3600, limits.job_ttl_seconds),
+        "template": _template(wish, restartPolicy="Never"),
+    }
+    return _object(wish, "batch/v1", "Job", spec)
+
+
+def _ray_cluster(wish: Wish) -> Object:
+    head = {"spec": {"containers": [{"name": "ray-head", "image": _image(wish)}]}}
+    workers = {
+        "groupName": wish.pool.name,
+        "replicas": 1,
+        "minReplicas": 0,
+        "maxReplicas": 2,
+        "rayStartParams": {"num-gpus": str(wish.count)},
+        "template": _template(wish, "ray-worker"),
+    }
+    spec = {
+        "headGroupSpec": {"rayStartParams": {"num-gpus": "0"}, "template": head},
+        "workerGroupSpecs": [workers],
+    }
+    return _object(wish, "ray.io/v1", "RayCluster", spec)
+
+
+def _spark_application(wish: Wish) -> Object:
+    executor: Object = {"instances": 1}
+    share = wish.pool.share(wish.resource)
+    template = _template(wish, "spark-kubernetes-executor", requests=False)
+    if share:
+        share = share * wish.count
+        overhead = max(_OVERHEAD_MIB, int(share.memory_mib * _OVERHEAD))
+        executor |= {
+            "cores": max(1, share.cpu_millis // 1000),
+            "coreRequest": share.as_dict()["cpu"],
+            "memory": f"{share.memory_mib - overhead}m",
+            "memoryOverhead": f"{overhead}m",
+        }
+    spec = {
+        "type": "Python",
+        "mode": "cluster",
+        "image": _image(wish),
+        "sparkVersion": "4.0.0",
+        "mainApplicationFile": "local:///opt/app/main.py",
+        "driver": {"cores": 1, "memory": "1g", "serviceAccount": "spark"},
+        "executor": {**executor, "template": template},
+    }
+    return _object(wish, "sparkoperator.k8s.io/v1beta2", "SparkApplication", spec)
+
+
+def _pytorch_job(wish: Wish) -> Object:
+    limits = wish.plan.policies.limits
+    template = _template(wish, "pytorch")
+    replica = {"replicas": 1, "restartPolicy": "Never", "template": template}
+    spec = {
+        "runPolicy": {
+            "activeDeadlineSeconds": min(limits.job_deadline_seconds, limits.budget_after_seconds),
+            "ttlSecondsAfterFinished": min(3600, limits.job_ttl_seconds),
+        },
+        "pytorchReplicaSpecs": {"Master": replica, "Worker": replica},
+    }
+    return _object(wish, "kubeflow.org/v1", "PyTorchJob", spec)
+
+
+def _kubeflow(wish: Wish) -> Object:
+    template = _template(wish)
+    spec = template.pop("spec")
+    (container,) = spec["containers"]
+    patch = {**spec, "containers": [{"name": "main", "resources": container["resources"]}]}
+    return {**template, "podSpecPatch": yaml_text(patch)}
+
+
+def _object(wish: Wish, version: str, kind: str, spec: Object) -> Object:
+    where = {"namespace": wish.tenant.namespace} if wish.tenant else {}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": wish.pool.name, **where},
+        "spec": spec,
+    }
+
+
+def _template(
+    wish: Wish,
+    container: str = "main",
+    *,
+    labels: Mapping[str, str] | None = None,
+    requests: bool = True,
+    **spec: Any,
+) -> Object:
+    """A pod template with one container, which gets its share of the node's CPU and memory."""
+    fields = pod_fields(wish.pool, wish.resource, wish.count)
+    share = wish.pool.share(wish.resource) if requests else None
+    asked = {"requests": (share * wish.count).as_dict()} if share else {}
+    metadata = {"labels": {**(labels or {}), **fields.labels}, "annotations": dict(fields.annotations)}
+    filled = {key: value for key, value in metadata.items() if value}
+    return {
+        **({"metadata": filled} if filled else {}),
+        "spec": {
+            **spec,
+            **fields.spec,
+            "containers": [
+                {
+                    "name": container,
+                    "image": _image(wish),
+                    "resources": {**asked, "limits": dict(fields.limits)},
+                }
+            ],
+        },
+    }
+
+
+def _image(wish: Wish) -> str:
+    """To be replaced; from a registry that the environment allows."""
+    registries = wish.plan.policies.limits.registries
+    return f"{registries[0] if registries else 'registry.example'}/your-image:1.0"
+
+
+KINDS: Mapping[str, Callable[[Wish], Object]] = {
+    "pod": _template,
+    "deployment": _deployment,
+    "job": _job,
+    "raycluster": _ray_cluster,
+    "sparkapplication": _spark_application,
+    "pytorchjob": _pytorch_job,
+    "kubeflow": _kubeflow,
+}
+"""`pod` is a pod template; `kubeflow` the fields of a step's template in a pipeline."""

@@ -1,0 +1,29 @@
+"""What an environment's API server would say of an object: its policies, parameters and classes, offline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpupool.plan.model import Plan
+from infra.policy_gate import documents_of
+from vapcheck import Kinds, from_bodies
+from vapcheck.judging.judge import Judge
+from vapcheck.judging.request import User
+from vapcheck.policy.policy_set import read_policies
+
+Object = dict[str, Any]
+ANYBODY = User("somebody", ("system:authenticated",))
+JOB_CONTROLLER = User("system:serviceaccount:kube-system:job-controller", ("system:authenticated",))
+
+
+def judge_of(plan: Plan) -> Judge:
+    documents = documents_of(plan)
+    return Judge(read_policies(documents), documents, Kinds.builtin())
+
+
+def said(judge: Judge, body: Object, user: User = ANYBODY) -> list[str]:
+    """Every denial and warning of creating `body`, and of its pods where policies judge templates."""
+    (document,) = from_bodies([body], "given")
+    return [
+        f"{finding.level} {finding.rule}: {finding.message}" for finding in judge.judge(document, user=user)
+    ]

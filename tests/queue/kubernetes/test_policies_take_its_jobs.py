@@ -1,0 +1,106 @@
+"""The policies of every shipped environment take what the launcher creates, and the same from no tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpupool.plan.model import Plan, Pool
+from gpupool.plan.pods import LAUNCHER_USER
+from gpupool.plan.resolve import read_plan
+from gpupool.plan.tenants import Tenant
+from gpupool.queue.kubernetes.job_manifest import objects
+from gpupool.queue.records import Job, Level, State
+from gpupool.spec.load import environment_names
+from tests.admission import ANYBODY, JOB_CONTROLLER, judge_of, said
+from tests.queue.store.samples import NOW
+from vapcheck.judging.request import User
+
+Object = dict[str, Any]
+LAUNCHER = User(LAUNCHER_USER, ("system:authenticated",))
+
+
+def job(plan: Plan, tenant: Tenant, pool: Pool, resource: str, **given: Any) -> Job:
+    registries = plan.policies.limits.registries
+    image = f"{registries[0] if registries else 'registry.example'}/train:1"
+    allowed = [p.name for p in plan.priorities].index(tenant.max_priority or "")
+    level = Level[plan.priorities[allowed].level.upper()]
+    fields: Object = {
+        "id": "0190b0f0-0000-7000-8000-000000000001",
+        "tenant": tenant.name,
+        "project": None,
+        "user": "ada",
+        "name": "train",
+        "state": State.DISPATCHING,
+        "version": 1,
+        "attempt": 2,
+        "failures": 1,
+        "disruptions": 0,
+        "retries": 2,
+        "priority": plan.priorities[allowed].name,
+        "level": level,
+        "isolation": "shared",
+        "gpu_count": 1,
+        "preemptible": True,
+        "preempts": False,
+        "timeout_s": 3600,
+        "budget_limit_micro": None,
+        "offers": (),
+        "request": {"container_image": image, "container_command": ["train"], "env": {"EPOCHS": "3"}},
+        "plan_hash": "sha256:1",
+        "enqueued_at": NOW,
+        "pool": pool.name,
+        "resource": resource,
+        "capacity_type": pool.capacities[0].type if pool.capacities else None,
+    }
+    return Job(**{**fields, **given})
+
+
+def jobs(plan: Plan) -> Iterator[tuple[str, list[Object]]]:
+    """Every shape of attempt on every pool that a tenant is granted."""
+    for tenant in plan.tenants:
+        for name in tenant.grants:
+            pool = plan.pool(name)
+            for resource, count in pool.slices_per_node.items():
+                shapes: dict[str, Object] = {
+                    "shared": {},
+                    "exclusive": {"isolation": "exclusive", "preemptible": False},
+                }
+                if pool.sharing.mode == "exclusive":
+                    shapes["all"] = {"gpu_count": count}
+                    shapes["gang"] = {"gpu_count": 2 * count, "placement": ((0, count), (1, count))}
+                for shape, given in shapes.items():
+                    made = objects(job(plan, tenant, pool, resource, **given), plan, tenant, ["node-a"])
+                    yield f"{tenant.name} {name} {resource} {shape}", made
+
+
+def pod(made: Object) -> Object:
+    """As the Job controller makes it of the template."""
+    template = made["spec"]["template"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": made["metadata"]["name"], "uid": "1"}
+    about = {"name": "pod", "namespace": made["metadata"]["namespace"], "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**template["metadata"], **about}}
+
+
+@pytest.mark.parametrize("name", environment_names())
+def test_what_the_launcher_creates_is_taken(name: str) -> None:
+    plan = read_plan(name)
+    judge = judge_of(plan)
+    seen = 0
+    for shape, made in jobs(plan):
+        seen += 1
+        wrong = [text for body in made for text in said(judge, body, LAUNCHER)]
+        wrong += said(judge, pod(made[-1]), JOB_CONTROLLER)
+        assert not wrong, (shape, wrong)
+    assert seen >= 2
+
+
+@pytest.mark.parametrize("name", environment_names())
+def test_the_same_from_a_tenant_is_refused(name: str) -> None:
+    plan = read_plan(name)
+    judge = judge_of(plan)
+    shape, made = next(jobs(plan))
+    for body in (made[-1], pod(made[-1])):
+        assert any("deny queue-marks-are-the-queues" in text for text in said(judge, body, ANYBODY)), shape

@@ -1,0 +1,121 @@
+"""What is printed passes the policies of every shipped environment: on every pool, for every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+import yaml
+
+from gpupool.cli.snippet import Kind
+from gpupool.findings import UsageError
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import read_plan
+from gpupool.plan.tenants import memory_quantity
+from gpupool.snippet.wish import Wish, wish
+from gpupool.snippet.workloads import KINDS, workload
+from gpupool.spec.load import environment_names
+from tests.admission import judge_of, said
+from vapcheck.judging.judge import Judge
+
+Object = dict[str, Any]
+
+
+def wishes(plan: Plan) -> Iterator[Wish]:
+    """Each tenant's on each of its pools: one of every resource, and as many as a pod may get."""
+    for tenant in plan.tenants:
+        for name in tenant.grants:
+            pool = plan.pool(name)
+            mig = pool.sharing.mode == "mig"
+            for resource, count in pool.slices_per_node.items():
+                profile = resource.removeprefix("nvidia.com/mig-").replace(".me", "+me") if mig else None
+                for slices in {1, count} if pool.sharing.mode in ("mig", "exclusive") else {1}:
+                    yield wish(plan, name, slices, profile, tenant.name)
+
+
+def pod(template: Object, wanted: Wish) -> Object:
+    assert wanted.tenant is not None
+    about = {"name": "pod", "namespace": wanted.tenant.namespace}
+    metadata = {**template.get("metadata", {}), **about}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
+    """The objects that admission sees: of kinds that are not Kubernetes' own, the pods that come of them."""
+    spec = made.get("spec", {})
+    match kind:
+        case "pod":
+            templates = [made]
+        case "raycluster":
+            workers = [group["template"] for group in spec["workerGroupSpecs"]]
+            templates = [spec["headGroupSpec"]["template"], *workers]
+        case "sparkapplication":
+            templates = [executor(spec["executor"])]
+        case "pytorchjob":
+            templates = [replica["template"] for replica in spec["pytorchReplicaSpecs"].values()]
+        case "kubeflow":
+            patch = yaml.safe_load(made["podSpecPatch"])
+            (main,) = patch["containers"]
+            patch["containers"] = [{"image": "registry.example/step:1", **main}]
+            templates = [{"metadata": made.get("metadata", {}), "spec": patch}]
+        case _:
+            return [made]
+    return [pod(template, wanted) for template in templates]
+
+
+def executor(given: Object) -> Object:
+    """The template as Spark fills it in: requests by its own settings."""
+    template: Object = given["template"]
+    if "memory" in given:
+        (container,) = template["spec"]["containers"]
+        mib = sum(int(given[name].removesuffix("m")) for name in ("memory", "memoryOverhead"))
+        asked = {"cpu": given["coreRequest"], "memory": memory_quantity(mib)}
+        container["resources"] = {**container["resources"], "requests": asked}
+    return template
+
+
+@pytest.fixture(scope="module", params=environment_names())
+def judge(request: pytest.FixtureRequest) -> tuple[Plan, Judge]:
+    plan = read_plan(request.param)
+    return plan, judge_of(plan)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_policies_take_it(judge: tuple[Plan, Judge], kind: str) -> None:
+    plan, by = judge
+    for wanted in wishes(plan):
+        made = workload(wanted, kind)
+        for body in judged(kind, made, wanted):
+            assert said(by, body) == [], (wanted.pool.name, wanted.resource, wanted.count)
+
+
+def test_the_command_line_lists_every_kind() -> None:
+    assert get_args(Kind) == tuple(KINDS)
+
+
+def test_a_pool_for_jobs_has_nothing_else() -> None:
+    plan = read_plan("prod")
+    wanted = wish(plan, "notebooks")
+    wanted = replace(wanted, pool=replace(wanted.pool, jobs_only=True))
+    assert workload(wanted, "job")["kind"] == "Job"
+    with pytest.raises(UsageError, match=r"is for Jobs only .*use --for job"):
+        workload(wanted, "deployment")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gone",), "no pool 'gone' in environment prod; there are: notebooks, research-a100, "),
+        (("notebooks", 2), "--slices 2: a pod on pool notebooks gets at most 1 nvidia.com/gpu"),
+        (("training-h100", 9), "gets at most 8 nvidia.com/gpu; the largest node has no more"),
+        (("inference-h100",), "has several profiles; add --profile with one of: 3g.40gb, 2g.20gb"),
+        (("inference-h100", 1, "1g.10gb"), "no profile 1g.10gb; add --profile"),
+        (("notebooks", 1, "1g.10gb"), "pool notebooks is not partitioned; leave it out"),
+        (("training-h100", 1, None, "search"), "no such tenant with pool training-h100; there are: vision, "),
+    ],
+)
+def test_what_can_not_be_is_said_with_what_can(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message.replace("(", r"\(")):
+        wish(read_plan("prod"), *arguments)
