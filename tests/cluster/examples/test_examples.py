@@ -29,6 +29,24 @@ def test_a_job_whose_pod_is_killed_goes_on_from_its_last_checkpoint(examples: Ex
     assert saved % 10 == 0 <= killed - saved <= 10
 
 
+def test_the_client_does_what_its_tour_shows(examples: Examples) -> None:
+    examples.shown("sdk")
+
+
+def test_every_request_of_a_batch_is_answered(examples: Examples) -> None:
+    examples.shown("batch-inference")
+
+
+def test_a_hundred_mixed_jobs_succeed_and_are_measured(examples: Examples) -> None:
+    rows = re.findall(r"^(.{32}) +([\d.]+) +([\d.]+) +([\d.]+)$", examples.shown("load-test"), re.MULTILINE)
+    assert len(rows) == 5
+    assert all(float(p50) <= float(p95) <= float(p99) for _, p50, p95, p99 in rows)
+
+
+def test_two_tenants_hold_what_they_are_granted(examples: Examples) -> None:
+    examples.shown("concurrent-100")
+
+
 def test_the_index_names_every_example_and_each_is_run() -> None:
     there = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
     index = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
