@@ -46,6 +46,13 @@ with Client(tenant="vision") as client:
     seen = takewhile(lambda event: event.job != waiting.id, client.events(after=0))
     print(f"stream: {sum(event.job == job.id for event in seen)} events of {job.job_name}")
 
+    # A Ray cluster is made by KubeRay: this is its manifest, and nothing is submitted.
+    cluster = client.create_ray_cluster("training", min_workers=1, max_workers=2, gpu_count=4)
+    workers = cluster["spec"]["workerGroupSpecs"][0]
+    print(
+        f"ray: {workers['minReplicas']} to {workers['maxReplicas']} workers, {len(cluster.yaml)} characters"
+    )
+
     # Errors have a type, and say what to do.
     try:
         client.submit_job(gpu_pool_requested="t5", container_image=IMAGE)
