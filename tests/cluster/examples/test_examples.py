@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.cluster.examples.conftest import ROOT, Examples
+from tests.cluster.examples.conftest import ROOT, Examples, Object
+from tests.cluster.kube import Kube
 
 
 def steps(printed: str) -> list[int]:
     return [int(number) for number in re.findall(r"^step (\d+)", printed, re.MULTILINE)]
+
+
+def admitted(kube: Kube, namespace: str, template: Object) -> None:
+    """The API server and its policies accept a pod of the template, which is not kept. Raises ApiError."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    pod["metadata"] = {**template.get("metadata", {}), "generateName": "probe-"}
+    kube.api.request("POST", f"/api/v1/namespaces/{namespace}/pods", {"dryRun": "All"}, pod)
 
 
 def test_training_goes_on_from_its_checkpoint(examples: Examples) -> None:
@@ -45,6 +53,18 @@ def test_a_hundred_mixed_jobs_succeed_and_are_measured(examples: Examples) -> No
 
 def test_two_tenants_hold_what_they_are_granted(examples: Examples) -> None:
     examples.shown("concurrent-100")
+
+
+def test_a_ray_cluster_is_taken_and_so_are_its_workers(examples: Examples, operators: Kube) -> None:
+    examples.shown("ray-cluster")
+    cluster = operators.get("ray.io/v1", "RayCluster", "training", "team-vision")
+    admitted(operators, "team-vision", cluster["spec"]["workerGroupSpecs"][0]["template"])
+
+
+def test_a_spark_application_is_taken_and_so_are_its_executors(examples: Examples, operators: Kube) -> None:
+    examples.shown("spark-rapids")
+    made = operators.get("sparkoperator.k8s.io/v1beta2", "SparkApplication", "rapids", "team-vision")
+    admitted(operators, "team-vision", made["spec"]["executor"]["template"])
 
 
 def test_the_index_names_every_example_and_each_is_run() -> None:
