@@ -83,6 +83,9 @@ AREAS = {
             *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
         ),
     ),
+    "examples": Area(
+        ("examples/", "gpupool/client/", "tests/cluster/examples/"), ("tests/cluster/examples/",)
+    ),
     "wheel": Area(
         ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
         ("tests/cluster/wheel/",),

@@ -26,6 +26,7 @@ from gpupool.client.values import (
     JobFields,
     JobPriority,
     JobSpec,
+    Manifest,
     Pool,
     Recommendation,
     Usage,
@@ -180,6 +181,21 @@ class AsyncClient:
 
     async def usage(self, tenant: str, since: datetime | None = None, until: datetime | None = None) -> Usage:
         return await self._send(operations.usage(tenant, since, until))
+
+    async def create_ray_cluster(
+        self,
+        worker_node_type: str,
+        min_workers: int = 0,
+        max_workers: int = 2,
+        *,
+        gpu_count: int = 1,
+        profile: str | None = None,
+    ) -> Manifest:
+        """The manifest of a RayCluster with `gpu_count` GPUs or slices of the pool `worker_node_type` per
+        worker. It creates nothing on the cluster: fill in the image and apply its `yaml` with kubectl."""
+        return await self._send(
+            operations.create_ray_cluster(worker_node_type, min_workers, max_workers, gpu_count, profile)
+        )
 
     async def recommendations(
         self, memory_gib: float, kind: str = "training", gpus: int = 1

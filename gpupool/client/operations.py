@@ -18,6 +18,7 @@ from gpupool.client.values import (
     Event,
     Forecast,
     JobSpec,
+    Manifest,
     Pool,
     Recommendation,
     Usage,
@@ -152,6 +153,17 @@ def recommendations(
         lambda data: tuple(made(Recommendation, one) for one in data["recommendations"]),
         params={"memory_gib": memory_gib, "kind": kind, "gpus": gpus},
     )
+
+
+def create_ray_cluster(
+    worker_node_type: str, min_workers: int, max_workers: int, gpu_count: int, profile: str | None
+) -> Call[Manifest]:
+    """The manifest of a RayCluster whose workers run on a pool."""
+    params = _given(
+        min_workers=min_workers, max_workers=max_workers, gpu_count=gpu_count, profile=profile
+    ) | {"for": "raycluster"}
+    path = f"/api/v1/pools/{quote(worker_node_type, safe='')}/snippet"
+    return Call("GET", path, Manifest, params=params)
 
 
 def _body(spec: JobSpec) -> Data:

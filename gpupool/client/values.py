@@ -7,6 +7,7 @@ This module must not send anything.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -239,6 +240,15 @@ class Usage:
     """By project and pool."""
     budgets: tuple[Mapping[str, Any], ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+class Manifest(dict[str, Any]):
+    """An object for Kubernetes, which the queue made and did not submit."""
+
+    @property
+    def yaml(self) -> str:
+        """As text for `kubectl apply -f -`: JSON, which is YAML too."""
+        return json.dumps(self, indent=2)
 
 
 @dataclass(frozen=True, kw_only=True)

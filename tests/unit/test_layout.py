@@ -18,7 +18,7 @@ spec: {containers: [{name: a, image: x}]}
 """
 TOP = {
     *("environments", "policies", "charts", "infra", "generators", "gpupool", "vapcheck"),
-    *("tests", "docs", "tools", "ci", ".ci", ".github"),
+    *("tests", "docs", "examples", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
     *("setup.py", "MANIFEST.in", "Dockerfile"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),

@@ -1,4 +1,4 @@
-"""Pools and who holds their slots, and which pool suits a piece of work (D8).
+"""Pools and who holds their slots, manifests for them, and which pool suits a piece of work (D8).
 
 Jobs of tenants that the caller does not act for are shown without their name. This module must not decide.
 """
@@ -8,19 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
+from gpupool.findings import UsageError
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.queue.api.accept import tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.jobs import Chosen, Present
+from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.recommend import recommend, reserved_hint
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
 from gpupool.queue.records import MICRO, Principal
+from gpupool.snippet.wish import wish
+from gpupool.snippet.workloads import workload
 
 router = APIRouter(prefix="/api/v1", tags=["pools"])
 
@@ -141,6 +145,35 @@ def _pool(
         ],
         "reserved": reserved,
     }
+
+
+@router.get("/pools/{pool}/snippet", operation_id="snippet", response_model=dict[str, Any])
+async def snippet(
+    context: Present,
+    principal: Reader,
+    chosen: Chosen,
+    pool: Annotated[str, Path(max_length=200)],
+    kind: Annotated[Literal["pod", "job", "raycluster"], Query(alias="for")] = "pod",
+    gpu_count: Annotated[int, Query(ge=1, le=1024, description="GPUs or slices of each pod.")] = 1,
+    profile: Annotated[str | None, Query(max_length=100, description="MIG profile.")] = None,
+    min_workers: Annotated[int, Query(ge=0, le=10_000, description="For raycluster.")] = 0,
+    max_workers: Annotated[int, Query(ge=1, le=10_000, description="For raycluster.")] = 2,
+) -> Response:
+    """A manifest for a pool, to fill image and command in. Nothing is submitted, and no slot is held."""
+    current = context.current()
+    plan, tenant = current.plan, tenant_of(current, principal, chosen.tenant)
+    if pool not in tenant.grants:
+        raise Problem("not-found", f"tenant {tenant.name} has no pool {pool!r}")
+    if min_workers > max_workers:
+        raise Problem("invalid-request", "min_workers is more than max_workers")
+    try:
+        made = workload(wish(plan, pool, gpu_count, profile, tenant.name), kind)
+    except UsageError as error:
+        raise Problem("invalid-request", str(error)) from None
+    if kind == "raycluster":
+        (workers,) = made["spec"]["workerGroupSpecs"]
+        workers |= {"replicas": min_workers, "minReplicas": min_workers, "maxReplicas": max_workers}
+    return JSONResponse(made)
 
 
 @router.get("/recommendations", operation_id="recommendations", response_model=RecommendationList)

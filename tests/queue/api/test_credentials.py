@@ -49,6 +49,7 @@ OPERATIONS: Mapping[str, tuple[str, str, str, Any]] = {
     "cancel_job": ("POST", "/api/v1/gpu-jobs/{id}/cancel", "jobs:write", None),
     "pools": ("GET", "/api/v1/pools", "jobs:read", None),
     "recommendations": ("GET", "/api/v1/recommendations?memory_gib=8", "jobs:read", None),
+    "snippet": ("GET", "/api/v1/pools/training/snippet", "jobs:read", None),
     "usage": ("GET", "/api/v1/tenants/vision/usage", "usage:read", None),
     "metrics": ("GET", "/metrics", "metrics:read", None),
     "events": ("GET", "/api/v1/events?after=999", "jobs:read", None),
@@ -213,7 +214,7 @@ def test_every_operation_with_every_credential(api: Any) -> None:
                 job = await served.submit(setup)
                 chosen = (
                     {"X-Tenant-Id": "vision"}
-                    if operation in ("submit_job", "validate_job", "recommendations")
+                    if operation in ("submit_job", "validate_job", "recommendations", "snippet")
                     else {}
                 )
                 response = await served.client.request(
@@ -244,7 +245,7 @@ def test_the_matrix_has_every_operation(api: Any) -> None:
         there = {row["operationId"] for methods in paths.values() for row in methods.values()}
         assert there == {*OPERATIONS, *OPEN}
         methods = {name for name in dir(Client) if not name.startswith("_")}
-        assert {*OPERATIONS} - {"metrics"} <= methods, "operations are called as the SDK's methods"
+        assert {*OPERATIONS} - {"metrics", "snippet"} <= methods, "operations are called as the SDK's methods"
 
     api(test)
 

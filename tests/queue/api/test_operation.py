@@ -64,7 +64,7 @@ def test_pools_show_who_holds_what_and_hide_other_tenants(api: Any) -> None:
         assert [
             pool["name"]
             for pool in (await served.client.get("/api/v1/pools", headers=portal)).json()["pools"]
-        ] == ["inference-mig"]
+        ] == ["inference-mig", "batch-a10g"]
 
     api(test, dev=False)
 
@@ -102,6 +102,23 @@ def test_a_recommendation_names_the_cheapest_and_its_alternatives(api: Any) -> N
             "/api/v1/recommendations?memory_gib=5000", headers={"X-Tenant-Id": "vision"}
         )
         assert none.json() == {"recommendations": [], "reserved_hint": None}
+
+    api(test)
+
+
+def test_a_manifest_is_made_for_the_pools_of_the_tenant(api: Any) -> None:
+    async def test(served: Served) -> None:
+        async def asked(path: str) -> Any:
+            return await served.client.get(f"/api/v1/pools/{path}", headers={"X-Tenant-Id": "vision"})
+
+        made = (await asked("training/snippet?for=raycluster&gpu_count=4&min_workers=1&max_workers=3")).json()
+        (workers,) = made["spec"]["workerGroupSpecs"]
+        assert (made["kind"], made["metadata"]["namespace"]) == ("RayCluster", "team-vision")
+        assert (workers["replicas"], workers["minReplicas"], workers["maxReplicas"]) == (1, 1, 3)
+        assert workers["template"]["spec"]["nodeSelector"] == {"gpupool.dev/pool": "training"}
+        assert (await asked("inference-mig/snippet")).status_code == 404
+        for wrong in ("gpu_count=9", "profile=2g.20gb", "for=raycluster&min_workers=3"):
+            assert (await asked(f"training/snippet?{wrong}")).status_code == 422, wrong
 
     api(test)
 

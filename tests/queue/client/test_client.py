@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
@@ -176,6 +177,9 @@ def test_pools_forecasts_usage_and_recommendations(queue: Any) -> None:
             assert forecast.estimate_usd > 0
             assert client.usage("vision").tenant == "vision"
             assert client.recommendations(10)[0].usd_per_hour > 0
+            cluster = client.create_ray_cluster("training", min_workers=1, max_workers=2, gpu_count=4)
+            assert json.loads(cluster.yaml) == cluster
+            assert cluster["spec"]["workerGroupSpecs"][0]["rayStartParams"] == {"num-gpus": "4"}
 
         await asking(queue, steps)
 
