@@ -1,0 +1,60 @@
+"""The environment of these tests on the shared control plane, and the queue's processes in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+from gpupool.client import Client
+from gpupool.local.control_plane import ControlPlane
+from gpupool.queue.store.embedded import Embedded
+from tests.cluster.kube import Kube
+from tests.cluster.queue.observer import Observer
+from tests.cluster.queue.served import Queue, apply
+from tests.queue.conftest import postgres  # noqa: F401
+
+ENVIRONMENT = Path(__file__).with_name("environment.yaml")
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:  # noqa: F811
+    """A fresh database with the queue's tables."""
+    name = request.module.__name__.rpartition(".")[2]
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+    yield postgres.url(name)
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def queue(
+    kube: Kube, control_plane: ControlPlane, database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Queue]:
+    """The queue of `environment.yaml`, ready, with every role in one process."""
+    kube.wipe()
+    spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
+    made = Queue(kube, control_plane, spec, database, tmp_path_factory.mktemp("queue"))
+    apply(kube, made.plan)
+    made.process().until_ready()
+    yield made
+    made.stop()
+    kube.wipe()
+
+
+@pytest.fixture(scope="module")
+def observer(queue: Queue) -> Iterator[Observer]:
+    """What the API server says of pods and Jobs from here on."""
+    with Observer(queue.plane.kubeconfig) as watching:
+        yield watching
+
+
+@pytest.fixture(scope="module")
+def vision(queue: Queue) -> Iterator[Client]:
+    """The tenant that most jobs are of."""
+    with queue.client() as client:
+        yield client
