@@ -12,7 +12,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-SHIPPED = ("policies", "tools", "ci", ".github/workflows")
+SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows")
 
 
 class BuildWithShipped(build_py):

@@ -15,8 +15,9 @@ from generators import restricted_pod
 from generators.kinds import KINDS
 from generators.manifest import Manifest
 from generators.metadata import content_name, metadata
+from generators.project_files import gpu_texts, policy_texts
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
-from gpupool.plan.policy_files import SHIPPED, read_objects
+from gpupool.plan.policy_files import read_objects
 
 NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"
@@ -57,11 +58,11 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     yield Manifest(made)
     yield _role(plan, "ClusterRole", None, [*_list(_rules(None)), _charts(plan)])
     yield _binding(plan, "ClusterRole", None, account)
-    own = _policy_texts(plan)
+    own = policy_texts(plan)
     for namespace, rules in _namespaces(plan).items():
         yield _role(plan, "Role", namespace, _list(rules))
         yield _binding(plan, "Role", namespace, account)
-    gpus = _gpu_texts(plan)
+    gpus = {f"{_GPU_PREFIX}{name}": text for name, text in gpu_texts(plan).items()}
     files = {_ENVIRONMENT_KEY: plan.text} | own | gpus
     name = content_name(NAME, files)
     described = metadata(plan, name, SYSTEM_NAMESPACE)
@@ -107,19 +108,6 @@ def _binding(plan: Plan, kind: str, namespace: str | None, account: Mapping[str,
             "subjects": [dict(account)],
         }
     )
-
-
-def _policy_texts(plan: Plan) -> dict[str, str]:
-    """The project's own policy files by name; the shipped ones are in the image."""
-    own = [path for path in plan.policies.files if path.parent != SHIPPED]
-    return {path.name: path.read_text(encoding="utf-8") for path in own}
-
-
-def _gpu_texts(plan: Plan) -> dict[str, str]:
-    """The project's own GPU models that pools have, by key of the ConfigMap; the shipped ones are in the
-    image."""
-    own = {pool.gpu.key: pool.gpu.own_file for pool in plan.pools}
-    return {f"{_GPU_PREFIX}{key}.yaml": text for key, text in sorted(own.items()) if text is not None}
 
 
 def _mounts(plan: Plan, own: Mapping[str, str], gpus: Mapping[str, str]) -> dict[str, str]:

@@ -45,7 +45,7 @@ cloud that has no such machine today is no reason to call the environment not ap
 
 RELEASE = "Release"
 """A chart, where a kind is asked for."""
-RELEASE_NEEDS = ("ConfigMap", "PriorityClass")
+RELEASE_NEEDS = ("ConfigMap", "PriorityClass", "ServiceAccount")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL, metadata
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
+from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
-from gpupool.sharing import GPU_RESOURCE, Isolation
 
 POOLS, TENANTS = "gpupool-pools", "gpupool-tenants"
 OWNERS, LIMITS = "gpupool-owners", "gpupool-limits"
@@ -68,10 +68,11 @@ def _pool(pool: Pool) -> dict[str, str]:
         f"sharing.{pool.name}": pool.sharing.mode,
         f"taints.{pool.name}": " ".join(taints),
         f"grace.{pool.name}": pool.termination_grace_period or "",
-        f"jobs-only.{pool.name}": str(pool.jobs_only).lower(),
+        f"jobs-only.{pool.name}": _flag(pool.jobs_only),
+        f"lends-whole-gpus.{pool.name}": _flag(pool.lends_whole_gpus),
     }
-    if pool.sharing.isolation < Isolation.memory:
-        data[f"memory.{pool.name}"] = f"{_memory_share_mib(pool)}Mi"
+    if pool.gpu_memory_mib is not None:
+        data[f"memory.{pool.name}"] = f"{pool.gpu_memory_mib}Mi"
     shares = {resource: pool.share(resource) for resource in sorted(pool.slices_per_node)}
     known = {resource: share for resource, share in shares.items() if share is not None}
     if len(known) == len(shares):
@@ -79,11 +80,6 @@ def _pool(pool: Pool) -> dict[str, str]:
         memory = (f"{name}={memory_quantity(share.memory_mib)}" for name, share in known.items())
         data |= {f"node-cpu.{pool.name}": " ".join(cpu), f"node-memory.{pool.name}": " ".join(memory)}
     return data
-
-
-def _memory_share_mib(pool: Pool) -> int:
-    """An equal part of a GPU's memory for each pod on it."""
-    return pool.gpu.memory_mib // pool.sharing.slices_per_gpu(pool.gpu)[GPU_RESOURCE]
 
 
 def _tenants(plan: Plan) -> dict[str, str]:
@@ -111,6 +107,8 @@ def _owners(plan: Plan) -> dict[str, str]:
         "groups": " ".join(_OWNER_GROUPS),
         "labels": _words(labels),
         "taints": _words(taint.key for pool in plan.pools for taint in pool.taints),
+        "queueClasses": _words(p.queue_class for p in plan.priorities if p.queue_class != p.name),
+        "queueAnnotations": "" if plan.cluster.platform == "local" else RUN_LOCALLY,
     }
 
 
@@ -123,6 +121,10 @@ def _limits(plan: Plan) -> dict[str, str]:
         "jobRetries": str(limits.job_retries),
         "budgetAfterSeconds": str(limits.budget_after_seconds),
     }
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
 
 
 def _words(values: Iterable[str]) -> str:

@@ -233,7 +233,9 @@ queues = st.fixed_dictionaries(
         "defaultTimeout": st.sampled_from(("1h", "90m", "336h")),
         "targets": st.sampled_from(([], ["http://example"], ["https://a.example.com:8443"])),
         "logs": st.just({"keepMiB": 1, "keepFor": "36h"}),
-        "idle": st.just({"below": 0.1, "for": "1h", "action": "stop"}),
+        "idle": st.just(
+            {"prometheus": "http://prometheus:9090", "below": 0.1, "for": "1h", "action": "stop"}
+        ),
     },
 )
 

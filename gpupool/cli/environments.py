@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpupool.plan.model import Plan, Pool
     from gpupool.plan.tenants import Tenant
 
+_NO_CHART = "not installed in the cluster: queue.chart does not say where its chart and image are"
 _SHOWN = 10
 """Files that a rendering warns of, one by one."""
 
@@ -177,6 +178,10 @@ def _print_plan(plan: Plan) -> None:
             [_tenant_row(tenant) for tenant in plan.tenants],
             right=("weight", "cpus", "gib"),
         )
+    if plan.queue.enabled and plan.queue.engine == "builtin" and plan.cluster.platform != "local":
+        chart = plan.queue.chart
+        where = f"chart gpu-scheduler {chart.version} of {chart.repository}" if chart else _NO_CHART
+        print(f"\nqueue: {where}")
 
 
 def _tenant_row(tenant: Tenant) -> tuple[str, ...]:

@@ -77,6 +77,9 @@ def submit(
     after: Annotated[
         str | None, typer.Option("--after", metavar="JOB", help="Wait until this job has succeeded.")
     ] = None,
+    may_idle: Annotated[
+        bool, typer.Option("--may-idle", help="It waits at times: never stop it as idle.")
+    ] = False,
     key: Annotated[
         str | None, typer.Option("--idempotency-key", help="The same key again makes no second job.")
     ] = None,
@@ -116,6 +119,7 @@ def submit(
         "checkpoint_s3_path": checkpoint,
         "array": array,
         "depends_on": after,
+        "may_idle": may_idle or None,
     }
     spec: JobSpec = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]
     with _asked(server, tenant, patient=wait) as client:

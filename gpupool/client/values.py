@@ -69,6 +69,7 @@ class JobSpec(TypedDict, total=False):
     volumes: list[Mapping[str, Any]]
     array: int
     depends_on: str
+    may_idle: bool
 
 
 @dataclass(frozen=True, kw_only=True)

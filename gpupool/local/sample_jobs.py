@@ -125,12 +125,13 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
             }
         ],
     }
-    annotations = {"gpupool.dev/simulated-duration": _RUNS}
+    annotations = {"gpupool.dev/simulated-duration": _RUNS, **fields.annotations}
+    template = {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": content_name("sample", [pool.name, pod]),
+            "name": content_name("sample", template),
             "namespace": tenant.namespace,
             "labels": labels,
         },
@@ -138,7 +139,7 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
             "backoffLimit": 1,
             "activeDeadlineSeconds": _DEADLINE_S,
             "ttlSecondsAfterFinished": 60,
-            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod},
+            "template": template,
         },
     }
 

@@ -17,7 +17,7 @@ from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import Priority, Share, Tenant
-from gpupool.sharing import Sharing
+from gpupool.sharing import Isolation, Sharing
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""
@@ -167,6 +167,13 @@ class Pool:
         if len(shares) < len(self.machines):
             return None
         return Share(max(share.cpu_millis for share in shares), max(share.memory_mib for share in shares))
+
+    @property
+    def gpu_memory_mib(self) -> int | None:
+        """An equal part of a GPU's memory for each pod on it; None where the hardware or MPS divides it."""
+        if self.sharing.isolation >= Isolation.memory:
+            return None
+        return self.gpu.memory_mib // sum(self.sharing.slices_per_gpu(self.gpu).values())
 
     def monthly_usd(self) -> tuple[float, float] | None:
         """Cost in USD of a month at the warm floor and at the maximum; None where a price is unknown."""

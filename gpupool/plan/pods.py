@@ -1,4 +1,4 @@
-"""What every pod must say to run on a pool: labels, node selector, tolerations, resource.
+"""What every pod must say to run on a pool: labels, annotations, node selector, tolerations, resource.
 
 The one place that sample jobs, the queue's jobs and `gpupool snippet` take it from. Here too are the names by
 which the queue's own Jobs and pods are known. It must not know what a pod runs.
@@ -22,6 +22,8 @@ RECORDED_FINALIZER = "gpupool.dev/recorded"
 """On the queue's Jobs and pods until their end is in the database."""
 RUN_LOCALLY = "gpupool.dev/run-locally"
 """Annotation `true`: the local control plane runs the pod's command as a process. Denied elsewhere."""
+MEMORY = "gpupool.dev/gpu-memory"
+"""Annotation: how much of a GPU's memory the pod uses at most, where only pods themselves can keep to it."""
 LAUNCHER_ACCOUNT, API_ACCOUNT = "gpupool-launcher", "gpupool-api"
 """Service accounts of the queue in SYSTEM_NAMESPACE; `generators.rbac` says what each may do."""
 LAUNCHER_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{LAUNCHER_ACCOUNT}"
@@ -33,6 +35,8 @@ class PodFields:
     """The fields of a pod that follow from its pool."""
 
     labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    """Where nothing divides a GPU's memory: the equal part that the pod keeps to."""
     spec: Mapping[str, Any]
     """nodeSelector and tolerations."""
     limits: Mapping[str, str]
@@ -43,6 +47,7 @@ def pod_fields(pool: Pool, resource: str, count: int = 1) -> PodFields:
     """What a pod says to get `count` of `resource` on a node of `pool`."""
     return PodFields(
         labels={SHARES_LABEL: "true"} if pool.lends_whole_gpus else {},
+        annotations={MEMORY: f"{pool.gpu_memory_mib}Mi"} if pool.gpu_memory_mib is not None else {},
         spec={
             "nodeSelector": {POOL_LABEL: pool.name},
             "tolerations": [taint.toleration() for taint in pool.taints],

@@ -5,6 +5,7 @@ Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +16,17 @@ class SecretKey:
 
     name: str
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The chart that runs the queue in a cluster."""
+
+    repository: str
+    version: str
+    image: str
+    values: Mapping[str, Any]
+    """The user's own, merged over the derived ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +81,17 @@ class QueueSettings:
     idle_for_s: int = 1800
     idle_action: str = "warn"
     """warn or stop."""
+    idle_prometheus: str | None = None
+    """Address of the Prometheus that knows; None where no job is idle."""
     logs_keep_mib: int = 10
     """Kept of the log of each attempt."""
     logs_keep_for_s: int = 604800
     webhook: SecretKey | None = None
     """Where the URL of the Slack-compatible webhook is."""
     smtp: Smtp | None = None
+
+    chart: Chart | None = None
+    """None: the queue is not installed in the cluster."""
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as `plan --format json` has them, in camelCase."""

@@ -3,7 +3,10 @@ checks nothing."""
 
 from __future__ import annotations
 
-from gpupool.plan.queue import QueueSettings, SecretKey, Smtp
+from typing import Any
+
+from gpupool import __version__
+from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
 from gpupool.spec import queue as spec
 from gpupool.spec.environment import Environment
 from gpupool.spec.field_types import duration_seconds
@@ -30,14 +33,28 @@ def queue_settings(environment: Environment) -> QueueSettings:
         nats_url=given.nats.url if given.nats else None,
         auth_issuer=given.auth.issuer if given.auth else None,
         auth_audience=given.auth.audience if given.auth else None,
-        idle_below=given.idle.below if given.idle else None,
-        idle_for_s=duration_seconds((given.idle or spec.Idle()).for_),
-        idle_action=(given.idle or spec.Idle()).action,
+        **_idle(given.idle),
         logs_keep_mib=given.logs.keep_mib,
         logs_keep_for_s=duration_seconds(given.logs.keep_for),
         webhook=_secret(given.alerts.webhook_secret_ref),
         smtp=_smtp(given.alerts.smtp),
+        chart=_chart(given.chart),
     )
+
+
+def _chart(given: spec.Chart | None) -> Chart | None:
+    return Chart(given.repository, given.version or __version__, given.image, given.values) if given else None
+
+
+def _idle(given: spec.Idle | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    return {
+        "idle_below": given.below,
+        "idle_for_s": duration_seconds(given.for_),
+        "idle_action": given.action,
+        "idle_prometheus": given.prometheus,
+    }
 
 
 def _secret(given: spec.SecretRef | None) -> SecretKey | None:

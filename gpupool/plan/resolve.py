@@ -103,7 +103,8 @@ def _context(
     if file.resolve().parent.name != "environments":
         siblings = None
     elif siblings is None and file.is_file():
-        siblings = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
+        beside = {path.stem: path for path in file.parent.glob("*.yaml") if path.is_file()}
+        siblings = beside if len(beside) > 1 else None  # in a pod, an environment is alone
     new_gpu = partial(ready_file, environment=file)
     return Context(
         environment, catalog, pools, named, loaded.gaps, stem, policy_files(file), new_gpu, siblings

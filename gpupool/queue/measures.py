@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpupool.queue.domain.state import Queued
 from gpupool.queue.records import Job
@@ -39,6 +39,17 @@ class Measures:
             "From the decision that a job starts until it runs.",
             ["pool"],
             buckets=_LONG,
+            registry=registry,
+        )
+        self.idle = Counter(
+            "gpupool_queue_idle_attempts_total",
+            "Attempts that were found idle, and what was done.",
+            ["action"],
+            registry=registry,
+        )
+        self.idle_unknown = Counter(
+            "gpupool_queue_idle_unknown_total",
+            "Times that Prometheus did not say how much GPUs are used.",
             registry=registry,
         )
 

@@ -215,7 +215,7 @@ class JobEvent:
     seq: int
     """Counts the job's events from 1 without a gap."""
     type: str
-    """enqueued, dispatched, started, requeued, preempted, priority_changed, or a final state."""
+    """enqueued, dispatched, started, requeued, preempted, idle, priority_changed, or a final state."""
     tenant: str
     project: str | None
     pool: str | None
@@ -247,7 +247,7 @@ class Principal:
     scopes: frozenset[str]
     """jobs:read, jobs:write, usage:read, admin."""
     source: str
-    """key, oidc or dev."""
+    """key, oidc, pod or dev."""
 
     def acts_for(self, tenant: str) -> bool:
         return "*" in self.tenants or tenant in self.tenants

@@ -25,8 +25,10 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.app import create_app
+from gpupool.queue.api.token_review import PodTokens, asker
 from gpupool.queue.events.bus import Bus, NatsBus, NoBus
 from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
@@ -39,6 +41,7 @@ from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.roles.idle import Idle
 from gpupool.queue.roles.janitor import Janitor, Kept
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
@@ -82,6 +85,11 @@ class Options:
     """A user that the kubeconfig's may impersonate."""
     in_cluster: bool = False
     """The cluster is the one that this process runs in."""
+
+    @property
+    def has_cluster(self) -> bool:
+        """Whether container jobs run on a cluster, and tokens of its pods are accepted."""
+        return self.in_cluster or self.kubeconfig is not None
 
 
 def configure_logging() -> None:
@@ -163,26 +171,26 @@ async def _run(
     if "janitor" in options.roles:
         work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
-        work.append(alerts.run(asyncio.Event()))
+        idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
+        work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
     if "relay" in options.roles:
         bus = await _bus(options, source, stack)
         work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
-        launches = options.in_cluster or options.kubeconfig is not None
         executor = Executor(
             db,
             holder,
             http,
             dev=options.dev,
-            containers=not launches,
+            containers=not options.has_cluster,
             ended=bell.ring,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
         work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
-        if launches:
+        if options.has_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
             launcher = Launcher(
@@ -240,6 +248,7 @@ def _server(
         source.plan,
         db,
         dev=options.dev,
+        pods=PodTokens(asker(KubeApi.connect(options.kubeconfig))) if options.has_cluster else None,
         registry=measures.registry,
         late=lambda: late(others),
         checks_alone=not api,

@@ -1,7 +1,8 @@
 """The published JSON Schemas, made of `gpupool.spec` and `gpupool.catalog.gpu_file` and never edited by hand.
 
 `python -m gpupool.schema.published environment` prints that of the environment file, `... catalog` that of a
-GPU model; `make schema` writes both to `gpupool/schema/`, and a test fails when one of them is stale.
+GPU model, `... values` that of the chart's values; `make schema` writes them to `gpupool/schema/` and
+`charts/gpu-scheduler/`, and a test fails when one of them is stale.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from gpupool import shipped
 from gpupool.catalog.gpu_file import GpuFile
+from gpupool.schema.chart_values import Values
 from gpupool.spec.environment import API_VERSION, Environment
 
 _FOLDER = Path(__file__).parent
 FILE = _FOLDER / "environment.schema.json"
 CATALOG_FILE = _FOLDER / "catalog.schema.json"
+
+VALUES_FILE = shipped.folder("charts") / "gpu-scheduler" / "values.schema.json"
+_VERSIONS = {"values": "http://json-schema.org/draft-07/schema#"}
+"""What Helm before 3.18 reads; a model is written alike in both."""
 
 _SHAPES: dict[str, tuple[type[BaseModel], str, str]] = {
     "environment": (
@@ -27,15 +34,17 @@ _SHAPES: dict[str, tuple[type[BaseModel], str, str]] = {
         "gpupool environment",
     ),
     "catalog": (GpuFile, "catalog.schema.json", "GPU model"),
+    "values": (Values, "gpu-scheduler-values.schema.json", "values of the chart gpu-scheduler"),
 }
 """What a schema is of: the model, the end of the schema's address, its title."""
 
 
 def json_schema(of: str) -> dict[str, Any]:
-    """The schema, JSON Schema 2020-12, of "environment" or "catalog"; every property has a description."""
+    """The schema of "environment", "catalog" (JSON Schema 2020-12) or "values" (draft 7). Each property has a
+    description."""
     model, address, title = _SHAPES[of]
     head = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": _VERSIONS.get(of, "https://json-schema.org/draft/2020-12/schema"),
         "$id": f"https://gpupool.dev/schema/{address}",
         "title": title,
     }

@@ -27,6 +27,7 @@ _NAMED = ("pools", "tenants", "priorities")
 _FREE: tuple[Loc, ...] = (
     ("gpuOperator", "values"),
     ("karpenter", "values"),
+    ("queue", "chart", "values"),
 )
 """Mappings with any values in them; 0 is any index."""
 

@@ -5,11 +5,21 @@ As strict as the rest (`gpupool.spec`, which puts the sections together), and as
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Duration, DurationWithDays, Model, Name, Origin, Positive, Share
+from gpupool.spec.field_types import (
+    Duration,
+    DurationWithDays,
+    Image,
+    Model,
+    Name,
+    Origin,
+    Positive,
+    Share,
+    Version,
+)
 
 _Said = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 _Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
@@ -62,6 +72,10 @@ class Auth(Model):
 
 
 class Idle(Model):
+    prometheus: Annotated[
+        str, StringConstraints(pattern=r"^https?://[^/@?#\s]+(/[^?#\s]*)?$", max_length=500)
+    ]
+    """Address of the Prometheus that has DCGM exporter's metrics."""
     below: Annotated[Share, Field(gt=0)] = 0.05
     """Share of a GPU's time in use under which a job is idle."""
     for_: Annotated[Duration, Field(alias="for")] = "30m"
@@ -82,6 +96,17 @@ class Start(Model):
     """How long a job's pod may be without a node; then the attempt has failed."""
     not_started: Duration = "15m"
     """How long its container may take to start on a node."""
+
+
+class Chart(Model):
+    repository: Annotated[str, StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500)]
+    """Where you keep the chart gpu-scheduler: a chart repository, or oci:// and a registry's path."""
+    image: Image
+    """Image with the gpupool command, pinned by a version or a digest."""
+    version: Version | None = None
+    """Version of the chart; default: this gpupool's."""
+    values: dict[str, Any] = {}
+    """Values of the chart that are merged over those that gpupool makes."""
 
 
 class Queue(Model):
@@ -105,6 +130,8 @@ class Queue(Model):
         "mlops.gpu.jobs"
     )
     """Prefix of event subjects."""
+    chart: Chart | None = None
+    """Runs the queue in the cluster, by Helm; absent: it is not installed there."""
     targets: Annotated[list[Origin], Field(max_length=1000)] = []
     """Origins that HTTP jobs may call, such as https://models.example.com; default: none."""
     database: Database | None = None

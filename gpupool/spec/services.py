@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Model, Name
+from gpupool.spec.field_types import Day, Duration, Image, Model, Name
 
 
 class Waiver(Model):
@@ -54,7 +54,7 @@ class Policies(Model):
 
 
 class Assertion(Model):
-    image: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$")]
+    image: Image
     """Image with the gpupool command, pinned by a version or a digest."""
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
     """When to run, as a CronJob schedule."""

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.pods import SHARES_LABEL
 from tests.cluster.kube import Kube, Object
 from tests.programs import require
 
@@ -74,10 +75,11 @@ def pod(
 ) -> Object:
     """A pod that asks for extended resources; `tolerate` are taint keys."""
     limits = {key: str(count) for key, count in (resources or {}).items()}
+    labels = {"app": name.rstrip("0123456789-"), SHARES_LABEL: "true"}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name.rstrip("0123456789-")}},
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {
             "nodeSelector": selector or {},
             "tolerations": [{"key": key, "operator": "Exists"} for key in tolerate],

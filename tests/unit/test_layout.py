@@ -17,10 +17,10 @@ metadata: {name: one, namespace: team}
 spec: {containers: [{name: a, image: x}]}
 """
 TOP = {
-    *("environments", "policies", "infra", "generators", "gpupool", "vapcheck"),
+    *("environments", "policies", "charts", "infra", "generators", "gpupool", "vapcheck"),
     *("tests", "docs", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
-    *("setup.py", "MANIFEST.in"),
+    *("setup.py", "MANIFEST.in", "Dockerfile"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
 """Each name here makes the repository harder to understand: try to find a folder for it first."""

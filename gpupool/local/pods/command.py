@@ -106,7 +106,7 @@ async def _value(pod: Object, variable: Object, known: Mapping[str, str], read: 
             reference = source[kind]
             found = await _values(resource, reference, read)
             if reference["key"] not in found and not reference.get("optional"):
-                raise NotYetError(f"{resource} {reference['name']} has no key {reference['key']}")
+                raise NotYetError(f'{resource[:-1]} "{reference["name"]}" has no key {reference["key"]}')
             return found.get(reference["key"])
     raise Refused(f"env {variable['name']}: {', '.join(source)} is not supported for pods that run locally")
 
@@ -116,7 +116,7 @@ async def _values(resource: str, reference: Object, read: Read) -> dict[str, str
     if found is None:
         if reference.get("optional"):
             return {}
-        raise NotYetError(f"{resource} {reference['name']} not found")
+        raise NotYetError(f'{resource[:-1]} "{reference["name"]}" not found')
     data: dict[str, str] = found.get("data") or {}
     if resource == "configmaps":
         return data

@@ -196,8 +196,10 @@ class Life:
                 await request()
                 return
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                _LOG.warning("pod %s/%s: %s", self.namespace, self.name, error)
                 code = getattr(error, "status", 500)
+                if code == 404:
+                    return
+                _LOG.warning("pod %s/%s: %s", self.namespace, self.name, error)
                 if code < 500 and code not in (409, 429):
                     return
             await asyncio.sleep(_RETRY_SECONDS)

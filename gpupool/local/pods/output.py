@@ -77,14 +77,14 @@ class Output:
             if tail is not None:
                 records = records[len(records) - min(tail, len(records)) :]
                 tail = None
-            piece = b""
+            parts: list[bytes] = []
             for stamp, tag, line in records:
                 if stamp >= since:
-                    piece += (stamp + b" " if wanted.timestamps and fresh_line else b"") + line
+                    parts += (stamp, b" ") if wanted.timestamps and fresh_line else ()
                     fresh_line = tag == b"F"
-                    piece += b"\n" if fresh_line else b""
-            if piece:
-                yield piece
+                    parts += (line, b"\n") if fresh_line else (line,)
+            if parts:
+                yield b"".join(parts)
             if last:
                 return
             await asyncio.sleep(_POLL_SECONDS)

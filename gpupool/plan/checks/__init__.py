@@ -59,6 +59,7 @@ CHECKS: tuple[Callable[[Context], Iterator[Problem]], ...] = (
     tenants.access,
     queue.durations,
     queue.ids,
+    queue.chart,
     policies.references,
     policies.waivers,
     delivery.source,

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.plan.checks import container_images
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.yaml_source import Loc
+
+_DERIVED = {
+    "image": "queue.chart.image says it",
+    "environment": "it is metadata.name",
+    "files": "they are this file and what its project adds",
+    "database": "queue.database says it",
+    "webhook": "queue.alerts.webhookSecretRef says it",
+    "smtpPassword": "queue.alerts.smtp.secretRef says it",
+}
+"""Values of the chart that follow from the file."""
 
 
 def durations(context: Context) -> Iterator[Problem]:
@@ -45,6 +56,25 @@ def ids(context: Context) -> Iterator[Problem]:
             whose = f"project {project.name!r} of tenant {tenant.name!r}"
             if message := _taken(of_projects, project.id, whose):
                 yield Problem(loc, message, "give each its own")
+
+
+def chart(context: Context) -> Iterator[Problem]:
+    """Its image may run, and its processes have one database and a queue to serve."""
+    queue = context.environment.queue
+    if queue.chart is None:
+        return
+    loc: Loc = ("queue", "chart")
+    yield from container_images.problems(context, (*loc, "image"), queue.chart.image)
+    for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
+        yield Problem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
+    if queue.engine != "builtin":
+        message = f"the chart is of gpupool's own queue, and queue.engine is {queue.engine}"
+        judged = (loc, ("queue", "engine"))
+        yield Problem(loc, message, "use engine: builtin, or remove queue.chart", judged_by=judged)
+    elif queue.database is None:
+        message = "several processes share one PostgreSQL, and queue.database names none"
+        hint = "write queue.database: {secretRef: {name: NAME, key: KEY}}, a Secret in gpupool-system"
+        yield Problem(loc, message, hint, judged_by=(loc, ("queue", "database")))
 
 
 def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:

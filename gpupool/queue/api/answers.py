@@ -26,6 +26,7 @@ _ASKED = (
     "image_pull_secrets",
     "env_from_secrets",
     "volumes",
+    "may_idle",
 )
 """What a job's JSON has from its request unchanged."""
 
@@ -92,6 +93,7 @@ class JobBody(BaseModel):
     image_pull_secrets: list[str]
     env_from_secrets: list[str]
     volumes: list[dict[str, Any]]
+    may_idle: bool
     plan_hash: str
 
 

@@ -25,6 +25,7 @@ from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
 from gpupool.queue.api.rate import Buckets
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -64,16 +65,18 @@ def create_app(
     dev: bool = False,
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
+    pods: PodTokens | None = None,
     rate: Buckets | None = None,
     failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
     late: Callable[[], Sequence[str]] = list,
     checks_alone: bool = False,
 ) -> FastAPI:
-    """The API over `db`. `dev`: requests from loopback need no credential. `rate`: requests of each caller;
-    `failures`: invalid credentials of each address. `registry`: metrics that other roles of the process keep,
-    shown at /metrics as well. `late`: roles of the process that don't get on, so that it is not ready.
-    `checks_alone`: of the operations those of `metrics`, for a process that runs other roles."""
+    """The API over `db`. `dev`: requests from loopback need no credential. `pods` verifies tokens of pods;
+    without it none is accepted. `rate`: requests of each caller; `failures`: invalid credentials of each
+    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`:
+    roles of the process that don't get on, so that it is not ready. `checks_alone`: of the operations those
+    of `metrics`, for a process that runs other roles."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,
@@ -90,6 +93,7 @@ def create_app(
         clock=clock,
         keys=Keys(db),
         oidc=oidc or Oidc(),
+        pods=pods,
         explanations=Explanations(db),
         positions=Positions(db),
         rate=rate or Buckets(per_second=1000, burst=2000),

@@ -1,4 +1,5 @@
-"""Who a request comes from: an API key, an OIDC token, or, with `--dev` on loopback alone, no credential.
+"""Who a request comes from: an API key, a token of a pod or of the OIDC provider, or, with `--dev` on
+loopback alone, no credential.
 
 What a credential grants is the Principal; `X-` headers choose among it later (`gpupool.queue.api.accept`).
 This module must not read any header but Authorization and X-Api-Key.
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from gpupool.queue.api.context import Context, present
-from gpupool.queue.api.credentials import KEY_PREFIX, Rejected
+from gpupool.queue.api.credentials import KEY_PREFIX, Rejected, Unverifiable
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import Principal
 
@@ -24,7 +25,7 @@ SCHEMES = {
     "bearer": {
         "type": "http",
         "scheme": "bearer",
-        "description": "An API key (gpk_...) or a token of the OIDC provider.",
+        "description": "An API key (gpk_...), a pod's token, or one of the OIDC provider.",
     },
     "key": {"type": "apiKey", "in": "header", "name": "X-Api-Key", "description": "An API key (gpk_...)."},
 }
@@ -43,7 +44,9 @@ async def _principal(context: Context, request: Request) -> Principal:
     now = context.now()
     if credential.startswith(KEY_PREFIX):
         return await context.keys.verify(credential, now)
-    return await context.oidc.verify(credential, context.plan(), now)
+    plan = context.plan()
+    pod = await context.pods.verify(credential, plan, now) if context.pods else None
+    return pod or await context.oidc.verify(credential, plan, now)
 
 
 def _without_credential(context: Context, request: Request) -> Principal:
@@ -82,6 +85,8 @@ async def principal(
     except Rejected as error:
         context.failures.take(address, now)
         raise Problem("unauthenticated", str(error)) from None
+    except Unverifiable as error:
+        raise Problem("unavailable", str(error), {"Retry-After": "5"}) from None
     wait = context.rate.take(f"{found.source} {found.subject}", now)
     if wait:
         raise Problem(

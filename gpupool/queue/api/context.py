@@ -19,6 +19,7 @@ from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.plan_source import Current, current
 from gpupool.queue.store.database import Database
 
@@ -33,6 +34,8 @@ class Context:
     clock: Callable[[], datetime]
     keys: Keys
     oidc: Oidc
+    pods: PodTokens | None
+    """None: outside of a cluster."""
     explanations: Explanations
     positions: Positions
     rate: Buckets

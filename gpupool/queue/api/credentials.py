@@ -23,6 +23,10 @@ class Rejected(Exception):
     """The credential proves nothing. The text is fit to be shown."""
 
 
+class Unverifiable(Exception):
+    """Whether the credential proves anything can't be found out now. The text is fit to be shown."""
+
+
 class Keys:
     """Looks up API keys; remembers those it found for some seconds."""
 

@@ -34,13 +34,14 @@ class Explanations:
         self._db = db
         self._reading, self._working = asyncio.Lock(), asyncio.Lock()
         self._seen: Snapshot | None = None
+        self._known = dispatch.Known()
         self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
         async with self._reading:
             if self._seen is None or not 0 <= at.timestamp() - self._seen.now < FRESH_SECONDS:
-                self._seen = await dispatch.snapshot(self._db, at, PER_LANE)
+                self._seen = await dispatch.snapshot(self._db, at, PER_LANE, self._known)
             return self._seen
 
     async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:

@@ -146,7 +146,7 @@ TYPES: Mapping[str, ProblemType] = {
     ),
     "unavailable": ProblemType(
         503,
-        "The queue or its database is not available",
+        "The queue, its database or its cluster is not available",
         "Try again; `Retry-After` says when. Nothing was lost.",
     ),
     "internal": ProblemType(

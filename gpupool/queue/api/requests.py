@@ -129,6 +129,9 @@ class JobRequest(_Body):
     array: Annotated[int, Field(ge=1, le=1000)] | None = Field(
         None, description="So many jobs with one group_id; each knows its group_index."
     )
+    may_idle: bool = Field(
+        False, description="It waits at times, so that it is never warned of or stopped as idle."
+    )
     depends_on: Uuid | None = Field(
         None, description="A job that must succeed first; its failure cancels this."
     )
@@ -149,6 +152,7 @@ class JobRequest(_Body):
             "env_from_secrets",
             "volumes",
             "checkpoint_s3_path",
+            "may_idle",
         )
         given = [name for name in only_containers if self.target_url and getattr(self, name)]
         if given:

@@ -9,7 +9,7 @@ a lane (one tenant, like jobs) it is first in, first out. A job that does not fi
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +17,7 @@ from gpupool.queue.domain import budget, fairness, preemption, reservation
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
-from gpupool.queue.records import MICRO, Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
+from gpupool.queue.records import Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
 Key = tuple[bool, bool, int, int, float, str]
 """What orders heads of lanes; smaller goes first."""
@@ -45,31 +45,30 @@ class Round:
     floors: Mapping[fairness.Key, int]
     reservations: dict[str, str]
     lanes: dict[tuple[str, str], deque[Queued]]
-    running: dict[str, int] = field(default_factory=dict)
-    used: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    running: Counter[str] = field(default_factory=Counter)
+    used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """(tenant, pool, resource) -> units held."""
-    gpus: dict[tuple[str, str], int] = field(default_factory=dict)
+    gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(pool, capacity type) -> gpu_micro held."""
-    alone: dict[str, int] = field(default_factory=dict)
+    alone: Counter[str] = field(default_factory=Counter)
     """Pool -> jobs that have a node of slices to themselves."""
     reserved: dict[str, Queued] = field(default_factory=dict)
     """Pool -> job of its reservation."""
     shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
-    full: dict[tuple[Offer, frozenset[str]], Waiting] = field(default_factory=dict)
-    """Why offers have no room at present."""
+    full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
+    """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
 
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
-        lanes: dict[tuple[str, str], deque[Queued]] = {}
-        by_id = {}
-        active = {(job.pool, job.tenant) for job in snapshot.held}
+        lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
         for job in snapshot.queued:
-            lanes.setdefault((job.tenant, job.lane), deque()).append(job)
-            by_id[job.job] = job
-            active.update((offer.pool, job.tenant) for offer in job.offers)
+            lanes[job.tenant, job.lane].append(job)
+        by_id = {job.job: job for job in snapshot.queued}
+        active = {(job.pool, job.tenant) for job in snapshot.held}
+        active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
         floors = fairness.floors(snapshot.floors, active, snapshot.clocks)
         made = cls(
             supply=supply,
@@ -178,19 +177,22 @@ class Round:
         limit = self.grant_limit(job, offer)
         if limit is not None:
             return limit
-        wanted = self.capacity_types(job, offer)
+        spot = job.preemptible and not job.on_demand_only
+        known = self.full.get((offer, spot))  # most heads wait for the same few offers
+        if known is not None:
+            return known
+        wanted = self.capacity_types(offer, spot)
         shadow = self.shadow(job, offer.pool)
         placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
         placement = placement or self.slots.place(offer, wanted)
         if placement is None:
-            key = (offer, wanted)
-            if key not in self.full:  # most heads wait for the same few offers
-                self.full[key] = self.no_room(offer, wanted)
-            return self.full[key]
+            self.full[offer, spot] = self.no_room(offer, wanted)
+            return self.full[offer, spot]
         pool = self.supply.pools[offer.pool]
         capacity_type = pool.nodes[placement[0][0]].capacity_type
-        spot = capacity_type == "spot" and offer.spot_rate_micro is not None
-        rate = offer.spot_rate_micro if spot and offer.spot_rate_micro is not None else offer.rate_micro
+        rate = offer.rate_micro
+        if capacity_type == "spot" and offer.spot_rate_micro is not None:
+            rate = offer.spot_rate_micro
         hold = budget.hold(job, rate)
         if isinstance(hold, Waiting):
             return hold
@@ -202,18 +204,18 @@ class Round:
         self._take(job, offer, placement, capacity_type, rate, hold)
         return None
 
-    def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
-        """Where the spot share wants the job: spot or on demand, whichever brings the share nearer."""
+    def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
+        """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
         pool = self.supply.pools.get(offer.pool)
         types = pool.types if pool else frozenset[str]()
         if pool is None or len(types) < 2:
             return types
-        if not job.preemptible or job.on_demand_only:
+        if not spot:
             return types - {"spot"}
-        spot = self.gpus.get((pool.name, "spot"), 0)
-        total = spot + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
-        with_spot = abs((spot + offer.gpu_micro) / total - pool.spot_share)
-        without = abs(spot / total - pool.spot_share)
+        now = self.gpus.get((pool.name, "spot"), 0)
+        total = now + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
+        with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
+        without = abs(now / total - pool.spot_share)
         return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
 
     def no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
@@ -241,11 +243,6 @@ class Round:
             f"{pool.slots(offer.resource)} free, at most "
             f"{self.slots.largest_free(pool.name, offer.resource)} on one node",
         )
-
-    def exclusive(self, held: Held) -> bool:
-        """Whether a job has a node of time-sliced GPUs to itself."""
-        size = self.slots.total(held.pool, held.resource)
-        return size > 1 and held.units == size and self.slots.gpu_micro(held.pool, held.resource) < MICRO
 
     def passed_over(self, pool: str) -> Waiting:
         other = self.reserved[pool]
@@ -353,10 +350,8 @@ class Round:
 
     def _count(self, held: Held) -> None:
         if held.attempt:
-            self.running[held.tenant] = self.running.get(held.tenant, 0) + 1
-        used = (held.tenant, held.pool, held.resource)
-        self.used[used] = self.used.get(used, 0) + held.units
-        typed = (held.pool, held.capacity_type)
-        self.gpus[typed] = self.gpus.get(typed, 0) + held.gpu_micro
-        if self.exclusive(held):
-            self.alone[held.pool] = self.alone.get(held.pool, 0) + 1
+            self.running[held.tenant] += 1
+        self.used[held.tenant, held.pool, held.resource] += held.units
+        self.gpus[held.pool, held.capacity_type] += held.gpu_micro
+        if held.units == self.slots.sliced.get((held.pool, held.resource)):
+            self.alone[held.pool] += 1

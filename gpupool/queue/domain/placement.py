@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpupool.queue.domain.state import Held
 from gpupool.queue.domain.supply import PoolSupply
-from gpupool.queue.records import Offer, Placement
+from gpupool.queue.records import MICRO, Offer, Placement
 
 
 @dataclass(slots=True)
@@ -22,6 +22,8 @@ class Slots:
     """(pool, resource) -> free units by number of the node."""
     most: dict[tuple[str, str], int]
     """At least the free units of the freest node: most jobs that don't fit are refused by this alone."""
+    sliced: dict[tuple[str, str], int]
+    """(pool, resource) of slices -> units of one node, empty."""
 
     @classmethod
     def of(cls, pools: Mapping[str, PoolSupply], held: Iterable[Held]) -> Slots:
@@ -30,7 +32,13 @@ class Slots:
             for pool in pools.values()
             for resource in pool.gpu_micro
         }
-        slots = cls(pools, free, {key: max(units, default=0) for key, units in free.items()})
+        most = {key: max(units, default=0) for key, units in free.items()}
+        slots = cls(pools, free, most, {})
+        slots.sliced = {
+            (name, resource): size
+            for name, resource in free
+            if (size := slots.total(name, resource)) > 1 and slots.gpu_micro(name, resource) < MICRO
+        }
         for job in held:
             slots.take(job.pool, job.resource, job.placement)
         return slots

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpupool.queue.records import Level, Offer, Placement, Start
+from gpupool.queue.records import Level, Offer, Placement, Start, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Held:
     preemptible: bool
     preempting_for: str | None = None
     """The job that it is being preempted for."""
+    units: int = field(init=False)
 
-    @property
-    def units(self) -> int:
-        return sum(units for _, units in self.placement)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "units", sum(units for _, units in self.placement))
 
     @property
     def ends(self) -> float:
@@ -100,3 +100,5 @@ class Snapshot:
     """Pool -> job that it is reserved for."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """What the previous round returned; empty for a leader's first."""
+    waits: Mapping[str, Waiting] = field(default_factory=dict)
+    """Head -> why it waits, as far as that is written."""

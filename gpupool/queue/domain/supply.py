@@ -7,7 +7,7 @@ may have four nodes has nodes 0 to 3, whether or not they run at this moment. It
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 from gpupool.plan.model import Plan, Pool
@@ -44,10 +44,10 @@ class PoolSupply:
     """The same on spot; None where the pool has no spot nodes."""
     spot_share: float
     """Share of the running GPUs that is to be on spot, where the pool has nodes of both types."""
+    types: frozenset[str] = field(init=False)
 
-    @property
-    def types(self) -> frozenset[str]:
-        return frozenset(node.capacity_type for node in self.nodes)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "types", frozenset(node.capacity_type for node in self.nodes))
 
     def slots(self, resource: str) -> int:
         return sum(node.slots.get(resource, 0) for node in self.nodes)

@@ -194,10 +194,11 @@ def _affinity(job: Job, pool: Pool, avoid: Collection[str]) -> Object:
         }
         affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     if avoid:
-        elsewhere = {"key": HOSTNAME, "operator": "NotIn", "values": sorted(avoid)}
+        elsewhere = {"key": HOSTNAME, "operator": "NotIn", "values": sorted(set(avoid))}
+        # Preferred: a pool that may have no other node would never run the job again.
         affinity["nodeAffinity"] = {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]
-            }
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 100, "preference": {"matchExpressions": [elsewhere]}}
+            ]
         }
     return affinity

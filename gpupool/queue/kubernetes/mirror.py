@@ -54,7 +54,9 @@ class Mirror:
     resync_s: float = RESYNC_S
     jobs: dict[Key, Object] = field(default_factory=dict)
     pods: dict[Key, dict[str, Object]] = field(default_factory=dict)
-    """Attempt -> uid -> pod, those that are gone among them."""
+    """Attempt -> uid -> pod."""
+    gone: dict[Key, dict[str, Object]] = field(default_factory=dict)
+    """The same of pods that have vanished, until `forget`."""
     nodes: dict[str, Object] = field(default_factory=dict)
     foreign: dict[str, Object] = field(default_factory=dict)
     """uid -> pod that holds GPUs on a node of a pool and is not the queue's."""
@@ -69,11 +71,11 @@ class Mirror:
         return (job, int(attempt)) if job and attempt.isdigit() else None
 
     def pods_of(self, key: Key) -> list[Object]:
-        return list(self.pods.get(key, {}).values())
+        return [*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values()]
 
     def forget(self, key: Key) -> None:
         """The attempt is recorded: what is kept of its vanished pods goes."""
-        self.pods.pop(key, None)
+        self.gone.pop(key, None)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
@@ -153,12 +155,19 @@ class Mirror:
         key = self.key_of(pod)
         if key is None:
             return
+        uid = pod["metadata"]["uid"]
         if type == "DELETED":
-            # Gone for good: whatever its state says, nothing of it runs any longer.
-            pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
             if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+                # Nothing of it runs any longer, whatever it said last, and it did not end by itself.
                 pod["status"] = {**pod.get("status", {}), "phase": "Failed"}
-        self.pods.setdefault(key, {})[pod["metadata"]["uid"]] = pod
+                pod["metadata"].setdefault("deletionTimestamp", pod["metadata"]["creationTimestamp"])
+            self.gone.setdefault(key, {})[uid] = pod
+            left = self.pods.get(key, {})
+            left.pop(uid, None)
+            if not left:
+                self.pods.pop(key, None)
+        else:
+            self.pods.setdefault(key, {})[uid] = pod
         self.changed(key)
 
     def _node(self, type: str, node: Object) -> None:

@@ -71,7 +71,7 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     wanted = int(job.get("spec", {}).get("parallelism") or 1)
     started = [at for pod in pods for at in [_started(pod)] if at]
     node = next((pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")), None)
-    over = [pod for pod in pods if is_over(pod, nodes)]
+    over = [pod for pod in pods if is_over(pod)]
     verdict = verdict_of(job)
     if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
         ends = [_finished(pod) or now for pod in pods]
@@ -84,20 +84,16 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     return _pending(job, pods, nodes, now)
 
 
-def is_over(pod: Object, nodes: Mapping[str, Object]) -> bool:
-    """Whether none of the pod's containers runs or will."""
+def is_over(pod: Object) -> bool:
+    """Whether none of the pod's containers runs or will. A node that is gone proves nothing: Kubernetes
+    gives its pods a final phase when it is sure."""
     status = pod.get("status", {})
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
     containers = status.get("containerStatuses") or []
     if containers and all("terminated" in one.get("state", {}) for one in containers):
         return True
-    name = pod["spec"].get("nodeName")
-    if not _deleting(pod):
-        return False
-    if not name or (not containers and not status.get("startTime")):
-        return True  # deleted before a kubelet took it
-    return name not in nodes or _tainted(nodes[name], OUT_OF_SERVICE)
+    return _deleting(pod) and not pod["spec"].get("nodeName")  # deleted before any kubelet had it
 
 
 def verdict_of(job: Object) -> Outcome | None:
@@ -156,7 +152,7 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
     """What keeps pods from ending or answering."""
     for pod in pods:
         name = pod["spec"].get("nodeName")
-        if not name or name not in nodes or is_over(pod, nodes):
+        if not name or name not in nodes or is_over(pod):
             continue
         if _tainted(nodes[name], UNREACHABLE):
             return Waiting(

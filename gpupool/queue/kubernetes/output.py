@@ -67,6 +67,7 @@ class Output:
     def close(self) -> None:
         for task in self._following.values():
             task.cancel()
+        self._following.clear()
 
     async def _quietly(self, key: Key, pod: Object, *, follow: bool) -> None:
         """Output that can't be read (its node is gone) is lost; the job's end is not held up by it."""

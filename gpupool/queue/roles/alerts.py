@@ -1,4 +1,5 @@
-"""Alerts on budgets: once per threshold and period, to a Slack-compatible webhook and by e-mail.
+"""Alerts: on budgets once per threshold and period, on idle jobs (`idle`); to a Slack-compatible webhook and
+by e-mail.
 
 They are retried until they are sent. What is due is in the database, so that a restart neither forgets nor
 repeats one. The webhook's address and the mail password come from the process' environment. It must not stop
@@ -119,7 +120,7 @@ def _of(scope: str, name: str, budget: Budget | None, spent: dict[str, int]) -> 
 
 def sentence(alert: Alert) -> str:
     """The alert for people."""
-    return (
+    return alert.text or (
         f"{alert.scope} {alert.name} has spent {usd(alert.spent_micro)} of {usd(alert.limit_micro)} "
         f"in the period from {alert.period:%Y-%m-%d} ({alert.threshold} % reached)"
     )

@@ -60,6 +60,7 @@ class Dispatcher:
         self._now = now
         self._decided = decided
         self._measures = measures
+        self._known = dispatch.Known()
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
         self._lanes = MOST_HEADS
@@ -75,7 +76,7 @@ class Dispatcher:
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
-            self._epoch, self._floors = epoch, {}
+            self._epoch, self._floors, self._known = epoch, {}, dispatch.Known()
         return (await self.round(epoch)).started > 0
 
     async def round(self, epoch: int) -> Decided:
@@ -84,10 +85,14 @@ class Dispatcher:
         supply, plan_hash = self._supply()
         now = self._now()
         per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
-        snapshot = await dispatch.snapshot(self._db, now, per_lane)
+        snapshot = await dispatch.snapshot(self._db, now, per_lane, self._known)
         self._lanes = max(1, len({(job.tenant, job.lane) for job in snapshot.queued}))
         decision = decide(replace(snapshot, floors=self._floors), supply)
-        started = await dispatch.claim(self._db, epoch, decision, plan_hash, LEASE_S, now)
+        waits = {job: why for job, why in decision.waits.items() if why != snapshot.waits.get(job)}
+        started: list[str] = []
+        if decision.starts or decision.preempts or waits or decision.reservations != snapshot.reservations:
+            news = replace(decision, waits=waits)
+            started = await dispatch.claim(self._db, epoch, news, plan_hash, LEASE_S, now)
         self._floors = decision.floors
         done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
         if self._measures:

@@ -8,6 +8,7 @@ changed, and again from time to time. This module must not decide which job runs
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -87,6 +88,7 @@ class Launcher:
         self._ended = ended
         self._measures = measures
         self.mirror = Mirror(cluster.reader, self._enqueue)
+        self._following: asyncio.Task[None] | None = None
         self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
         self._epoch: int | None = None
         self._attempts: dict[Key, Attempt] = {}
@@ -100,19 +102,28 @@ class Launcher:
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
         """Steps until cancelled. What runs on the cluster goes on without this process."""
-        following = asyncio.create_task(self.mirror.run())
         try:
             await self._leadership.run(self.step, wake, interval_s)
         finally:
-            following.cancel()
-            for task in self._tasks:
-                task.cancel()
-            self._output.close()
-            await asyncio.gather(following, *self._tasks, return_exceptions=True)
+            await self.close()
 
     async def step(self) -> bool:
         """Take up what is new, what is to stop and what is due; whether there may be more."""
-        return await self._leadership.act(self._act)
+        more = await self._leadership.act(self._act)
+        if self._leadership.epoch is None and self._epoch is not None:
+            await self.close()
+        return more
+
+    async def close(self) -> None:
+        """Forget everything: another process may lead now."""
+        tasks = [*self._tasks, *([self._following] if self._following else [])]
+        self._epoch = self._following = None
+        for task in tasks:
+            task.cancel()
+        self._output.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._attempts, self._missed, self._again, self._busy = {}, set(), set(), set()
+        self.mirror = Mirror(self._cluster.reader, self._enqueue)
 
     async def idle(self) -> None:
         """Until nothing is worked on: for tests."""
@@ -120,9 +131,16 @@ class Launcher:
             await asyncio.gather(*self._tasks)
 
     async def _act(self, epoch: int) -> bool:
-        async with asyncio.timeout(self._leadership.ttl_s / 3):
-            if not self.mirror.synced.is_set():
-                await self.mirror.synced.wait()
+        if self._following is None:
+            self._following = asyncio.create_task(self.mirror.run())
+        if self._following.done():
+            ended = self._following
+            await self.close()
+            ended.result()  # raises what ended it
+        if not self.mirror.synced.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.mirror.synced.wait(), self._leadership.ttl_s / 3)
+            return self.mirror.synced.is_set()
         if epoch != self._epoch:
             self._attempts = {
                 (job.id, job.attempt): Attempt(job, running=job.started_at is not None)
@@ -156,7 +174,9 @@ class Launcher:
 
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt: now, or once more after the look that is under way."""
-        if self._epoch is None or self._leadership.epoch != self._epoch:
+        if self._epoch is None:
+            return
+        if self._leadership.epoch != self._epoch:
             self._missed.add(key)
             return
         if key in self._busy:
@@ -198,6 +218,7 @@ class Launcher:
             # A process that no longer leads without knowing it must not take the new leader's for strays.
             if stray and not await launches.is_held(self._db, *key):
                 await self._discard(key)
+            self.mirror.forget(key)
             return
         attempt.due = self._now() + timedelta(seconds=AGAIN_S)
         if job is None:
@@ -229,6 +250,8 @@ class Launcher:
             said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
             await self._end(key, attempt, Ended(said, None, self._now(), None))
             return
+        if self._leadership.epoch is None:
+            return  # somebody else may have launched, and ended, it meanwhile
         avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
         try:
             created = await self._cluster.create(job_manifest.objects(job, plan, tenant, avoid))
@@ -297,7 +320,8 @@ class Launcher:
         await self._show(key, attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
-            attempt.asked = Outcome("failed", f"not started{after}: {waiting.detail}"[:500])
+            said = f"not started{after}: {waiting.detail}"[:500]
+            attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
     async def _explained(self, key: Key, attempt: Attempt, found: Pending) -> Waiting:
         """With what the cluster's events say: a quota or a policy that refuses the pod, a node that does not

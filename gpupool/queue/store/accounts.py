@@ -64,6 +64,7 @@ class Alert:
     """A message that is to be sent."""
 
     scope: str
+    """tenant, project, or job where it is not about a budget."""
     name: str
     period: date
     """First day of the budget's period."""
@@ -71,6 +72,8 @@ class Alert:
     spent_micro: int
     limit_micro: int
     tries: int
+    text: str | None
+    """What it says where it is not about a budget."""
 
 
 async def totals(db: Database, now: datetime) -> dict[str, Account]:

@@ -150,6 +150,8 @@ async def end(
     if not rows:
         return None
     row = rows[0]
+    if outcome.kind != "succeeded" and (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
+        outcome = Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
     after = following(row, outcome, backoff)
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])

@@ -6,7 +6,7 @@ This module must not know what the statements do.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
@@ -14,11 +14,10 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool
 
-from gpupool.queue.records import Offer
 from gpupool.queue.store.errors import Unavailable, Unstorable
 
 QUERIES = Path(__file__).parent / "queries"
@@ -34,8 +33,6 @@ class Database:
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._pool = pool
-        self.offers: dict[str, tuple[Offer, ...]] = {}
-        """Of each lane that a snapshot saw last; see `dispatch`."""
 
     @classmethod
     @asynccontextmanager
@@ -91,6 +88,15 @@ async def fetch_planned(connection: Connection, name: str, /, **values: Any) -> 
     """The same, planned for its values: PostgreSQL may otherwise have one plan for all after some runs."""
     cursor = await connection.execute(_query(name), values, prepare=False)
     return await cursor.fetchall()
+
+
+async def fetch_tuples(
+    connection: Connection, name: str, values: Mapping[str, Any] | None = None, prepare: bool | None = None
+) -> list[tuple[Any, ...]]:
+    """The same, for many rows of few columns; planned for its values where `prepare` is False."""
+    async with connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(_query(name), values, prepare=prepare)
+        return await cursor.fetchall()
 
 
 async def run(connection: Connection, name: str, /, **values: Any) -> int:

@@ -14,11 +14,11 @@ from functools import lru_cache
 from typing import Any
 
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
-from gpupool.queue.records import Decision, Level, Offer, Placement, Start
-from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_planned, run
+from gpupool.queue.records import Decision, Level, Offer, Start, Waiting
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_tuples, run
 from gpupool.queue.store.dependents import uncount
 from gpupool.queue.store.errors import Deposed
-from gpupool.queue.store.rows import offers_of, placement_of
+from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
 
 ROLE = "dispatcher"
 """The role whose epoch `claim` checks."""
@@ -70,25 +70,45 @@ async def fence(connection: Connection, role: str, epoch: int) -> None:
         raise Deposed(role, epoch)
 
 
-async def snapshot(db: Database, now: datetime, per_lane: int) -> Snapshot:
+Seen = tuple[str, int]
+"""A job and its version."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What the last snapshot read. A job of the same version is not read again: all of it but `waiting` and
+    its lease changes with the version."""
+
+    held: dict[Seen, Held] = field(default_factory=dict)
+    queued: dict[Seen, Queued] = field(default_factory=dict)
+    offers: dict[str, tuple[Offer, ...]] = field(default_factory=dict)
+    """Of each lane, which its name is made from."""
+
+
+async def snapshot(db: Database, now: datetime, per_lane: int, known: Known | None = None) -> Snapshot:
     """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane."""
+    known = known or Known()
     async with db.transaction() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        held = await fetch(connection, "snapshot_held")
+        held = await fetch_tuples(connection, "snapshot_held")
         foreign = await fetch(connection, "snapshot_foreign_pods")
         # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
-        heads = await fetch_planned(connection, "snapshot_heads", now=now, per_lane=per_lane)
-        offers = await _offers(db, connection, {row["lane"] for row in heads})
-        accounts = await fetch(connection, "snapshot_accounts", now=now)
-        clocks = await fetch(connection, "snapshot_clocks")
+        heads = await fetch_tuples(
+            connection, "snapshot_heads", {"now": now, "per_lane": per_lane}, prepare=False
+        )
+        queued = [(id, version) for id, version, _ in heads]
+        await _read(connection, known, held, queued)
+        accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now})
+        clocks = await fetch_tuples(connection, "snapshot_clocks")
         reservations = await fetch(connection, "snapshot_reservations")
     return Snapshot(
         now=now.timestamp(),
-        held=(*map(_held, held), *map(_foreign, foreign)),
-        queued=tuple(_queued(row, offers[row["lane"]]) for row in heads),
-        accounts={row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in accounts},
-        clocks={(row["pool"], row["tenant"]): row["clock"] for row in clocks},
+        held=(*known.held.values(), *map(_foreign, foreign)),
+        queued=tuple(known.queued.values()),
+        accounts={name: Account(spent, held) for name, spent, held in accounts},
+        clocks={(pool, tenant): clock for pool, tenant, clock in clocks},
         reservations={row["pool"]: row["job"] for row in reservations},
+        waits={id: _waiting(text) for id, _, text in heads if text},
     )
 
 
@@ -140,16 +160,21 @@ async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy])
         await run(connection, "mirror", policies=as_json(given), plan_hash=plan_hash)
 
 
-async def _offers(db: Database, connection: Connection, lanes: set[str]) -> dict[str, tuple[Offer, ...]]:
-    """The offers of each lane, which its name is made from: read once and kept while the lane has jobs."""
-    if not lanes:
-        return {}
-    known = {lane: db.offers[lane] for lane in lanes if lane in db.offers}
-    if missing := list(lanes - known.keys()):
-        rows = await fetch(connection, "lane_offers", lanes=missing)
-        known |= {row["lane"]: offers_of(row["offers"]) for row in rows}
-    db.offers = known
-    return known
+async def _read(connection: Connection, known: Known, held: list[Seen], queued: list[Seen]) -> None:
+    """Make `known` these jobs, in their order; those that it does not have are read."""
+    if new := [id for id, version in held if (id, version) not in known.held]:
+        for row in await fetch(connection, "snapshot_held_jobs", ids=new):
+            known.held[row["id"], row["version"]] = _held(row)
+    if new := [id for id, version in queued if (id, version) not in known.queued]:
+        rows = await fetch(connection, "snapshot_queued_jobs", ids=new)
+        if lanes := {row["lane"] for row in rows} - known.offers.keys():
+            for row in await fetch(connection, "lane_offers", lanes=list(lanes)):
+                known.offers[row["lane"]] = offers_of(row["offers"])
+        for row in rows:
+            known.queued[row["id"], row["version"]] = _queued(row, known.offers[row["lane"]])
+    known.held = {seen: known.held[seen] for seen in held}
+    known.queued = {seen: known.queued[seen] for seen in queued}
+    known.offers = {job.lane: job.offers for job in known.queued.values()}
 
 
 def _held(row: Mapping[str, Any]) -> Held:
@@ -162,7 +187,7 @@ def _held(row: Mapping[str, Any]) -> Held:
         pool=row["pool"],
         resource=row["resource"],
         capacity_type=row["capacity_type"],
-        placement=_placement(row["placement"]),
+        placement=placement_of(row["placement"]),
         gpu_micro=row["gpu_micro"],
         hold_micro=row["hold_micro"],
         since=row["since"],
@@ -193,9 +218,9 @@ def _foreign(row: Mapping[str, Any]) -> Held:
 
 
 @lru_cache(4096)
-def _placement(text: str) -> Placement:
-    """Few are different, and each held job has one in every round."""
-    return placement_of(json.loads(text))
+def _waiting(text: str) -> Waiting:
+    """Few are different, and each head has one in every round."""
+    return waiting_of(json.loads(text))
 
 
 def _queued(row: Mapping[str, Any], offers: tuple[Offer, ...]) -> Queued:

@@ -23,6 +23,8 @@ SLICES: dict[str, tuple[str, Object]] = {
     "open": ("nvidia.com/gpu", {}),
 }
 """Pool -> what a pod asks for there, and the toleration that it needs."""
+SHARES = {"gpupool.dev/shares-gpu": "true"}
+"""The label of pods on GPUs that may be lent whole."""
 _KINDS = {
     "job": ("batch/v1", "Job", "jobs"),
     "cronjob": ("batch/v1", "CronJob", "cronjobs"),
@@ -83,6 +85,8 @@ def _plural(kind: str) -> str:
 
 def _body(row: Object, name: str, namespace: str) -> Object:
     metadata: Object = {"name": name, "namespace": namespace, **row.get("metadata", {})}
+    if "pod" in row and row.get("slice"):
+        metadata["labels"] = {**SHARES, **metadata.get("labels", {})}
     if "object" in row:
         body: Object = {**row["object"]}
         return {**body, "metadata": metadata}
@@ -95,12 +99,12 @@ def _body(row: Object, name: str, namespace: str) -> Object:
         spec = {"ports": [{"port": 80}], **spec}
     elif kind == "Deployment":
         labels = {"app": name}
-        template = {"metadata": {"labels": labels}, "spec": _pod(row, row.get("template"))}
+        template = {"metadata": {"labels": {**SHARES, **labels}}, "spec": _pod(row, row.get("template"))}
         spec = {"selector": {"matchLabels": labels}, "template": template, **spec}
     else:
         pod = {"restartPolicy": "Never", **_pod(row, row.get("template"))}
         limits = {"activeDeadlineSeconds": 600, "ttlSecondsAfterFinished": 600, "backoffLimit": 0}
-        spec = {**limits, "template": {"spec": pod}, **spec}
+        spec = {**limits, "template": {"metadata": {"labels": SHARES}, "spec": pod}, **spec}
         spec = {key: value for key, value in spec.items() if value is not None}
         if kind == "CronJob":
             spec = {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": spec}}

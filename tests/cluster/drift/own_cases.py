@@ -147,7 +147,11 @@ def _full(world: World) -> None:
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": f"many-{number}", "namespace": "default"},
+                "metadata": {
+                    "name": f"many-{number}",
+                    "namespace": "default",
+                    "labels": {"gpupool.dev/shares-gpu": "true"},
+                },
                 "spec": {
                     "nodeSelector": {POOL_LABEL: "notebooks"},
                     "tolerations": [{"operator": "Exists"}],

@@ -57,7 +57,8 @@ def _pods(world: World, names: list[str]) -> None:
             "terminationGracePeriodSeconds": 0,
             "containers": [container],
         }
-        metadata = {"name": name, "namespace": "default"}
+        labels = {"gpupool.dev/shares-gpu": "true"}
+        metadata = {"name": name, "namespace": "default", "labels": labels}
         world.api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 

@@ -24,7 +24,7 @@ def _pod(name: str) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team-vision"},
+        "metadata": {"name": name, "namespace": "team-vision", "labels": {"gpupool.dev/shares-gpu": "true"}},
         "spec": {
             "nodeSelector": {"gpupool.dev/pool": "notebooks"},
             "tolerations": [taint],

@@ -154,13 +154,11 @@ def asker(compared: Path) -> Iterator[Asker]:
         yield asker
     finally:
         for body in reversed(made):
-            asker.api.delete(
-                body["apiVersion"],
-                body["kind"],
-                body["metadata"]["name"],
-                body["metadata"].get("namespace"),
-                0,
-            )
+            where = (body["metadata"]["name"], body["metadata"].get("namespace"))
+            if body["metadata"].get("finalizers"):  # which only what made them would take off
+                released = {"metadata": {"finalizers": None}}
+                asker.api.patch(body["apiVersion"], body["kind"], where[0], released, where[1])
+            asker.api.delete(body["apiVersion"], body["kind"], *where, 0)
         asker.api.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpupool.plan.model import POOL_LABEL, Pool
+from gpupool.plan.pods import pod_fields
 
 
 def make_pods(
@@ -18,6 +19,8 @@ def make_pods(
 ) -> None:
     """One pod `<pool>-<number>` for each resource name, asking for one of it on the pool's nodes."""
     for number, resource in enumerate(resources, first):
+        fields = pod_fields(pool, resource)
+        selected = fields.spec if tolerate else {**fields.spec, "tolerations": []}
         kube.api.create(
             {
                 "apiVersion": "v1",
@@ -25,14 +28,13 @@ def make_pods(
                 "metadata": {
                     "name": f"{pool.name}-{number}",
                     "namespace": namespace,
-                    "labels": {"of": pool.name},
+                    "labels": {"of": pool.name, **fields.labels},
                 },
                 "spec": {
-                    "nodeSelector": {POOL_LABEL: pool.name},
-                    "tolerations": [taint.toleration() for taint in pool.taints] if tolerate else [],
+                    **selected,
                     "terminationGracePeriodSeconds": 0,
                     "containers": [
-                        {"name": "work", "image": "example/work:1", "resources": {"limits": {resource: "1"}}}
+                        {"name": "work", "image": "example/work:1", "resources": {"limits": fields.limits}}
                     ],
                 },
             }

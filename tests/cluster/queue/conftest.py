@@ -15,14 +15,17 @@ from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import Queue, apply
-from tests.queue.conftest import postgres  # noqa: F401
+from tests.queue.api.conftest import api
+from tests.queue.conftest import database, database_url, postgres
+
+__all__ = ["api", "database", "database_url", "postgres"]
 
 ENVIRONMENT = Path(__file__).with_name("environment.yaml")
 
 
 @pytest.fixture(scope="module")
-def database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:  # noqa: F811
-    """A fresh database with the queue's tables."""
+def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:  # noqa: F811
+    """A database with the queue's tables for a whole module."""
     name = request.module.__name__.rpartition(".")[2]
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
@@ -33,16 +36,17 @@ def database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str
 
 @pytest.fixture(scope="module")
 def queue(
-    kube: Kube, control_plane: ControlPlane, database: str, tmp_path_factory: pytest.TempPathFactory
+    kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Queue]:
     """The queue of `environment.yaml`, ready, with every role in one process."""
     kube.wipe()
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
-    made = Queue(kube, control_plane, spec, database, tmp_path_factory.mktemp("queue"))
+    made = Queue(kube, control_plane, spec, queue_database, tmp_path_factory.mktemp("queue"))
     apply(kube, made.plan)
     made.process().until_ready()
     yield made
     made.stop()
+    made.release()
     kube.wipe()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -19,9 +20,10 @@ from generators import generate
 from gpupool import shipped
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
+from gpupool.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
-from gpupool.plan.pods import LAUNCHER_USER
+from gpupool.plan.pods import JOB_LABEL, LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from tests.cluster.kube import Kube
 
@@ -51,8 +53,6 @@ def apply(kube: Kube, plan: Plan) -> None:
 
 
 def _refusal(request: Callable[[], object]) -> str:
-    from gpupool.cluster.kube_api import ApiError
-
     try:
         request()
     except ApiError as error:
@@ -148,6 +148,16 @@ class Queue:
         for process in self.processes:
             process.stop()
 
+    def release(self) -> None:
+        """Take the queue's finalizer off what is left: nobody else will, once the queue is stopped."""
+        for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
+            for thing in self.kube.api.list(version, kind, selector=JOB_LABEL):
+                meta = thing["metadata"]
+                with contextlib.suppress(ApiError):  # gone meanwhile
+                    self.kube.api.patch(
+                        version, kind, meta["name"], {"metadata": {"finalizers": None}}, meta["namespace"]
+                    )
+
     def client(self, tenant: str = "vision") -> Client:
         return Client(self.processes[0].address, tenant=tenant)
 
@@ -159,6 +169,7 @@ class Queue:
         return "\n".join(
             f"--- {process.log}\n{process.log.read_text()[-3000:]}" for process in self.processes
         )
+
     def until(self, what: str, check: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
         """What `check` gives once it is true."""
         end = time.monotonic() + seconds

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
+from gpupool.client.values import Event
 from gpupool.plan.pods import RECORDED_FINALIZER
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, Queue
@@ -31,7 +32,12 @@ def up(job: Job) -> Job:
 
 
 def types(job: Job) -> list[str]:
-    return [event.type.split(".")[4] for event in job.history()]
+    return [kind(event) for event in job.history()]
+
+
+def kind(event: Event) -> str:
+    """The word for what happened, in a subject such as mlops.gpu.jobs.dispatched.t4.shared."""
+    return event.type.removeprefix("mlops.gpu.jobs.").split(".")[0]
 
 
 def attempts(queue: Queue, job: Job) -> list[dict[str, Any]]:
@@ -43,7 +49,7 @@ def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Clien
     assert (job.state, job.exit_code) == ("succeeded", 0), job.reason
     assert list(job.logs()) == ["hello from notebooks", "to stderr"]
     assert types(job) == ["enqueued", "dispatched", "launched", "started", "succeeded"]
-    changes = {event.type.split(".")[4]: event.change for event in job.history()}
+    changes = {kind(event): event.change for event in job.history()}
     node = queue.kube.node(changes["started"]["node"])
     assert node["metadata"]["labels"]["gpupool.dev/pool"] == "notebooks"
     (attempt,) = attempts(queue, job)

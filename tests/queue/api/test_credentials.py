@@ -17,12 +17,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from gpupool.client import Client
+from gpupool.cluster.kube_api import UnreachableError
 from gpupool.queue.api.oidc import REFRESH, Oidc
 from gpupool.queue.api.rate import Buckets
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.store import keys
 from tests.queue.api.served import HTTP_JOB, Served, problem
 
 ISSUER = "https://id.example.com"
+CLUSTER = "https://kubernetes.default.svc"
 PEOPLE = {"oidc_groups": ("vision-people",)}
 AUTH = {"auth_issuer": ISSUER, "auth_audience": "gpupool"}
 PRIVATE = {
@@ -69,6 +72,31 @@ def token(kind: str = "rsa", kid: str | None = None, key: Any = None, **changes:
     } | changes
     claims = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(claims, key or PRIVATE[kind], ALGORITHM[kind], headers={"kid": kid or kind})
+
+
+def pod_token(namespace: str, name: str = "worker", **changes: Any) -> str:
+    return token(iss=CLUSTER, sub=f"system:serviceaccount:{namespace}:{name}", **changes)
+
+
+class Cluster:
+    """Answers as an API server does, as tests/cluster/queue/test_token_review.py has seen it."""
+
+    def __init__(self) -> None:
+        self.reviews = 0
+        self.down = False
+
+    async def __call__(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        if self.down:
+            raise UnreachableError("the cluster at https://10.0.0.1 does not answer")
+        if method == "GET":
+            return {"issuer": CLUSTER}
+        assert body is not None
+        self.reviews += 1
+        claims = jwt.decode(body["spec"]["token"], options={"verify_signature": False})
+        if claims["sub"].endswith(":gone") or claims["aud"] not in body["spec"]["audiences"]:
+            return {"status": {"user": {}, "error": "invalid bearer token"}}
+        user = {"username": claims["sub"]}
+        return {"status": {"authenticated": True, "user": user, "audiences": [claims["aud"]]}}
 
 
 def forged() -> str:
@@ -148,6 +176,10 @@ async def credentials(served: Served) -> dict[str, tuple[dict[str, str], str]]:
         "token with an unknown key": (bearer(token("ec", kid="x")), "invalid"),
         "token signed with the public key": (bearer(forged()), "invalid"),
         "unsigned token": (bearer(unsigned()), "invalid"),
+        "pod's token": (bearer(pod_token("team-vision")), "own person"),
+        "token of another tenant's pod": (bearer(pod_token("team-serving")), "other person"),
+        "token of a pod of no tenant": (bearer(pod_token("kube-system")), "other person"),
+        "token of a deleted account": (bearer(pod_token("team-vision", "gone")), "invalid"),
         "no credential": ({}, "invalid"),
         "password": ({"Authorization": "Basic YTpi"}, "invalid"),
         "text": (bearer("gpk_ a b"), "invalid"),
@@ -199,7 +231,8 @@ def test_every_operation_with_every_credential(api: Any) -> None:
         for place in ("/healthz", "/readyz"):
             assert (await served.client.get(place)).json() == {"ready": True}
 
-    api(test, dev=False, queue=AUTH, oidc=Oidc(Provider()), failures=Buckets(1, 1e9), vision=PEOPLE)
+    more = {"oidc": Oidc(Provider()), "pods": PodTokens(Cluster()), "failures": Buckets(1, 1e9)}
+    api(test, dev=False, queue=AUTH, vision=PEOPLE, **more)
     assert len(seen) == len(OPERATIONS) * 6
 
 
@@ -306,3 +339,40 @@ def test_the_providers_keys_are_fetched_seldom_and_kept_while_it_is_down(api: An
         assert (await served.client.get("/api/v1/gpu-jobs", headers=good)).status_code == 200
 
     api(test, dev=False, queue=AUTH, oidc=Oidc(provider), vision=PEOPLE)
+
+
+def test_a_pods_token_is_reviewed_seldom_and_waits_for_the_api_server(api: Any) -> None:
+    cluster = Cluster()
+
+    async def test(served: Served) -> None:
+        async def asked(text: str) -> httpx2.Response:
+            return await served.client.get("/api/v1/pools", headers={"Authorization": f"Bearer {text}"})
+
+        pod = pod_token("team-vision", exp=int(served.clock().timestamp()) + 15)
+        assert [(await asked(pod)).status_code for _ in range(3)] == [200, 200, 200]
+        assert cluster.reviews == 1
+        cluster.down = True
+        assert (await asked(pod)).status_code == 200
+        assert (await asked(token())).status_code == 200, "people do not wait for the API server"
+        served.clock.forward(10)
+        late = await asked(pod)
+        assert (late.status_code, problem(late), late.headers["retry-after"]) == (503, "unavailable", "5")
+        assert "10.0.0.1" not in late.text
+        cluster.down = False
+        assert (await asked(pod)).status_code == 200
+        served.clock.forward(5)
+        assert problem(await asked(pod)) == "unauthenticated"
+        assert cluster.reviews == 2
+
+    api(test, dev=False, queue=AUTH, oidc=Oidc(Provider()), pods=PodTokens(cluster), vision=PEOPLE)
+
+
+def test_accounts_that_a_tenant_names_act_for_it(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for name, status in (("runner", 200), ("other", 404)):
+            headers = {"Authorization": f"Bearer {pod_token('ci', name)}"}
+            answer = await served.client.get("/api/v1/tenants/vision/usage", headers=headers)
+            assert answer.status_code == status, answer.text
+
+    named = {"service_accounts": ("ci/runner",)}
+    api(test, dev=False, queue=AUTH, pods=PodTokens(Cluster()), vision=named)

@@ -19,7 +19,7 @@ from gpupool.queue.records import JobEvent, new_id
 SCHEMA = json.loads((Path(gpupool.schema.__file__).parent / "job-event.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA, format_checker=FormatChecker())
 TYPES = (
-    *("enqueued", "dispatched", "started", "requeued", "preempted", "priority_changed"),
+    *("enqueued", "dispatched", "started", "requeued", "preempted", "idle", "priority_changed"),
     *("succeeded", "failed", "cancelled", "expired"),
 )
 PREFIX = "mlops.gpu.jobs"

@@ -192,6 +192,36 @@ def test_a_job_whose_priority_changed_says_again_why_it_waits(database) -> None:
     database(scenario)
 
 
+def test_a_round_writes_nothing_where_nothing_is_new(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        supply, plan_hash = SOURCE.supply()
+        empty = replace(supply.pools["notebooks"], nodes=())
+        full = replace(supply, pools={**supply.pools, "notebooks": empty})
+        queue.dispatcher._supply = lambda: (full, plan_hash)
+        id = await queue.submit()
+        await queue.dispatcher.step()
+        assert (await queue.job(id)).waiting is not None
+        before = await _written(db)
+        await queue.dispatcher.step()
+        assert await _written(db) == before
+        await jobs.reprioritise(db, id, "medium", Level.MEDIUM)
+        before = await _written(db)
+        await queue.dispatcher.step()
+        assert await _written(db) > before
+
+    database(scenario)
+
+
+async def _written(db: Database) -> int:
+    """Transactions that wrote something, of the whole server."""
+    async with db.connection() as connection:
+        cursor = await connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS n")
+        (row,) = await cursor.fetchall()
+    return int(row["n"])
+
+
 def test_an_executor_that_dies_loses_no_job(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)

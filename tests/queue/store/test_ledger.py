@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpupool.queue.records import Outcome
+from gpupool.queue.records import Level, Outcome, State
 from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.accounts import Crossed
@@ -27,7 +27,7 @@ TABLES = (
 STEPS = st.one_of(
     st.tuples(st.just("submit"), st.sampled_from(["vision", "speech"]), st.booleans(), st.booleans()),
     st.tuples(st.just("round"), st.integers(1, 3), st.sampled_from([0, 50, 360_000])),
-    st.tuples(st.sampled_from(["start", "cancel"]), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["start", "cancel", "priority"]), st.integers(0, 9)),
     st.tuples(
         st.just("finish"),
         st.integers(0, 9),
@@ -45,9 +45,12 @@ class World:
         self.db, self.epoch = db, epoch
         self.now = NOW
         self.ids: list[str] = []
+        self.known = dispatch.Known()
 
     async def step(self, kind: str, *values: Any) -> None:
         await getattr(self, f"do_{kind}")(*values)
+        seen = await dispatch.snapshot(self.db, self.now, 2, self.known)
+        assert seen == await dispatch.snapshot(self.db, self.now, 2)
 
     async def do_submit(self, tenant: str, dependent: bool, hurried: bool) -> None:
         parents = [id for id in self.ids if (await read(self.db, id)).tenant == tenant]
@@ -72,6 +75,10 @@ class World:
     async def do_cancel(self, number: int) -> None:
         if job := await self.one(number):
             await store.cancel(self.db, job.id, "ada", self.now)
+
+    async def do_priority(self, number: int) -> None:
+        if (job := await self.one(number)) and job.state is State.QUEUED:
+            await store.reprioritise(self.db, job.id, "high", Level.HIGH)
 
     async def do_finish(self, number: int, kind: str) -> None:
         if job := await self.one(number):

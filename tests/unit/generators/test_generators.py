@@ -264,10 +264,17 @@ def test_two_objects_of_one_identity_are_refused() -> None:
 
 def test_every_generator_adds_something_somewhere() -> None:
     plans = [read_plan(name) for name in environment_names()]
-    # No shipped environment runs `gpupool assert` in its cluster: the image would have to be the reader's.
+    # No shipped environment runs `gpupool assert` or the queue in its cluster: images are the reader's.
     pool = {"name": "a", "gpu": "t4", "nodes": {"instanceTypes": ["g4dn.xlarge"], "max": 1}}
     asserting = {"assertion": {"image": "registry.example/gpupool:0.1.0"}}
+    queue = {
+        "chart": {"repository": "oci://registry.example/charts", "image": "registry.example/gpupool:0.1.0"},
+        "database": {"secretRef": {"name": "queue", "key": "url"}},
+    }
     plans.append(plan_of(environment(pool, monitoring=asserting)))
+    cluster = {"platform": "static", "name": "x"}
+    nodes = {"name": "a", "gpu": "t4", "nodes": {"names": ["n1"], "gpus": 1}}
+    plans.append(plan_of(environment(nodes, cluster=cluster, queue=queue)))
     for generator in GENERATORS:
         assert any(list(generator(plan)) for plan in plans), generator.__module__
 

@@ -41,6 +41,8 @@ def test_pools_are_those_of_the_plan(environment: Data) -> None:
         assert [(key, *rest.split(":")) for key, _, rest in read] == [
             (taint.key, taint.value, taint.effect) for taint in repelling
         ]
+        whole = data[f"lends-whole-gpus.{pool.name}"] == "true"
+        assert whole == (pool.sharing.mode == "time-slicing" and all(m.gpus == 1 for m in pool.machines))
         shared = f"memory.{pool.name}" in data
         assert shared == (pool.sharing.mode == "time-slicing")
         if shared:
@@ -76,6 +78,10 @@ def test_owned_keys_are_all_that_pools_put_on_nodes() -> None:
         for pool in plan.pools:
             assert set(pool.labels) <= set(data["labels"].split())
             assert {taint.key for taint in pool.taints} <= set(data["taints"].split())
+        queued = {f"{priority.name}-queued" for priority in plan.priorities if priority.preempts}
+        assert set(data["queueClasses"].split()) == queued
+        local = plan.cluster.platform == "local"
+        assert data["queueAnnotations"] == ("" if local else "gpupool.dev/run-locally")
 
 
 def test_limits_are_in_seconds() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from gpupool.plan.queue import QueueSettings, SecretKey, Smtp
+from gpupool import __version__
+from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
 from gpupool.plan.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
 
@@ -23,7 +24,7 @@ def test_defaults_are_the_same_on_both_sides() -> None:
 def test_every_field_reaches_the_plan() -> None:
     queue = {
         "enabled": False,
-        "engine": "kueue",
+        "engine": "builtin",
         "ordering": "fifo",
         "aging": "1h",
         "reserveAfter": "2m",
@@ -34,7 +35,17 @@ def test_every_field_reaches_the_plan() -> None:
         "database": {"secretRef": {"name": "db", "key": "url"}},
         "nats": {"url": "nats://nats:4222"},
         "auth": {"issuer": "https://id.example.com", "audience": "gpupool"},
-        "idle": {"below": 0.1, "for": "1h", "action": "stop"},
+        "chart": {
+            "repository": "oci://registry.example.com/charts",
+            "image": "registry.example.com/gpupool:1.2.3",
+            "values": {"api": {"replicas": 3}},
+        },
+        "idle": {
+            "prometheus": "https://prometheus.example.com/select/0",
+            "below": 0.1,
+            "for": "1h",
+            "action": "stop",
+        },
         "logs": {"keepMiB": 1, "keepFor": "1d12h"},
         "alerts": {
             "webhookSecretRef": {"name": "hook", "key": "url"},
@@ -48,7 +59,7 @@ def test_every_field_reaches_the_plan() -> None:
     }
     assert plan_of({**BASE, "queue": queue}).queue == QueueSettings(
         enabled=False,
-        engine="kueue",
+        engine="builtin",
         ordering="fifo",
         aging_s=3600,
         reserve_after_s=120,
@@ -63,6 +74,7 @@ def test_every_field_reaches_the_plan() -> None:
         idle_below=0.1,
         idle_for_s=3600,
         idle_action="stop",
+        idle_prometheus="https://prometheus.example.com/select/0",
         logs_keep_mib=1,
         logs_keep_for_s=36 * 3600,
         webhook=SecretKey("hook", "url"),
@@ -73,6 +85,12 @@ def test_every_field_reaches_the_plan() -> None:
             ("ml@example.com",),
             "gpu@example.com",
             SecretKey("smtp", "password"),
+        ),
+        chart=Chart(
+            "oci://registry.example.com/charts",
+            __version__,
+            "registry.example.com/gpupool:1.2.3",
+            {"api": {"replicas": 3}},
         ),
     )
 

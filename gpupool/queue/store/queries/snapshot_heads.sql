@@ -1,7 +1,5 @@
--- The first jobs of each lane that may start now.
-SELECT h.id, h.attempt, h.tenant, h.project, h.lane, h.level, extract(epoch FROM h.enqueued_at)::float8 AS enqueued,
-    h.timeout_s, h.budget_limit_micro, h.cost_micro, h.preemptible, h.preempts,
-    h.spot_losses >= greatest(h.retries, 1) AS on_demand_only
+-- The first jobs of each lane that may start now, and why they wait as far as that is written.
+SELECT h.id, h.version, h.waiting::text
 FROM gpu_lanes l
 CROSS JOIN LATERAL (
     SELECT * FROM gpu_jobs j

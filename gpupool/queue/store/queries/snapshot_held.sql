@@ -1,5 +1,2 @@
-SELECT id, attempt, tenant, project, level, pool, resource, capacity_type, placement::text AS placement, gpu_micro, hold_micro,
-    extract(epoch FROM coalesce(started_at, decided_at))::float8 AS since, run_limit_s, preemptible,
-    preempt_reason ->> 'for' AS preempting_for
-FROM gpu_jobs WHERE state IN ('dispatching', 'running')
-ORDER BY decided_at, id
+-- Which jobs hold slots; what they hold changes with their version.
+SELECT id, version FROM gpu_jobs WHERE state IN ('dispatching', 'running') ORDER BY decided_at, id

@@ -88,3 +88,10 @@ def test_the_environments_of_another_state_are_given(folder: Path) -> None:
     path.unlink()
     with pytest.raises(SpecError, match="there is no environment 'staging'"):
         resolve(loaded, siblings={"prod": b""})
+
+
+def test_a_file_that_is_alone_may_come_from_elsewhere(tmp_path: Path) -> None:
+    """As in a pod, which has the file of its own environment and no other."""
+    alone = tmp_path / "environments"
+    alone.mkdir()
+    assert said(put(alone, "prod", "promotion: {from: staging, keep: [pools.x]}\n")) == []

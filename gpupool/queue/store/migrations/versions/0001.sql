@@ -236,7 +236,7 @@ CREATE TABLE gpu_events (
     job uuid NOT NULL,
     seq int NOT NULL CHECK (seq >= 1),
     type text NOT NULL CHECK (type IN (
-        'enqueued', 'dispatched', 'launched', 'started', 'requeued', 'preempted', 'priority_changed',
+        'enqueued', 'dispatched', 'launched', 'started', 'requeued', 'preempted', 'idle', 'priority_changed',
         'succeeded', 'failed', 'cancelled', 'expired')),
     tenant text NOT NULL,
     project text,
@@ -315,7 +315,7 @@ CREATE TABLE gpu_results (
 CREATE INDEX gpu_results_at ON gpu_results USING brin (at);
 
 CREATE TABLE gpu_alerts (
-    scope text NOT NULL CHECK (scope IN ('tenant', 'project')),
+    scope text NOT NULL CHECK (scope IN ('tenant', 'project', 'job')),
     name text NOT NULL,
     period date NOT NULL,
     threshold int NOT NULL CHECK (threshold > 0),
@@ -324,6 +324,7 @@ CREATE TABLE gpu_alerts (
     due_at timestamptz NOT NULL,
     sent_at timestamptz,
     tries int NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    text text CONSTRAINT budgets_speak_for_themselves CHECK ((text IS NULL) = (scope <> 'job')),
     PRIMARY KEY (scope, name, period, threshold)
 );
 CREATE INDEX gpu_alerts_due ON gpu_alerts (due_at) WHERE sent_at IS NULL;

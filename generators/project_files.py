@@ -1,0 +1,21 @@
+"""What of a project a process in the cluster needs beside its environment file: files of its own by name.
+
+What ships with gpupool is in the image. Must not know how the files get into a pod.
+"""
+
+from __future__ import annotations
+
+from gpupool.plan.model import Plan
+from gpupool.plan.policy_files import SHIPPED
+
+
+def policy_texts(plan: Plan) -> dict[str, str]:
+    """The project's own policy files by name."""
+    own = [path for path in plan.policies.files if path.parent != SHIPPED]
+    return {path.name: path.read_text(encoding="utf-8") for path in own}
+
+
+def gpu_texts(plan: Plan) -> dict[str, str]:
+    """The project's own GPU models that pools have, by name of their file."""
+    own = {pool.gpu.key: pool.gpu.own_file for pool in plan.pools}
+    return {f"{key}.yaml": text for key, text in sorted(own.items()) if text is not None}

@@ -1,0 +1,148 @@
+"""Tokens of pods: the API server of the queue's own cluster says whose they are (TokenReview).
+
+A pod gets one by a projected volume with the queue's audience. Its namespace is the tenant's; an account that
+tenants name in access.serviceAccounts acts for those too. This module must not verify a signature itself, and
+must not send tokens of other issuers to the API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+import structlog
+
+from gpupool.cluster.kube_api import ApiError, KubeApi, UnreachableError
+from gpupool.plan.model import Plan
+from gpupool.queue.api.credentials import Rejected, Unverifiable
+from gpupool.queue.records import Principal
+
+log = structlog.get_logger()
+
+AUDIENCE = "gpupool"
+"""What tokens must be made for where queue.auth names no audience."""
+SCOPES = frozenset({"jobs:read", "jobs:write", "usage:read"})
+REMEMBERED_SECONDS = 10
+"""How long an accepted token is believed without asking: that of a deleted account works no longer."""
+ISSUER_SECONDS = 600
+"""How long the cluster's issuer is believed."""
+_REMEMBERED = 10_000
+_AT_ONCE = 8
+_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ABOUT = "/.well-known/openid-configuration"
+_PREFIX = "system:serviceaccount:"
+
+Ask = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Mapping[str, Any]]]
+"""Method, path and body -> the API server's answer. Raises ApiError, UnreachableError."""
+
+
+def asker(api: KubeApi) -> Ask:
+    """Asks through `api`, in threads. Its user needs `create tokenreviews`."""
+
+    async def ask(method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        _, value = await asyncio.to_thread(api.request, method, path, None, body)
+        return value if isinstance(value, dict) else {}
+
+    return ask
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """A verified service account."""
+
+    namespace: str
+    name: str
+
+    def principal(self, plan: Plan) -> Principal:
+        named = f"{self.namespace}/{self.name}"
+        tenants = frozenset(
+            tenant.name
+            for tenant in plan.tenants
+            if tenant.namespace == self.namespace or named in tenant.service_accounts
+        )
+        return Principal(f"{_PREFIX}{self.namespace}:{self.name}", tenants, SCOPES, "pod")
+
+
+class PodTokens:
+    """Verifies tokens of one cluster; remembers those that it accepted for some seconds."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._issuer: tuple[float, str] | None = None
+        self._found = OrderedDict[bytes, tuple[float, _Account]]()
+        self._asking = asyncio.Semaphore(_AT_ONCE)
+
+    async def verify(self, token: str, plan: Plan, now: float) -> Principal | None:
+        """Who the token stands for; None where another issuer made it. Raises Rejected, and Unverifiable
+        where the API server does not say."""
+        claims = _unverified(token)
+        if claims is None or claims.get("iss") != await self._cluster(now):
+            return None
+        audience = plan.queue.auth_audience or AUDIENCE
+        digest = hashlib.sha256(f"{audience}\n{token}".encode()).digest()
+        account = self._remembered(digest, now)
+        if account is None:
+            async with self._asking:
+                account = self._remembered(digest, now) or await self._review(token, audience)
+            self._found[digest] = (now, account)
+            if len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+        ends = claims.get("exp")
+        if isinstance(ends, int | float) and ends <= now:
+            raise Rejected("the token has expired")
+        return account.principal(plan)
+
+    def _remembered(self, digest: bytes, now: float) -> _Account | None:
+        at, account = self._found.get(digest, (float("-inf"), None))
+        return account if 0 <= now - at < REMEMBERED_SECONDS else None
+
+    async def _cluster(self, now: float) -> str:
+        """The issuer of the cluster's tokens."""
+        if self._issuer is None or not 0 <= now - self._issuer[0] < ISSUER_SECONDS:
+            try:
+                self._issuer = (now, str((await self._answer("GET", _ABOUT, None)).get("issuer")))
+            except Unverifiable:
+                if self._issuer is None:
+                    raise  # else tokens of others need not wait for the API server
+        return self._issuer[1]
+
+    async def _review(self, token: str, audience: str) -> _Account:
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token, "audiences": [audience]},
+        }
+        status = (await self._answer("POST", _REVIEWS, body)).get("status") or {}
+        # An API server that knows no audiences leaves them out, and then the token may be for anyone.
+        if status.get("authenticated") is not True or audience not in (status.get("audiences") or ()):
+            raise Rejected(f"the cluster does not accept the token for {audience!r}: {_reason(status)}")
+        username = str((status.get("user") or {}).get("username", ""))
+        namespace, _, name = username.removeprefix(_PREFIX).partition(":")
+        if not username.startswith(_PREFIX) or not namespace or not name:
+            raise Rejected("the token is of no service account")
+        return _Account(namespace, name)
+
+    async def _answer(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        try:
+            return await self._ask(method, path, body)
+        except (ApiError, UnreachableError) as error:
+            log.warning("pods.unverifiable", error=str(error))
+            raise Unverifiable("tokens of pods can't be verified now: the API server does not say") from None
+
+
+def _unverified(token: str) -> Mapping[str, Any] | None:
+    """What the token says of itself; None where it is no JWT."""
+    try:
+        claims: Mapping[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.PyJWTError, UnicodeError, ValueError):
+        return None
+    return claims
+
+
+def _reason(status: Mapping[str, Any]) -> str:
+    return str(status.get("error") or "it is not authenticated")[:200]

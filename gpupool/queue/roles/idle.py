@@ -1,0 +1,106 @@
+"""Jobs that hold GPUs and do not use them are warned of, or stopped, as `queue.idle` of the file says.
+
+A job is judged only where Prometheus has figures of all its pods for the whole time: what is not known is not
+idle. It must not touch pods: who runs an attempt stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from gpupool.plan.model import Plan
+from gpupool.queue.measures import Measures
+from gpupool.queue.roles import gpu_use
+from gpupool.queue.roles.gpu_use import NotKnown, Pod, Use
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.store import idle
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.idle import Found, Watched
+
+log = structlog.get_logger()
+
+_POD = re.compile(r"gp-([0-9a-f]{32})-([0-9]+)-")
+"""How pods of an attempt's Job are called: `gp-<id of the job>-<attempt>-...`."""
+
+
+class Idle:
+    """Looks at running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
+
+    def __init__(
+        self,
+        db: Database,
+        leadership: Leadership,
+        plan: Callable[[], Plan],
+        measures: Measures,
+        alerts: Callable[[], bool],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._db = db
+        self._leadership = leadership
+        self._plan = plan
+        self._measures = measures
+        self._alerts = alerts
+        self._now = now
+
+    async def run(self, wake: asyncio.Event, interval_s: float = 30.0) -> None:
+        """Steps until cancelled."""
+        await self._leadership.run(self.step, wake, interval_s)
+
+    async def step(self) -> bool:
+        """Judge every attempt that has run for long enough."""
+        return await self._leadership.act(self._act)
+
+    async def _act(self, _: int) -> bool:
+        plan, now = self._plan(), self._now()
+        queue = plan.queue
+        if queue.idle_prometheus is None:
+            return False
+        before = now - timedelta(seconds=queue.idle_for_s)
+        watched = await idle.watched(self._db, before, queue.idle_action)
+        if not watched:
+            return False
+        try:
+            uses = await gpu_use.ask(queue.idle_prometheus, queue.idle_for_s)
+        except NotKnown as error:
+            self._measures.idle_unknown.inc()
+            log.warning(
+                "idle.unknown", error=str(error), watched=len(watched), effect="no job is called idle"
+            )
+            return False
+        found = list(judged(plan, watched, uses))
+        done = await idle.record(self._db, found, queue.idle_action, now, self._alerts()) if found else []
+        for job, attempt in done:
+            self._measures.idle.labels(queue.idle_action).inc()
+            log.info("idle.found", job=job, attempt=attempt, action=queue.idle_action)
+        return False
+
+
+def judged(plan: Plan, watched: list[Watched], uses: dict[Pod, Use]) -> Iterator[Found]:
+    """The attempts of which all pods are known to be idle."""
+    namespaces = {tenant.name: tenant.namespace for tenant in plan.tenants}
+    by_attempt: dict[tuple[str | None, str, int], list[Use]] = {}
+    for (namespace, pod), use in uses.items():
+        if found := _POD.match(pod):
+            by_attempt.setdefault((namespace, found[1], int(found[2])), []).append(use)
+    for one in watched:
+        own = by_attempt.get((namespaces.get(one.tenant), one.job.replace("-", ""), one.attempt), [])
+        if len(own) < one.nodes or not all(use.throughout for use in own):
+            continue
+        used = max(use.most for use in own)
+        if used < (plan.queue.idle_below or 0):
+            yield _found(plan, one, used)
+
+
+def _found(plan: Plan, one: Watched, used: float) -> Found:
+    time = plan.queue.idle_for_s
+    lasted = f"{time} s" if time % 60 else f"{time // 60} min"
+    said = f"used at most {used:.1%} of its GPU for {lasted}".replace("%", " %")
+    stopped = ", and is stopped" if plan.queue.idle_action == "stop" else ""
+    return Found(
+        one, used, f"idle: {said}", f"job {one.name} ({one.job}) of tenant {one.tenant} {said}{stopped}"
+    )

@@ -1,0 +1,123 @@
+"""The values of charts/gpu-scheduler: their types and defaults, of which its values.schema.json is made.
+
+`generators.queue_release` fills them in from a Plan. This module must not know the Plan, and everything here
+is read by the chart's templates.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from gpupool.spec.field_types import Duration, LabelKey, LabelValue, Model, Name, NodeName
+
+Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+PinnedImage = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*|@sha256:[0-9a-f]{64})$"
+    ),
+]
+FilePath = Annotated[
+    str, StringConstraints(pattern=r"^(environments|catalog|policies)/[A-Za-z0-9._-]+\.ya?ml$")
+]
+DATABASE_PORT = 5432
+API_SERVER_PORTS = (443, 6443)
+"""Of its Service, and behind it: some network plugins judge the one, some the other."""
+
+
+class Part(Model):
+    """Written here by its Python names."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class SecretKey(Part):
+    name: NodeName
+    """Name of a Secret in the release's namespace."""
+    key: Annotated[str, StringConstraints(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]
+    """Key in it."""
+
+
+class Resources(Part):
+    requests: dict[str, Quantity] = {"cpu": "100m", "memory": "256Mi"}
+    """What each pod asks for."""
+    limits: dict[str, Quantity] = {"memory": "512Mi"}
+    """What each pod may use at most."""
+
+
+class Component(Part):
+    replicas: Annotated[int, Field(ge=0, le=100)] = 2
+    """How many pods."""
+    resources: Resources = Resources()
+    """Processor time and memory of each."""
+    egress_ports: list[Port] = []
+    """TCP ports, besides DNS, that it may connect to where networkPolicy is true."""
+
+
+class Accounts(Part):
+    api: NodeName = "gpupool-api"
+    """ServiceAccount of the API, which verifies the tokens of pods."""
+    executor: NodeName = "gpupool-launcher"
+    """ServiceAccount of the executor, which makes the Jobs."""
+
+
+class Toleration(Part):
+    key: LabelKey | None = None
+    """Key of the taint; absent: every taint."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """How the taint is compared."""
+    value: LabelValue | None = None
+    """Value of the taint."""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; absent: every effect."""
+
+
+class ServiceMonitor(Part):
+    interval: Duration = "30s"
+    """How often Prometheus asks."""
+    api_key: SecretKey
+    """API key with the scope metrics:read."""
+    labels: dict[LabelKey, LabelValue] = {}
+    """Labels by which a Prometheus selects the ServiceMonitor."""
+
+
+class Values(Part):
+    """Values of the chart gpu-scheduler."""
+
+    image: PinnedImage
+    """Image with the gpupool command, pinned by a version or a digest."""
+    image_pull_secrets: list[NodeName] = []
+    """Secrets with the registry's credentials."""
+    environment: Name
+    """Name of the environment that the queue serves."""
+    files: dict[FilePath, str]
+    """Path -> text of the environment file, and of the GPU models and policies that its project adds."""
+    database: SecretKey
+    """Where PostgreSQL's URL is."""
+    webhook: SecretKey | None = None
+    """Where the URL of the webhook for alerts is; absent: none."""
+    smtp_password: SecretKey | None = None
+    """Where the mail server's password is; absent: no login."""
+    host: Literal["0.0.0.0", "::"] = "0.0.0.0"  # noqa: S104 - of a pod
+    """Address that pods listen on; `::` in clusters without IPv4."""
+    service_accounts: Accounts = Accounts()
+    """Who pods act as. `gpupool render` and `up` make them, with their rights; the chart makes none."""
+    api: Component = Component(egress_ports=[DATABASE_PORT, *API_SERVER_PORTS])
+    """HTTP API and web pages."""
+    dispatcher: Component = Component(egress_ports=[DATABASE_PORT, 443, 587, 4222])
+    """Decides; publishes events, sends alerts and cleans up. One pod leads in each, the others wait."""
+    executor: Component = Component(egress_ports=[DATABASE_PORT, 80, *API_SERVER_PORTS])
+    """Runs what is decided."""
+    network_policy: bool = True
+    """Whether pods are closed to all that the queue does not need."""
+    service_monitor: ServiceMonitor | None = None
+    """Makes Prometheus' operator scrape the pods; absent: nothing does."""
+    node_selector: dict[LabelKey, LabelValue] = {}
+    """Labels of the nodes that pods run on."""
+    tolerations: list[Toleration] = []
+    """Taints that pods tolerate."""
+    priority_class_name: Annotated[str, StringConstraints(pattern=r"^[-a-z0-9.]*$", max_length=253)] = ""
+    """PriorityClass of the pods."""
