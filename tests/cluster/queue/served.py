@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -58,6 +59,18 @@ def _refusal(request: Callable[[], object]) -> str:
     except ApiError as error:
         return str(error)
     return ""
+
+
+def wipe(kube: Kube) -> None:
+    """An empty cluster; the queue's finalizer is taken off what is left, because the queue is stopped."""
+    for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
+        for thing in kube.api.list(version, kind, selector=JOB_LABEL):
+            meta = thing["metadata"]
+            with contextlib.suppress(ApiError):  # gone meanwhile
+                kube.api.patch(
+                    version, kind, meta["name"], {"metadata": {"finalizers": None}}, meta["namespace"]
+                )
+    kube.wipe()
 
 
 class Process:
@@ -120,6 +133,8 @@ class Queue:
         self.folder = folder
         self.file = folder / f"{spec['metadata']['name']}.yaml"
         self.spec = spec
+        self.kubeconfig = plane.kubeconfig
+        """That of the queue's processes."""
         self.write()
         self.processes: list[Process] = []
 
@@ -133,10 +148,15 @@ class Queue:
     def plan(self) -> Plan:
         return read_plan(str(self.file))
 
+    def plan_hash(self) -> str:
+        """Of the Plan that the queue last said it works by."""
+        said = [json.loads(line) for line in self.processes[0].log.read_text().splitlines() if line[:1] == "{"]
+        return str([one["plan"] for one in said if "plan" in one][-1])
+
     def process(self, *roles: str) -> Process:
         """One process with these roles (default: all), as the launcher's account."""
         given = [part for role in roles for part in ("--role", role)]
-        cluster = ["--kubeconfig", str(self.plane.kubeconfig), "--as", LAUNCHER_USER]
+        cluster = ["--kubeconfig", str(self.kubeconfig), "--as", LAUNCHER_USER]
         log = self.folder / f"serve-{len(self.processes)}.log"
         variables = {"GPUPOOL_DATABASE_URL": self.database}
         made = Process([str(self.file), "--dev", *given, *cluster], variables, log)
@@ -147,16 +167,6 @@ class Queue:
     def stop(self) -> None:
         for process in self.processes:
             process.stop()
-
-    def release(self) -> None:
-        """Take the queue's finalizer off what is left: nobody else will, once the queue is stopped."""
-        for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
-            for thing in self.kube.api.list(version, kind, selector=JOB_LABEL):
-                meta = thing["metadata"]
-                with contextlib.suppress(ApiError):  # gone meanwhile
-                    self.kube.api.patch(
-                        version, kind, meta["name"], {"metadata": {"finalizers": None}}, meta["namespace"]
-                    )
 
     def client(self, tenant: str = "vision") -> Client:
         return Client(self.processes[0].address, tenant=tenant)
