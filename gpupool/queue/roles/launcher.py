@@ -238,8 +238,11 @@ class Launcher:
             await self._running(key, attempt, found)
         else:
             await self._pending(key, attempt, found)
-        if attempt.asked is not None and not attempt.stopped:
-            verdict = attempt.asked if attempt.asked.kind in ("failed", "timeout") else None
+        # One that somebody deletes in background keeps its pods for as long as it has our finalizer.
+        deleted = "deletionTimestamp" in job["metadata"]
+        if (attempt.asked is not None or deleted) and not attempt.stopped:
+            asked = attempt.asked
+            verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
             await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
 
