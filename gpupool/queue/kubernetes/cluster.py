@@ -43,7 +43,7 @@ class Cluster(Protocol):
         ...
 
     async def release(self, things: Sequence[Object]) -> None:
-        """Take our finalizer off this Job or these pods: they may go."""
+        """Take our finalizer off this Job or these pods: they may go. The Service of a Job goes first."""
         ...
 
     async def events(self, thing: Object) -> list[str]:
@@ -88,6 +88,8 @@ class KubernetesCluster:
 
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
+            if thing.get("spec", {}).get("completionMode") == "Indexed":
+                await self._delete_service(thing)
             while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
                 left = [name for name in thing["metadata"]["finalizers"] if name != RECORDED_FINALIZER]
                 metadata = {
@@ -144,7 +146,11 @@ class KubernetesCluster:
             raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
         return found
 
-    async def _quietly(self, method: str, path: str, body: Object) -> None:
+    async def _delete_service(self, job: Object) -> None:
+        """By which the pods of a job of several nodes knew each other: nothing else deletes it."""
+        await self._quietly("DELETE", _path({**job, "kind": "Service"}), None)
+
+    async def _quietly(self, method: str, path: str, body: Object | None) -> None:
         """What is gone, or another object by now, needs nothing."""
         try:
             kind = MERGE if method == "PATCH" else "application/json"
