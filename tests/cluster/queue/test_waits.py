@@ -39,7 +39,10 @@ def own_pods(queue: Queue, tenant: str, pool: str, units: list[int]) -> Iterator
     names = [f"own-{number}" for number in range(len(units))]
     for name, count in zip(names, units, strict=True):
         fields = pod_fields(plan.pool(pool), GPU, count)
-        resources = {"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "8Mi", **fields.limits}}
+        resources = {
+            "requests": {"cpu": "10m", "memory": "8Mi"},
+            "limits": {"memory": "8Mi", **fields.limits},
+        }
         container = {"name": "own", **restricted_pod.CONTAINER, "resources": resources}
         queue.kube.api.create(
             {
@@ -213,4 +216,6 @@ def _container_waits(queue: Queue, job: Job, reason: str, message: str) -> None:
         "state": state,
     }
     name = pod["metadata"]["name"]
-    kube.api.patch("v1", "Pod", name, {"status": {"containerStatuses": [container]}}, "queue-vision", "status")
+    kube.api.patch(
+        "v1", "Pod", name, {"status": {"containerStatuses": [container]}}, "queue-vision", "status"
+    )
