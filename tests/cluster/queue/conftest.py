@@ -24,7 +24,7 @@ ENVIRONMENT = Path(__file__).with_name("environment.yaml")
 
 
 @pytest.fixture(scope="module")
-def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:  # noqa: F811
+def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:
     """A database with the queue's tables for a whole module."""
     name = request.module.__name__.rpartition(".")[2]
     with psycopg.connect(postgres.url(), autocommit=True) as connection:

@@ -20,7 +20,6 @@ from psycopg.rows import dict_row
 from generators import generate
 from gpupool import shipped
 from gpupool.client import Client
-from gpupool.client.sync_client import Job
 from gpupool.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan

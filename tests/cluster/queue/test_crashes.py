@@ -1,8 +1,8 @@
 """Jobs on a real control plane while everything around them dies: the queue's processes, PostgreSQL, the API
 server, connections, pods and nodes.
 
-Every job ends once, as its command does; each attempt was one Job object; nothing is left behind. An observer with
-a watch of its own is the witness.
+Every job ends once, as its command does; each attempt was one Job object; nothing is left behind. An observer
+with a watch of its own is the witness.
 """
 
 from __future__ import annotations

@@ -131,23 +131,22 @@ def test_a_job_on_a_node_that_is_removed_runs_elsewhere(queue: Queue, vision: Cl
 
 
 def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vision: Client) -> None:
-    """An unreachable node: its pod can't be seen to end until somebody says that the node is gone."""
+    """An unreachable node: its pod can't be seen to end until Kubernetes is sure that the node is gone."""
     job = up(submit(vision, STOPS_ONCE))
     kube, node = queue.kube, attempts(queue, job)[0]["node"]
-    # As the kubelet of a node without network; the controller manager would see a node that is well.
-    with kube.still("pod-runner"), kube.still("kube-controller-manager"):
-        kube.patch_node(
-            node,
-            {"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]}},
-        )
-        kube.api.request("DELETE", f"/api/v1/namespaces/queue-vision/pods/{_pod(queue, job)}")
-        waiting = queue.until("it is said why", lambda: job.refresh().waiting)
-        assert waiting.reason == "node_unreachable", waiting
-        assert f"node {node} does not answer" in waiting.detail
-        kube.stays("the attempt goes on", lambda: job.refresh().attempt == 1, 3)
-        # What an operator does once the machine is off for sure.
-        kube.patch_node(node, {"metadata": {"finalizers": None}})
-        kube.api.delete("v1", "Node", node)
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    with kube.still("pod-runner"):  # as the kubelet of a machine without network
+        with kube.still("kube-controller-manager"):  # which would see a node that is well
+            kube.patch_node(node, {"spec": {"taints": [*kube.node(node)["spec"]["taints"], taint]}})
+            kube.api.request("DELETE", f"/api/v1/namespaces/queue-vision/pods/{_pod(queue, job)}")
+            waiting = queue.until("it is said why", lambda: job.refresh().waiting)
+            assert waiting.reason == "node_unreachable", waiting
+            assert f"node {node} does not answer" in waiting.detail
+            kube.stays("the attempt goes on", lambda: job.refresh().attempt == 1, 3)
+            # What an operator does once the machine is off for sure.
+            kube.patch_node(node, {"metadata": {"finalizers": None}})
+            kube.api.delete("v1", "Node", node)
+        # The controller manager gives pods of nodes that are gone a final phase within a minute.
         queue.until("there is a second attempt", lambda: job.refresh().attempt == 2)
     job = job.wait(PATIENCE_S)
     assert (job.state, job.failures, job.disruptions) == ("succeeded", 0, 1), job.reason

@@ -1,4 +1,4 @@
-"""Jobs that wait on a real control plane: what for is shown in plain words, and they go on once it is there."""
+"""Jobs that wait on a real control plane: what for is shown in plain words, and they go on with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import subprocess
 from collections.abc import Iterator
 from typing import Any
-
 
 from generators import restricted_pod
 from gpupool import shipped
@@ -72,46 +71,22 @@ def test_what_a_policy_refuses_is_shown_with_its_sentence(queue: Queue, vision: 
     assert job.wait(PATIENCE_S).state == "cancelled"
 
 
-def test_a_job_beyond_a_quota_waits_until_there_is_room(queue: Queue, vision: Client) -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none", "namespace": "queue-vision"},
-        "spec": {"hard": {"count/pods": "0"}},
-    }
-    queue.kube.api.create(quota)
-    queue.until(
-        "the quota is counted",
-        lambda: queue.kube.get("v1", "ResourceQuota", "none", "queue-vision").get("status", {}).get("used"),
-    )
-    try:
+def test_a_pod_beyond_a_quota_is_shown_as_refused(queue: Queue, vision: Client) -> None:
+    with _quota(queue, "count/pods"):
         job = submit(vision, "true")
-        assert "exceeded quota: none" in waiting(queue, job, "refused").detail
-    finally:
-        queue.kube.api.delete("v1", "ResourceQuota", "none", "queue-vision")
-    job = job.wait(PATIENCE_S)
-    assert (job.state, job.attempt) == ("succeeded", 1), job.reason
+        found = waiting(queue, job, "refused")
+        assert "its pod can't be created: " in found.detail
+        assert "exceeded quota: none" in found.detail
+        job.cancel()
+        assert job.wait(PATIENCE_S).state == "cancelled"
 
 
-def test_a_quota_on_jobs_is_tried_again_and_counts_as_no_attempt(queue: Queue, vision: Client) -> None:
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "none", "namespace": "queue-vision"},
-        "spec": {"hard": {"count/jobs.batch": "0"}},
-    }
-    queue.kube.api.create(quota)
-    queue.until(
-        "the quota is counted",
-        lambda: queue.kube.get("v1", "ResourceQuota", "none", "queue-vision").get("status", {}).get("used"),
-    )
-    try:
+def test_a_job_beyond_a_quota_is_tried_again_and_counts_as_no_attempt(queue: Queue, vision: Client) -> None:
+    with _quota(queue, "count/jobs.batch"):
         job = submit(vision, "true")
         found = waiting(queue, job, "refused")
         assert "the cluster refuses its Job: " in found.detail
         assert "exceeded quota: none" in found.detail
-    finally:
-        queue.kube.api.delete("v1", "ResourceQuota", "none", "queue-vision")
     job = job.wait(PATIENCE_S)
     assert (job.state, job.attempt) == ("succeeded", 1), job.reason
 
@@ -179,6 +154,28 @@ def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, visi
 
 
 @contextlib.contextmanager
+def _quota(queue: Queue, resource: str) -> Iterator[None]:
+    """No further ones of this resource in the tenant's namespace."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": "queue-vision"},
+        "spec": {"hard": {resource: "0"}},
+    }
+    queue.kube.api.create(quota)
+    try:
+        queue.until(
+            "the quota is counted",
+            lambda: (
+                queue.kube.get("v1", "ResourceQuota", "none", "queue-vision").get("status", {}).get("used")
+            ),
+        )
+        yield
+    finally:
+        queue.kube.api.delete("v1", "ResourceQuota", "none", "queue-vision")
+
+
+@contextlib.contextmanager
 def _settings(queue: Queue, start: dict[str, str]) -> Iterator[None]:
     """`queue.start` of the environment file, while the block runs."""
     before = queue.plan_hash()
@@ -212,7 +209,11 @@ def _container_waits(queue: Queue, job: Job, reason: str, message: str) -> None:
     (pod,) = kube.pods("queue-vision", selector)
     state: dict[str, Any] = {"waiting": {"reason": reason, "message": message}}
     container = {
-        **{"name": "job", "image": "busybox:1.37", "imageID": "", "ready": False, "restartCount": 0},
+        "name": "job",
+        "image": "busybox:1.37",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
         "state": state,
     }
     name = pod["metadata"]["name"]
