@@ -1,7 +1,7 @@
 """An independent record of what happens to pods and Jobs: a watch of its own, apart from the queue's.
 
-The API server gives every change, in order and numbered. Where a restarted server no longer has what came after
-the last number seen, everything is listed again; no change can have been made while it was down.
+The API server gives every change, in order and numbered. Where a restarted server no longer has what came
+after the last number seen, everything is listed again; no change can have been made while it was down.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def _refusal(request: Callable[[], object]) -> str:
 
 
 def simulated(spec: Object) -> Object:
-    """The same environment as the queue of a cloud has it: its pods do not ask to be run as processes, so that
-    KWOK plays them; each ends well after three seconds."""
+    """The same environment as the queue of a cloud has it: its pods do not ask to be run as processes, so
+    that KWOK plays them; each ends well after three seconds."""
     cluster = {"platform": "eks", "name": "queue", "region": "us-east-1", "kubeContext": "queue"}
     return {**spec, "cluster": cluster, "karpenter": {"nodeRole": "queue"}}
 

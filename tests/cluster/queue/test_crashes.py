@@ -27,7 +27,7 @@ from gpupool.programs import binaries
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.observer import Observer
+from tests.cluster.queue.observer import Observer, Seen
 from tests.cluster.queue.proxy import Proxy
 from tests.cluster.queue.served import WHOLE, Queue, apply, wipe
 from tests.sampling import SEED
@@ -181,8 +181,8 @@ def _judge(queue: Queue, observer: Observer) -> None:
     attempts = [(job, attempt) for job, attempt, _ in made]
     assert len(attempts) == len(set(attempts)), [one for one, n in Counter(attempts).items() if n > 1]
     assert set(attempts) <= {(job["id"], n + 1) for job in jobs for n in range(job["attempt"])}
-    # No two pods of one job at one time, and the last pod of each succeeded by itself.
     _one_pod_at_a_time(observer)
+    _succeeded_by_themselves(queue, observer)
     left = queue.kube.api.list("v1", "Pod", selector=JOB_LABEL)
     assert not [pod for pod in left if pod["status"].get("phase") not in ("Succeeded", "Failed")]
 
@@ -196,3 +196,24 @@ def _one_pod_at_a_time(observer: Observer) -> None:
         there = running.setdefault(job, set())
         (there.add if one.holds_node else there.discard)(one.uid)
         assert len(there) <= 1, f"job {job} runs twice: {there}"
+
+
+def _succeeded_by_themselves(queue: Queue, observer: Observer) -> None:
+    """No attempt counts as a success whose pod was asked to end before it did."""
+    wanted = {
+        (row["job"], str(row["attempt"]))
+        for row in queue.rows("SELECT job::text, attempt FROM gpu_attempts WHERE outcome = 'succeeded'")
+    }
+    assert len(wanted) == JOBS
+    asked: set[str] = set()
+    ended: dict[tuple[str, str], Seen] = {}
+    for one in observer.seen("Pod"):
+        key = (one.labels.get(JOB_LABEL, ""), one.labels.get(ATTEMPT_LABEL, ""))
+        if one.thing["status"].get("phase") in ("Succeeded", "Failed"):
+            ended.setdefault(key, one)
+        elif "deletionTimestamp" in one.thing["metadata"]:
+            asked.add(one.uid)
+    assert wanted <= ended.keys()
+    for key in wanted:
+        assert ended[key].thing["status"]["phase"] == "Succeeded", key
+        assert ended[key].uid not in asked, f"{key} was asked to end, and counts as a success"
