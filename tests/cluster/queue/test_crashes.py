@@ -8,13 +8,13 @@ with a watch of its own is the witness.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -117,7 +117,10 @@ def _disasters(
         status = queue.plane.status()
         pid = next(part.pid for part in status.components if part.name == "kube-apiserver")
         assert pid is not None
-        os.kill(pid, 9)
+        server = psutil.Process(pid)
+        server.kill()
+        with contextlib.suppress(psutil.TimeoutExpired):  # its port is free once it has gone
+            server.wait(30)
         programs = binaries.locate_all(PROGRAMS, lambda _: None)
         with Instance.locked(queue.plane.layout, make=False) as instance:
             instance.start(("kube-apiserver",), programs, lambda _: None)
