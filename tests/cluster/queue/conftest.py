@@ -20,7 +20,7 @@ from tests.queue.conftest import database, database_url, postgres
 
 __all__ = ["api", "database", "database_url", "postgres"]
 
-ENVIRONMENT = Path(__file__).with_name("environment.yaml")
+ENVIRONMENT = Path(__file__).with_name("queue.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterat
 def queue(
     kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Queue]:
-    """The queue of `environment.yaml`, ready, with every role in one process."""
+    """The queue of `queue.yaml`, ready, with every role in one process."""
     wipe(kube)
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     made = Queue(kube, control_plane, spec, queue_database, tmp_path_factory.mktemp("queue"))
