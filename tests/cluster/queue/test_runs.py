@@ -14,8 +14,8 @@ from gpupool.plan.pods import RECORDED_FINALIZER
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, Queue
 
-UNTIL_TOLD = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"
-STOPS_ONCE = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || {{ echo again; exit 0; }}; {UNTIL_TOLD}'
+UNTIL_ASKED = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+STOPS_ONCE = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || {{ echo again; exit 0; }}; {UNTIL_ASKED}'
 """Attempt 1 ends with 0, but only when it is asked to; attempt 2 at once."""
 
 
@@ -77,7 +77,7 @@ def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queu
 
 
 def test_cancelling_gives_a_running_job_its_grace(queue: Queue, vision: Client) -> None:
-    job = up(submit(vision, UNTIL_TOLD))
+    job = up(submit(vision, UNTIL_ASKED))
     job.cancel()
     job = job.wait(PATIENCE_S)
     assert job.state == "cancelled"
@@ -86,7 +86,7 @@ def test_cancelling_gives_a_running_job_its_grace(queue: Queue, vision: Client) 
 
 
 def test_a_job_that_is_cancelled_at_once_leaves_nothing(queue: Queue, vision: Client) -> None:
-    job = submit(vision, UNTIL_TOLD)
+    job = submit(vision, UNTIL_ASKED)
     job.cancel()
     assert job.wait(PATIENCE_S).state == "cancelled"
     _nothing_is_left(queue, job)

@@ -81,12 +81,12 @@ def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path
 
 def test_many_jobs_of_many_tenants(queue: Queue) -> None:
     with Observer(queue.plane.kubeconfig) as observer:
-        # One after the other, so that nobody is first with everything.
+        # One after the other, so that no tenant is first with everything.
         for pool in [one["name"] for one in POOLS]:
             for tenant in WEIGHTS:
                 with queue.client(tenant) as client:
                     client.submit_job(
-                        gpu_pool_requested="mig-2g.20gb" if pool == "parted" else pool,
+                        gpu_pool_requested="2g.20gb" if pool == "parted" else pool,
                         container_image="busybox:1.37",
                         container_command=["true"],
                         preemptible=True,
