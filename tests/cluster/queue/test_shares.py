@@ -99,7 +99,8 @@ def test_many_jobs_of_many_tenants(queue: Queue) -> None:
         assert states == {"succeeded": JOBS}
         pods = [one for one in observer.seen("Pod") if JOB_LABEL in one.labels]
     _slots_hold(queue, pods)
-    _shares_hold(queue)
+    if WHOLE:  # with fewer jobs the first tenants have none left when the last one comes
+        _shares_hold(queue)
     _spot_share_holds(queue)
     _money_adds_up(queue, pods)
 
@@ -149,18 +150,19 @@ def _shares_hold(queue: Queue) -> None:
     """While all tenants have jobs waiting for `main`, what each has had there differs, by its weight, by no
     more than start-time fair queueing allows: one job each, as far as it is charged beforehand."""
     rows = queue.rows(
-        "SELECT tenant, decided_at, started_at, finished_at, gpu_micro FROM gpu_jobs WHERE pool = 'main'"
+        "SELECT tenant, enqueued_at, decided_at, started_at, finished_at FROM gpu_jobs WHERE pool = 'main'"
     )
     last: dict[str, datetime] = {}
     for row in rows:
         last[row["tenant"]] = max(row["decided_at"], last.get(row["tenant"], row["decided_at"]))
-    until = min(last.values())
+    since, until = max(row["enqueued_at"] for row in rows), min(last.values())
+    assert until > since
     had: dict[str, float] = defaultdict(float)
     number: Counter[str] = Counter()
     for row in rows:
         if row["decided_at"] <= until:
             number[row["tenant"]] += 1
-            ran = (min(row["finished_at"], until) - row["started_at"]).total_seconds()
+            ran = (min(row["finished_at"], until) - max(row["started_at"], since)).total_seconds()
             had[row["tenant"]] += max(0.0, ran) / WEIGHTS[row["tenant"]]
     apart = max(had.values()) - min(had.values())
     bound = 2 * TIMEOUT_S
