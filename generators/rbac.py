@@ -26,16 +26,16 @@ _LAUNCHER_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create", "delete", "patch"]},
     # Headless ones, for jobs of several nodes.
     {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create", "delete"]},
-    # Removes its finalizer, and pods of nodes that are gone.
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", "patch"]},
+    # Removes its finalizer; Jobs end their pods.
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
 ]
 """In tenants' namespaces, beside what LAUNCHER_READER reads everywhere."""
 _READER_RULES = [
-    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["karpenter.sh"], "resources": ["nodepools", "nodeclaims"], "verbs": _READ},
 ]
 _API_RULES = [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}]
 _TENANT_RULES = [

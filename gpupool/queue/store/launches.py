@@ -1,6 +1,6 @@
 """Attempts that run as Jobs of a Kubernetes cluster, and what the cluster's other pods hold.
 
-Whoever leads the role may go on with them: they belong to the cluster, not to a process. Ends are recorded by
+The process that leads goes on with them: they belong to the cluster, not to a process. Ends are recorded by
 `attempts.finish`. This module must not know what a Job looks like.
 """
 

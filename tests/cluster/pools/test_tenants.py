@@ -102,7 +102,7 @@ def test_roles_reach_no_further_than_the_tenant(gpupool: CommandLine, control_pl
     assert not can(control_plane, "patch", "nodes", "default", launcher)
     assert can(control_plane, "watch", "nodes", "default", launcher)
     assert can(control_plane, "list", "pods", "default", launcher)
-    assert can(control_plane, "list", "nodeclaims.karpenter.sh", "default", launcher)
+    assert not can(control_plane, "list", "nodeclaims.karpenter.sh", "default", launcher)
     assert can(control_plane, "watch", "jobs.batch", "default", launcher)
     assert can(control_plane, "patch", "pods", "team-vision", launcher)
     assert can(control_plane, "get", "pods/log", "team-vision", launcher)

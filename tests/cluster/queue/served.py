@@ -1,0 +1,201 @@
+"""An environment on a cluster and the queue's real processes in front of it, as a test uses them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import yaml
+from psycopg.rows import dict_row
+
+from generators import generate
+from gpupool import shipped
+from gpupool.client import Client
+from gpupool.cluster.kube_api import ApiError
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import Plan
+from gpupool.plan.pods import JOB_LABEL, LAUNCHER_USER
+from gpupool.plan.resolve import read_plan
+from tests.cluster.kube import Kube
+
+Object = dict[str, Any]
+WHOLE = os.environ.get("GPUPOOL_TESTS") == "all"
+"""Whether tests take minutes: hundreds of jobs instead of dozens."""
+PATIENCE_S = 120.0
+"""Pods start within seconds, and within several times that on a busy machine."""
+
+
+def apply(kube: Kube, plan: Plan) -> None:
+    """What `gpupool up` sends, without its checks; returns once quotas and policies are enforced."""
+    for manifest in generate(plan):
+        kube.api.apply(manifest.body, "gpupool", force=True)
+    tenant = plan.tenants[0].namespace
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": tenant},
+        "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+    }
+
+    def enforced() -> bool:
+        answer = _refusal(
+            lambda: kube.api.request("POST", f"/api/v1/namespaces/{tenant}/pods", {"dryRun": "All"}, pod)
+        )
+        return "is not pinned" in answer
+
+    kube.wait("policies are enforced", enforced)
+
+
+def _refusal(request: Callable[[], object]) -> str:
+    try:
+        request()
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def simulated(spec: Object) -> Object:
+    """The same environment as the queue of a cloud has it: its pods do not ask to be run as processes, so
+    that KWOK plays them; each ends well after three seconds."""
+    cluster = {"platform": "eks", "name": "queue", "region": "us-east-1", "kubeContext": "queue"}
+    return {**spec, "cluster": cluster, "karpenter": {"nodeRole": "queue"}}
+
+
+def wipe(kube: Kube) -> None:
+    """An empty cluster; the queue's finalizer is taken off what is left, because the queue is stopped."""
+    for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
+        for thing in kube.api.list(version, kind, selector=JOB_LABEL):
+            meta = thing["metadata"]
+            with contextlib.suppress(ApiError):  # gone meanwhile
+                kube.api.patch(
+                    version, kind, meta["name"], {"metadata": {"finalizers": None}}, meta["namespace"]
+                )
+    kube.wipe()
+
+
+class Process:
+    """`gpupool serve` with some roles; it can be killed and started again."""
+
+    def __init__(self, arguments: Sequence[str], variables: dict[str, str], log: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self._command = shipped.command("gpupool.cli.main", "serve", *arguments, "--port", str(self.port))
+        self._variables = {**os.environ, **shipped.variables(), **variables}
+        self.log = log
+        self._running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        with self.log.open("ab") as stream:
+            self._running = subprocess.Popen(self._command, env=self._variables, stdout=stream, stderr=stream)
+
+    def until_ready(self) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            try:
+                if httpx2.get(f"{self.address}/readyz").status_code == 200:
+                    return
+            except httpx2.TransportError:
+                pass
+            time.sleep(0.1)
+        raise AssertionError(self.log.read_text()[-3000:])
+
+    def kill(self) -> None:
+        """At once, as a node's failure would."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+            self._running = None
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.terminate()
+            try:
+                self._running.wait(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._running = None
+
+
+class Queue:
+    """The queue of one environment file on one cluster."""
+
+    def __init__(self, kube: Kube, plane: ControlPlane, spec: Object, database: str, folder: Path) -> None:
+        self.kube, self.plane, self.database = kube, plane, database
+        self.folder = folder
+        self.file = folder / f"{spec['metadata']['name']}.yaml"
+        self.spec = spec
+        self.kubeconfig = plane.kubeconfig
+        """That of the queue's processes."""
+        self.write()
+        self.processes: list[Process] = []
+
+    def write(self) -> None:
+        """The environment file from `spec`; the queue reads it again within some seconds."""
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(yaml.safe_dump(self.spec, sort_keys=False), encoding="utf-8")
+        fresh.rename(self.file)
+
+    @property
+    def plan(self) -> Plan:
+        return read_plan(str(self.file))
+
+    def plan_hash(self) -> str:
+        """Of the Plan that the queue last said it works by."""
+        said = [
+            json.loads(line) for line in self.processes[0].log.read_text().splitlines() if line[:1] == "{"
+        ]
+        return str([one["plan"] for one in said if "plan" in one][-1])
+
+    def process(self, *roles: str) -> Process:
+        """One process with these roles (default: all), as the launcher's account."""
+        given = [part for role in roles for part in ("--role", role)]
+        cluster = ["--kubeconfig", str(self.kubeconfig), "--as", LAUNCHER_USER]
+        log = self.folder / f"serve-{len(self.processes)}.log"
+        variables = {"GPUPOOL_DATABASE_URL": self.database}
+        made = Process([str(self.file), "--dev", *given, *cluster], variables, log)
+        self.processes.append(made)
+        made.start()
+        return made
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.stop()
+
+    def client(self, tenant: str = "vision") -> Client:
+        return Client(self.processes[0].address, tenant=tenant)
+
+    def rows(self, statement: str, *values: Any) -> list[Object]:
+        with psycopg.connect(self.database, row_factory=dict_row) as connection:
+            return connection.execute(statement, values).fetchall()  # type: ignore[arg-type]
+
+    def logs(self) -> str:
+        return "\n".join(
+            f"--- {process.log}\n{process.log.read_text()[-3000:]}" for process in self.processes
+        )
+
+    def until(self, what: str, check: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
+        """What `check` gives once it is true."""
+        end = time.monotonic() + seconds
+        while True:
+            found = check()
+            if found:
+                return found
+            if time.monotonic() > end:
+                raise AssertionError(
+                    f"after {seconds:.0f} s still not: {what}\n{self.kube.summary()}\n{self.logs()}"
+                )
+            time.sleep(0.1)

@@ -1,0 +1,222 @@
+"""Jobs on a real control plane while everything around them dies: the queue's processes, PostgreSQL, the API
+server, connections, pods and nodes.
+
+Every job ends once, as its command does; each attempt was one Job object; nothing is left behind. An observer
+with a watch of its own is the witness.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+
+from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.local.components import PROGRAMS
+from gpupool.local.control_plane import ControlPlane
+from gpupool.local.instance import Instance
+from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
+from gpupool.programs import binaries
+from gpupool.queue.store.embedded import Embedded
+from tests.cluster.kube import Kube
+from tests.cluster.queue.conftest import ENVIRONMENT
+from tests.cluster.queue.observer import Observer, Seen
+from tests.cluster.queue.proxy import Proxy
+from tests.cluster.queue.served import WHOLE, Queue, apply, wipe
+from tests.sampling import SEED
+
+JOBS, KILLS, OTHERS = (300, 20, 3) if WHOLE else (40, 3, 1)
+"""`kill -9` of the queue's processes, and how often each of the other things happens."""
+RUNS_S = 2
+DRAIN_S = 400
+SCRIPT = f"trap 'exit 0' TERM; echo $GPUPOOL_JOB_ID $GPUPOOL_ATTEMPT; sleep {RUNS_S} & wait"
+"""Asked to stop it ends with 0 at once, which must not be taken for success."""
+
+
+@pytest.fixture
+def exposed(
+    kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path
+) -> Iterator[tuple[Queue, Proxy]]:
+    """The queue with every role in two processes, behind a proxy."""
+    wipe(kube)
+    spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
+    with Proxy(kube.api.server) as proxy:
+        made = Queue(kube, control_plane, spec, queue_database, tmp_path)
+        made.kubeconfig = proxy.kubeconfig(control_plane.kubeconfig, tmp_path)
+        apply(kube, made.plan)
+        for _ in range(2):
+            made.process()
+        for process in made.processes:
+            process.until_ready()
+        yield made, proxy
+        made.stop()
+    wipe(kube)
+
+
+def test_every_job_ends_once_whatever_dies(exposed: tuple[Queue, Proxy], postgres: Embedded) -> None:
+    queue, proxy = exposed
+    draw = random.Random(SEED)
+    with Observer(queue.plane.kubeconfig) as observer:
+        with queue.client() as client:
+            for first in range(0, JOBS, 20):
+                client.submit_job(
+                    gpu_pool_requested="notebooks",
+                    container_image="busybox:1.37",
+                    container_command=["sh", "-c", SCRIPT],
+                    retries=0,  # so that each failure is seen
+                    array=min(20, JOBS - first),
+                )
+        events = [*[_kill(queue, draw)] * KILLS, *_disasters(queue, proxy, postgres, draw) * OTHERS]
+        draw.shuffle(events)
+        for number, event in enumerate(events):
+            event()
+            # Spread over the time that the jobs take; the last ones end undisturbed.
+            wanted = JOBS * 3 // 4 * (number + 1) // len(events)
+            queue.until(f"{wanted} jobs have ended", lambda wanted=wanted: _ended(queue) >= wanted, DRAIN_S)
+        queue.until("every job has ended", lambda: _ended(queue) == JOBS, DRAIN_S)
+        queue.until("nothing of them is held", lambda: not _held(queue), 60)
+        _judge(queue, observer)
+
+
+def _kill(queue: Queue, draw: random.Random) -> Callable[[], None]:
+    def kill() -> None:
+        process = draw.choice(queue.processes)
+        process.kill()
+        process.start()
+
+    return kill
+
+
+def _disasters(
+    queue: Queue, proxy: Proxy, postgres: Embedded, draw: random.Random
+) -> list[Callable[[], None]]:
+    kube = queue.kube
+
+    def pods_deleted() -> None:
+        running = kube.running("queue-vision", JOB_LABEL)
+        for pod in draw.sample(running, min(3, len(running))):
+            kube.api.delete("v1", "Pod", pod["metadata"]["name"], "queue-vision")
+
+    def node_deleted() -> None:
+        nodes = kube.nodes("gpupool.dev/pool=notebooks")
+        if nodes:
+            kube.api.delete("v1", "Node", draw.choice(nodes)["metadata"]["name"])
+
+    def database_restarted() -> None:
+        postgres.stop()
+        postgres.start()
+
+    def server_killed() -> None:
+        status = queue.plane.status()
+        pid = next(part.pid for part in status.components if part.name == "kube-apiserver")
+        assert pid is not None
+        server = psutil.Process(pid)
+        server.kill()
+        with contextlib.suppress(psutil.TimeoutExpired):  # its port is free once it has gone
+            server.wait(30)
+        programs = binaries.locate_all(PROGRAMS, lambda _: None)
+        with Instance.locked(queue.plane.layout, make=False) as instance:
+            instance.start(("kube-apiserver",), programs, lambda _: None)
+        queue.until("the API server is back", lambda: _serves(kube))
+
+    def connections_cut() -> None:
+        proxy.cut()
+
+    return [pods_deleted, node_deleted, database_restarted, server_killed, connections_cut]
+
+
+def _serves(kube: Kube) -> bool:
+    with contextlib.suppress(ApiError, UnreachableError):
+        return bool(kube.api.request("GET", "/readyz"))
+    return False
+
+
+def _ended(queue: Queue) -> int:
+    for _ in range(50):
+        with contextlib.suppress(Exception):  # PostgreSQL is starting
+            rows = queue.rows("SELECT count(*) AS n FROM gpu_jobs WHERE finished_at IS NOT NULL")
+            return int(rows[0]["n"])
+        time.sleep(0.2)
+    raise AssertionError("PostgreSQL does not answer")
+
+
+def _held(queue: Queue) -> list[str]:
+    """Jobs and pods that our finalizer keeps; Services."""
+    api = queue.kube.api
+    things = [*api.list("batch/v1", "Job", selector=JOB_LABEL), *api.list("v1", "Pod", selector=JOB_LABEL)]
+    return [
+        one["metadata"]["name"]
+        for one in things
+        if RECORDED_FINALIZER in (one["metadata"].get("finalizers") or ())
+    ]
+
+
+def _judge(queue: Queue, observer: Observer) -> None:
+    jobs = queue.rows("SELECT id::text, state, attempt, failures, disruptions, reason, seq FROM gpu_jobs")
+    assert len(jobs) == JOBS
+    odd = [job for job in jobs if job["state"] != "succeeded" or job["failures"]]
+    assert not odd, odd
+    disrupted = [job for job in jobs if job["disruptions"]]
+    print(f"{len(disrupted)} of {JOBS} jobs were disrupted, {sum(job['attempt'] for job in jobs)} attempts")
+    events = queue.rows("SELECT job::text, type FROM gpu_events")
+    kinds = Counter((row["job"], row["type"]) for row in events)
+    for job in jobs:
+        assert kinds[job["id"], "succeeded"] == 1, job
+        assert kinds[job["id"], "dispatched"] == job["attempt"] == job["disruptions"] + 1, job
+    unbalanced = queue.rows(
+        "SELECT job FROM gpu_ledger GROUP BY job, attempt "
+        "HAVING sum(CASE kind WHEN 'hold' THEN micro ELSE -micro END) <> 0"
+    )
+    assert not unbalanced
+    # What the API server has seen: no attempt twice, and none of which the queue does not know.
+    made = {
+        (one.labels[JOB_LABEL], int(one.labels[ATTEMPT_LABEL]), one.uid)
+        for one in observer.seen("Job")
+        if JOB_LABEL in one.labels
+    }
+    attempts = [(job, attempt) for job, attempt, _ in made]
+    assert len(attempts) == len(set(attempts)), [one for one, n in Counter(attempts).items() if n > 1]
+    assert set(attempts) <= {(job["id"], n + 1) for job in jobs for n in range(job["attempt"])}
+    _one_pod_at_a_time(observer)
+    _succeeded_by_themselves(queue, observer)
+    left = queue.kube.api.list("v1", "Pod", selector=JOB_LABEL)
+    assert not [pod for pod in left if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+
+
+def _one_pod_at_a_time(observer: Observer) -> None:
+    running: dict[str, set[str]] = {}
+    for one in observer.seen("Pod"):
+        job = one.labels.get(JOB_LABEL)
+        if job is None:
+            continue
+        there = running.setdefault(job, set())
+        (there.add if one.holds_node else there.discard)(one.uid)
+        assert len(there) <= 1, f"job {job} runs twice: {there}"
+
+
+def _succeeded_by_themselves(queue: Queue, observer: Observer) -> None:
+    """No attempt counts as a success whose pod was asked to end before it did."""
+    wanted = {
+        (row["job"], str(row["attempt"]))
+        for row in queue.rows("SELECT job::text, attempt FROM gpu_attempts WHERE outcome = 'succeeded'")
+    }
+    assert len(wanted) == JOBS
+    asked: set[str] = set()
+    ended: dict[tuple[str, str], Seen] = {}
+    for one in observer.seen("Pod"):
+        key = (one.labels.get(JOB_LABEL, ""), one.labels.get(ATTEMPT_LABEL, ""))
+        if one.thing["status"].get("phase") in ("Succeeded", "Failed"):
+            ended.setdefault(key, one)
+        elif "deletionTimestamp" in one.thing["metadata"]:
+            asked.add(one.uid)
+    assert wanted <= ended.keys()
+    for key in wanted:
+        assert ended[key].thing["status"]["phase"] == "Succeeded", key
+        assert ended[key].uid not in asked, f"{key} was asked to end, and counts as a success"

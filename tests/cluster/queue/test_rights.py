@@ -1,0 +1,206 @@
+"""The launcher's account may do what the launcher does, and nothing else: without any one of its verbs some
+operation of its own fails, and says which verb is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from generators import generate
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.findings import GpupoolError
+from gpupool.plan.pods import (
+    ATTEMPT_LABEL,
+    JOB_LABEL,
+    LAUNCHER_ACCOUNT,
+    LAUNCHER_USER,
+    RECORDED_FINALIZER,
+)
+from gpupool.plan.resolve import read_plan
+from gpupool.queue.kubernetes import mirror
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
+from tests.cluster.kube import Kube
+from tests.cluster.queue.conftest import ENVIRONMENT
+from tests.cluster.queue.served import apply, wipe
+
+Object = dict[str, Any]
+NAMESPACE = "queue-vision"
+PLAN = read_plan(str(ENVIRONMENT))
+ROLES = {
+    manifest.name: manifest.body["rules"]
+    for manifest in generate(PLAN)
+    if manifest.kind == "ClusterRole" and manifest.name.startswith(LAUNCHER_ACCOUNT)
+}
+VERBS = [
+    pytest.param(role, number, resource, verb, id=f"{verb} {resource} ({role})")
+    for role, rules in ROLES.items()
+    for number, rule in enumerate(rules)
+    for resource in rule["resources"]
+    for verb in rule["verbs"]
+]
+LABELS = {JOB_LABEL: "01a20575-744c-7a35-97ee-98f4beb51c24", ATTEMPT_LABEL: "1"}
+ABOUT: Object = {"name": "probe", "namespace": NAMESPACE, "labels": LABELS}
+SERVICE: Object = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": ABOUT,
+    "spec": {"clusterIP": "None", "selector": LABELS},
+}
+JOB: Object = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": ABOUT,
+    "spec": {
+        "suspend": True,
+        "completionMode": "Indexed",
+        "completions": 1,
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "job", "image": "busybox:1.37"}]}
+        },
+    },
+}
+POD: Object = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "present", "namespace": NAMESPACE},
+    "spec": {
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "job",
+                "image": "busybox:1.37",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "1Mi"},
+                    "limits": {"cpu": "1m", "memory": "1Mi"},
+                },
+            }
+        ],
+    },
+}
+UID = "11111111-1111-1111-1111-111111111111"
+
+
+def held(thing: Object, uid: str = UID) -> Object:
+    """As if it had our finalizer, in an older version than the server's."""
+    changes = {"finalizers": [RECORDED_FINALIZER], "uid": uid, "resourceVersion": "1"}
+    return {**thing, "metadata": {**thing["metadata"], **changes}}
+
+
+async def watched(api: AsyncKubeApi, path: str) -> None:
+    _, version = await api.list_all(path)
+    try:
+        async with asyncio.timeout(0.3), aclosing(api.watch(path, version)) as events:  # type: ignore[type-var]
+            async for _ in events:
+                return
+    except TimeoutError:
+        return
+
+
+async def output(cluster: KubernetesCluster) -> None:
+    async for _ in cluster.output(POD, "job", since=None, follow=False, limit_bytes=1000):
+        return
+
+
+async def operate(api: AsyncKubeApi, kube: Kube, about: str) -> None:
+    """What the launcher does with the verb, by its own code. Nothing is there beforehand but POD."""
+    cluster = KubernetesCluster(api)
+    paths = {"jobs": mirror.JOBS, "pods": mirror.PODS, "nodes": mirror.NODES}
+    verb, resource = about.split()
+    present = held(POD, kube.get("v1", "Pod", "present", NAMESPACE)["metadata"]["uid"])
+    operations: dict[str, Callable[[], Awaitable[object]]] = {
+        "create services": lambda: cluster.create([SERVICE]),
+        "create jobs": lambda: cluster.create([JOB]),
+        "delete jobs": lambda: cluster.stop(held(JOB), None),
+        "patch jobs": lambda: cluster.stop(held(JOB), "{}"),
+        "delete services": lambda: cluster.release([held(JOB)]),
+        "patch pods": lambda: cluster.release([held({**POD, "metadata": ABOUT})]),
+        "get pods": lambda: cluster.release([present]),
+        "get pods/log": lambda: output(cluster),
+        "list events": lambda: cluster.events(present),
+    }
+    if about in ("get jobs", "get services"):
+        wanted = JOB if resource == "jobs" else SERVICE
+        await cluster.create([wanted])
+        await cluster.create([wanted])
+    elif verb == "list" and resource in paths:
+        await api.list_all(paths[resource])
+    elif verb == "watch" and resource in paths:
+        await watched(api, paths[resource])
+    else:
+        assert about in operations, f"the launcher has no use for `{about}`: take it from its role"
+        await operations[about]()
+
+
+@pytest.fixture(scope="module")
+def applied(kube: Kube) -> Iterator[Kube]:
+    """The environment with its accounts, and no queue."""
+    wipe(kube)
+    apply(kube, PLAN)
+    kube.api.create(POD)
+    yield kube
+    wipe(kube)
+
+
+@pytest.fixture
+def nothing_there(applied: Kube) -> Iterator[Kube]:
+    yield applied
+    applied.api.delete("batch/v1", "Job", "probe", NAMESPACE)
+    applied.api.delete("v1", "Service", "probe", NAMESPACE)
+    applied.wait("the Job is gone", lambda: not applied.api.get("batch/v1", "Job", "probe", NAMESPACE))
+
+
+@pytest.mark.parametrize(("role", "number", "resource", "verb"), VERBS)
+def test_each_right_is_needed(
+    nothing_there: Kube, control_plane: Any, role: str, number: int, resource: str, verb: str
+) -> None:
+    kube = nothing_there
+    rules = [dict(rule) for rule in ROLES[role]]
+    whole = rules[number]
+    others = [name for name in whole["resources"] if name != resource]
+    left = [one for one in whole["verbs"] if one != verb]
+    rules[number : number + 1] = [
+        *([{**whole, "resources": others}] if others else []),
+        *([{**whole, "resources": [resource], "verbs": left}] if left else []),
+    ]
+
+    def refusal() -> str:
+        """What the launcher's code says, as its account."""
+
+        async def operated() -> None:
+            async with AsyncKubeApi.connect(control_plane.kubeconfig, LAUNCHER_USER) as api:
+                await operate(api, kube, f"{verb} {resource}")
+
+        try:
+            asyncio.run(operated())
+        except GpupoolError as error:
+            return str(error)
+        return ""
+
+    assert "cannot" not in refusal(), "with all its rights"
+    _forget(kube)
+    _set(kube, role, rules)
+    try:
+        wanted = (f'cannot {verb} resource "{resource}" in API group', LAUNCHER_USER)
+        end = time.monotonic() + 20
+        while not all(text in (said := refusal()) for text in wanted):
+            assert time.monotonic() < end, f"without {verb} {resource}: {said or 'nothing fails'}"
+            _forget(kube)
+            time.sleep(0.1)
+    finally:
+        _set(kube, role, ROLES[role])
+
+
+def _set(kube: Kube, role: str, rules: list[Object]) -> None:
+    kube.api.patch("rbac.authorization.k8s.io/v1", "ClusterRole", role, {"rules": rules})
+
+
+def _forget(kube: Kube) -> None:
+    kube.api.delete("batch/v1", "Job", "probe", NAMESPACE)
+    kube.api.delete("v1", "Service", "probe", NAMESPACE)
+    kube.wait("the Job is gone", lambda: not kube.api.get("batch/v1", "Job", "probe", NAMESPACE))

@@ -1,0 +1,202 @@
+"""Jobs on a real control plane, through every process of the queue: how attempts run, end, and run again.
+
+The launcher acts as its own account throughout, so that each of these also says that its rights are enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpupool.client import Client
+from gpupool.client.sync_client import Job
+from gpupool.client.values import Event
+from gpupool.plan.pods import RECORDED_FINALIZER
+from tests.cluster.queue.observer import Observer
+from tests.cluster.queue.served import PATIENCE_S, Queue
+
+UNTIL_ASKED = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+STOPS_ONCE = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || {{ echo again; exit 0; }}; {UNTIL_ASKED}'
+"""Attempt 1 ends with 0, but only when it is asked to; attempt 2 at once."""
+
+
+def submit(client: Client, script: str, pool: str = "notebooks", **more: Any) -> Job:
+    given: dict[str, Any] = {"container_image": "busybox:1.37", "retries": 0, **more}
+    return client.submit_job(gpu_pool_requested=pool, container_command=["sh", "-c", script], **given)
+
+
+def up(job: Job) -> Job:
+    """The job once its command has said so."""
+    assert "up" in next(line for line in job.logs(follow=True) if "up" in line)
+    return job.refresh()
+
+
+def types(job: Job) -> list[str]:
+    return [kind(event) for event in job.history()]
+
+
+def kind(event: Event) -> str:
+    """The word for what happened, in a subject such as mlops.gpu.jobs.dispatched.t4.shared."""
+    return event.type.removeprefix("mlops.gpu.jobs.").split(".")[0]
+
+
+def attempts(queue: Queue, job: Job) -> list[dict[str, Any]]:
+    return queue.rows("SELECT * FROM gpu_attempts WHERE job = %s ORDER BY attempt", job.id)
+
+
+def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Client) -> None:
+    job = submit(vision, "echo hello from $GPUPOOL_POOL; echo to stderr >&2; sleep 1").wait(PATIENCE_S)
+    assert (job.state, job.exit_code) == ("succeeded", 0), job.reason
+    assert list(job.logs()) == ["hello from notebooks", "to stderr"]
+    assert types(job) == ["enqueued", "dispatched", "launched", "started", "succeeded"]
+    changes = {kind(event): event.change for event in job.history()}
+    node = queue.kube.node(changes["started"]["node"])
+    assert node["metadata"]["labels"]["gpupool.dev/pool"] == "notebooks"
+    (attempt,) = attempts(queue, job)
+    assert changes["launched"]["kubernetes_job"] == f"gp-{job.id.replace('-', '')}-1"
+    assert attempt["node"] == node["metadata"]["name"]
+    assert attempt["launched_at"] <= attempt["started_at"] <= attempt["finished_at"]
+    # A quarter of a g4dn.xlarge (0.526 USD an hour) for the seconds that the container ran.
+    ran = (attempt["finished_at"] - attempt["started_at"]).total_seconds()
+    assert ran >= 1
+    assert abs(job.cost_usd - 0.526 / 4 * ran / 3600) < 2e-6
+
+
+def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queue, vision: Client) -> None:
+    job = submit(vision, "echo attempt $GPUPOOL_ATTEMPT; exit 3", retries=1).wait(PATIENCE_S)
+    assert (job.state, job.exit_code, job.failures) == ("failed", 3, 2)
+    assert list(job.logs()) == ["attempt 1", "attempt 2"]
+    first, second = attempts(queue, job)
+    again = queue.kube.get("batch/v1", "Job", f"gp-{job.id.replace('-', '')}-2", "queue-vision")
+    (preferred,) = again["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    (away,) = preferred["preference"]["matchExpressions"]
+    assert away == {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [first["node"]]}
+    assert first["outcome"] == second["outcome"] == "failed"
+    assert "exit code 3" in (job.reason or "")
+
+
+def test_cancelling_gives_a_running_job_its_grace(queue: Queue, vision: Client) -> None:
+    job = up(submit(vision, UNTIL_ASKED))
+    job.cancel()
+    job = job.wait(PATIENCE_S)
+    assert job.state == "cancelled"
+    assert list(job.logs())[-1] == "got TERM"
+    _nothing_is_left(queue, job)
+
+
+def test_a_job_that_is_cancelled_at_once_leaves_nothing(queue: Queue, vision: Client) -> None:
+    job = submit(vision, UNTIL_ASKED)
+    job.cancel()
+    assert job.wait(PATIENCE_S).state == "cancelled"
+    _nothing_is_left(queue, job)
+
+
+def test_a_deleted_pod_is_a_disruption_and_the_job_runs_again(
+    queue: Queue, vision: Client, observer: Observer
+) -> None:
+    """SIGTERM and then exit 0 is no success, and counts against no retries."""
+    job = up(submit(vision, STOPS_ONCE))
+    (pod,) = queue.kube.pods("queue-vision", f"gpupool.dev/job={job.id}")
+    assert queue.kube.api.delete("v1", "Pod", pod["metadata"]["name"], "queue-vision")
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1), job.reason
+    first, second = attempts(queue, job)
+    assert (first["outcome"], second["outcome"]) == ("preempted", "succeeded")
+    assert "requeued" in types(job)
+    assert [line for line in job.logs() if line != "Terminated"] == ["up", "got TERM", "again"]
+    _one_job_each(observer, job, 2)
+    _nothing_is_left(queue, job)
+
+
+def test_a_job_deleted_by_hand_is_a_disruption(queue: Queue, vision: Client, observer: Observer) -> None:
+    job = up(submit(vision, STOPS_ONCE))
+    assert queue.kube.api.delete("batch/v1", "Job", f"gp-{job.id.replace('-', '')}-1", "queue-vision")
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt, job.failures) == ("succeeded", 2, 0), job.reason
+    assert attempts(queue, job)[0]["outcome"] == "preempted"
+    _one_job_each(observer, job, 2)
+
+
+def test_a_job_on_a_node_that_is_removed_runs_elsewhere(queue: Queue, vision: Client) -> None:
+    job = up(submit(vision, STOPS_ONCE, preemptible=True))
+    node = attempts(queue, job)[0]["node"]
+    queue.kube.api.delete("v1", "Node", node)  # Karpenter drains it first
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt, job.failures) == ("succeeded", 2, 0), job.reason
+    first, second = attempts(queue, job)
+    assert first["outcome"] == "preempted"
+    assert second["node"] != node
+
+
+def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vision: Client) -> None:
+    """An unreachable node: its pod can't be seen to end until Kubernetes is sure that the node is gone."""
+    job = up(submit(vision, STOPS_ONCE))
+    kube, node = queue.kube, attempts(queue, job)[0]["node"]
+    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
+    with kube.still("pod-runner"):  # as the kubelet of a machine without network
+        with kube.still("kube-controller-manager"):  # which would see a node that is well
+            kube.patch_node(node, {"spec": {"taints": [*kube.node(node)["spec"]["taints"], taint]}})
+            kube.api.request("DELETE", f"/api/v1/namespaces/queue-vision/pods/{_pod(queue, job)}")
+            waiting = queue.until("it is said why", lambda: job.refresh().waiting)
+            assert waiting.reason == "node_unreachable", waiting
+            assert f"node {node} does not answer" in waiting.detail
+            kube.stays("the attempt goes on", lambda: job.refresh().attempt == 1, 3)
+            # What an operator does once the machine is off for sure.
+            kube.patch_node(node, {"metadata": {"finalizers": None}})
+            kube.api.delete("v1", "Node", node)
+        # The controller manager gives pods of nodes that are gone a final phase within a minute.
+        queue.until("there is a second attempt", lambda: job.refresh().attempt == 2)
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.failures, job.disruptions) == ("succeeded", 0, 1), job.reason
+
+
+def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, vision: Client) -> None:
+    script = 'echo "$JOB_COMPLETION_INDEX of $GPUPOOL_NODES; first: $GPUPOOL_FIRST_NODE"; echo up; sleep 3'
+    job = submit(vision, script, "training", gpu_count=8)
+    job = up(job)
+    name = f"gp-{job.id.replace('-', '')}-1"
+    service = queue.kube.get("v1", "Service", name, "queue-vision")
+    assert service["spec"]["clusterIP"] == "None"
+    selector = f"gpupool.dev/job={job.id}"
+
+    def on_nodes() -> list[dict[str, Any]]:
+        pods = queue.kube.pods("queue-vision", selector)
+        return pods if all(pod["spec"].get("nodeName") for pod in pods) else []
+
+    pods = queue.until("all have nodes", on_nodes)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == len(pods) == 2
+    assert {pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in pods} == {"4"}
+    assert {pod["spec"]["hostname"] for pod in pods} == {f"{name}-0", f"{name}-1"}
+    assert {pod["spec"]["subdomain"] for pod in pods} == {name}
+    job = job.wait(PATIENCE_S)
+    assert job.state == "succeeded", job.reason
+    assert list(job.logs()) == [f"0 of 2; first: {name}-0.{name}", "up"]
+    _nothing_is_left(queue, job)
+
+
+def _pod(queue: Queue, job: Job) -> str:
+    (pod,) = queue.kube.pods("queue-vision", f"gpupool.dev/job={job.id}")
+    return str(pod["metadata"]["name"])
+
+
+def _one_job_each(observer: Observer, job: Job, wanted: int) -> None:
+    """Each attempt was one Job object, however often anybody asked for it."""
+    made = {
+        (one.labels["gpupool.dev/attempt"], one.uid)
+        for one in observer.seen("Job")
+        if one.labels.get("gpupool.dev/job") == job.id
+    }
+    assert sorted(attempt for attempt, _ in made) == [str(n + 1) for n in range(wanted)]
+
+
+def _nothing_is_left(queue: Queue, job: Job) -> None:
+    """No pod, no Service, and no finalizer that would keep the Job."""
+
+    def gone() -> bool:
+        jobs = queue.kube.api.list("batch/v1", "Job", "queue-vision", f"gpupool.dev/job={job.id}")
+        held = [one for one in jobs if RECORDED_FINALIZER in (one["metadata"].get("finalizers") or ())]
+        services = queue.kube.api.list("v1", "Service", "queue-vision")
+        return not held and not services
+
+    queue.until("nothing of it is left", gone, 30)

@@ -1,0 +1,199 @@
+"""Jobs of ten tenants over five pools, end to end: shares, slots, spot share and money.
+
+Judged by the API server's record of pods and by the ledger. Pods are simulated and end after three seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import POOL_LABEL
+from gpupool.plan.pods import JOB_LABEL
+from tests.cluster.kube import Kube
+from tests.cluster.queue.conftest import ENVIRONMENT
+from tests.cluster.queue.observer import Observer, Seen
+from tests.cluster.queue.served import WHOLE, Queue, apply, simulated, wipe
+
+Object = dict[str, Any]
+TENANTS = 10
+OF_MAIN, OF_OTHERS = (60, 10) if WHOLE else (7, 2)
+"""Jobs of each tenant on the pool `main`, and on each other pool."""
+JOBS = TENANTS * (OF_MAIN + 4 * OF_OTHERS)
+TIMEOUT_S = 60
+DRAIN_S = 500
+WEIGHTS = {f"t{n}": 1 + n % 3 for n in range(TENANTS)}
+POOLS: list[Object] = yaml.safe_load("""
+- name: main
+  gpu: t4
+  sharing: {mode: time-slicing, replicas: 8}
+  nodes: {instanceTypes: [g4dn.xlarge], max: 3}
+- name: spot
+  gpu: a10g
+  sharing: {mode: time-slicing, replicas: 4}
+  nodes: {instanceTypes: [g5.xlarge], max: 10, spotShare: 0.7}
+- name: small
+  gpu: l4
+  sharing: {mode: mps, replicas: 4}
+  nodes: {instanceTypes: [g6.xlarge], max: 2}
+- name: whole
+  gpu: a10g
+  nodes: {instanceTypes: [g5.12xlarge], max: 2}
+- name: parted
+  gpu: a100-80gb
+  sharing: {mode: mig, layout: {3g.40gb: 1, 2g.20gb: 2}}
+  nodes: {instanceTypes: [p4de.24xlarge], max: 1}
+""")
+GRANTS: Object = {
+    "main": {"gpus": 1},
+    "spot": {"gpus": 10},
+    "small": {"slices": 8},
+    "whole": {"gpus": 8},
+    "parted": {"profiles": {"3g.40gb": 8, "2g.20gb": 16}},
+}
+
+
+@pytest.fixture
+def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path) -> Iterator[Queue]:
+    wipe(kube)
+    spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
+    spec["pools"] = POOLS
+    spec["tenants"] = [
+        {"name": name, "namespace": f"queue-{name}", "weight": weight, "pools": GRANTS}
+        for name, weight in WEIGHTS.items()
+    ]
+    made = Queue(kube, control_plane, spec, queue_database, tmp_path)
+    apply(kube, made.plan)
+    made.spec = simulated(spec)
+    made.write()
+    made.process().until_ready()
+    yield made
+    made.stop()
+    wipe(kube)
+
+
+def test_many_jobs_of_many_tenants(queue: Queue) -> None:
+    with Observer(queue.plane.kubeconfig) as observer:
+        # One after the other, so that no tenant is first with everything.
+        for pool in [one["name"] for one in POOLS]:
+            for tenant in WEIGHTS:
+                with queue.client(tenant) as client:
+                    client.submit_job(
+                        gpu_pool_requested="2g.20gb" if pool == "parted" else pool,
+                        container_image="busybox:1.37",
+                        container_command=["true"],
+                        preemptible=True,
+                        timeout_seconds=TIMEOUT_S,
+                        array=OF_MAIN if pool == "main" else OF_OTHERS,
+                    )
+        open_jobs = "SELECT count(*) AS n FROM gpu_jobs WHERE finished_at IS NULL"
+        queue.until("every job has ended", lambda: not queue.rows(open_jobs)[0]["n"], DRAIN_S)
+        states = Counter(row["state"] for row in queue.rows("SELECT state FROM gpu_jobs"))
+        assert states == {"succeeded": JOBS}
+        pods = [one for one in observer.seen("Pod") if JOB_LABEL in one.labels]
+    _slots_hold(queue, pods)
+    if WHOLE:  # with fewer jobs the first tenants have none left when the last one comes
+        _shares_hold(queue)
+    _spot_share_holds(queue)
+    _money_adds_up(queue, pods)
+
+
+def _units(one: Seen) -> tuple[str, str, int]:
+    """(pool, resource, count) that a pod asks for."""
+    spec = one.thing["spec"]
+    limits = spec["containers"][0]["resources"]["limits"]
+    (resource,) = [name for name in limits if name.startswith("nvidia.com/")]
+    return spec["nodeSelector"][POOL_LABEL], resource, int(limits[resource])
+
+
+def _slots_hold(queue: Queue, pods: list[Seen]) -> None:
+    """At no moment are there more unfinished pods than a pool has slots, or a tenant has in it."""
+    plan = queue.plan
+    slots = {
+        (pool.name, resource): count * pool.nodes_max
+        for pool in plan.pools
+        for resource, count in pool.slices_per_node.items()
+    }
+    grants = {
+        (tenant.namespace, pool, resource): units
+        for tenant in plan.tenants
+        for pool, grant in tenant.grants.items()
+        for resource, units in grant.items()
+    }
+    there: dict[str, Seen] = {}
+    most: Counter[str] = Counter()
+    for one in pods:
+        if one.type == "DELETED" or one.thing["status"].get("phase") in ("Succeeded", "Failed"):
+            there.pop(one.uid, None)
+            continue
+        there[one.uid] = one
+        used: Counter[tuple[str, ...]] = Counter()
+        for other in there.values():
+            pool, resource, count = _units(other)
+            used[pool, resource] += count
+            used[other.thing["metadata"]["namespace"], pool, resource] += count
+        for key, count in used.items():
+            limit = slots[key] if len(key) == 2 else grants[key]  # type: ignore[index]
+            assert count <= limit, f"{count} of {limit} {key}"
+        most.update({key[0]: max(0, n - most[key[0]]) for key, n in used.items() if len(key) == 2})
+    assert most["main"] >= slots["main", "nvidia.com/gpu"] * 0.8, f"never full: {most}"
+
+
+def _shares_hold(queue: Queue) -> None:
+    """While all tenants have jobs waiting for `main`, what each has had there differs, by its weight, by no
+    more than start-time fair queueing allows: one job each, as far as it is charged beforehand."""
+    rows = queue.rows(
+        "SELECT tenant, enqueued_at, decided_at, started_at, finished_at FROM gpu_jobs WHERE pool = 'main'"
+    )
+    last: dict[str, datetime] = {}
+    for row in rows:
+        last[row["tenant"]] = max(row["decided_at"], last.get(row["tenant"], row["decided_at"]))
+    since, until = max(row["enqueued_at"] for row in rows), min(last.values())
+    assert until > since
+    had: dict[str, float] = defaultdict(float)
+    number: Counter[str] = Counter()
+    for row in rows:
+        if row["decided_at"] <= until:
+            number[row["tenant"]] += 1
+            ran = (min(row["finished_at"], until) - max(row["started_at"], since)).total_seconds()
+            had[row["tenant"]] += max(0.0, ran) / WEIGHTS[row["tenant"]]
+    apart = max(had.values()) - min(had.values())
+    bound = 2 * TIMEOUT_S
+    jobs = {tenant: number[tenant] / WEIGHTS[tenant] for tenant in WEIGHTS}
+    print(f"shares: {apart:.1f} of {bound} s apart by weight; jobs by weight {sorted(jobs.values())}")
+    assert apart <= bound
+
+
+def _spot_share_holds(queue: Queue) -> None:
+    """Of the time that GPUs were used while the pool was full."""
+    rows = queue.rows(
+        "SELECT capacity_type, sum(extract(epoch FROM finished_at - started_at)) AS s FROM gpu_jobs "
+        "WHERE pool = 'spot' GROUP BY capacity_type"
+    )
+    used = {row["capacity_type"]: float(row["s"]) for row in rows}
+    share = used["spot"] / sum(used.values())
+    print(f"spot share: {share:.1%} of 70 %")
+    assert abs(share - 0.7) <= 0.02
+
+
+def _money_adds_up(queue: Queue, pods: list[Seen]) -> None:
+    """The ledger is the sum over the jobs, and that is what their containers' times cost."""
+    settled = queue.rows("SELECT sum(micro)::bigint AS n FROM gpu_ledger WHERE kind = 'settle'")[0]["n"]
+    jobs = {row["id"]: row for row in queue.rows("SELECT id::text, cost_micro, rate_micro FROM gpu_jobs")}
+    assert settled == sum(job["cost_micro"] for job in jobs.values()) > 0
+    ended = {one.labels[JOB_LABEL]: one for one in pods if one.thing["status"].get("phase") == "Succeeded"}
+    assert ended.keys() == jobs.keys()
+    expected = 0.0
+    for id, one in ended.items():
+        state = one.thing["status"]["containerStatuses"][0]["state"]["terminated"]
+        start, end = (datetime.fromisoformat(state[key]) for key in ("startedAt", "finishedAt"))
+        expected += jobs[id]["rate_micro"] * (end - start).total_seconds() / 3600
+    print(f"cost: {settled / 1e6:.6f} USD, by containers' times {expected / 1e6:.6f} USD")
+    assert abs(settled - expected) <= 0.1 * expected

@@ -1,0 +1,222 @@
+"""Jobs that wait on a real control plane: what for is shown in plain words, and they go on with it."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+from generators import restricted_pod
+from gpupool import shipped
+from gpupool.client import Client
+from gpupool.client.sync_client import Job
+from gpupool.client.values import Waiting
+from gpupool.plan.pods import pod_fields
+from tests.cluster.queue.served import PATIENCE_S, Queue
+from tests.cluster.queue.test_runs import submit
+
+GPU = "nvidia.com/gpu"
+
+
+def waiting(queue: Queue, job: Job, reason: str) -> Waiting:
+    """What the job waits for, once that is `reason`."""
+
+    def shown() -> Waiting | None:
+        found = job.refresh().waiting
+        return found if found is not None and found.reason == reason else None
+
+    found: Waiting = queue.until(f"it waits for {reason}", shown)
+    return found
+
+
+@contextlib.contextmanager
+def own_pods(queue: Queue, tenant: str, pool: str, units: list[int]) -> Iterator[None]:
+    """The tenant's own GPU pods, such as notebooks, which the queue does not know of."""
+    plan = queue.plan
+    namespace = next(one.namespace for one in plan.tenants if one.name == tenant)
+    names = [f"own-{number}" for number in range(len(units))]
+    for name, count in zip(names, units, strict=True):
+        fields = pod_fields(plan.pool(pool), GPU, count)
+        resources = {
+            "requests": {"cpu": "10m", "memory": "8Mi"},
+            "limits": {"memory": "8Mi", **fields.limits},
+        }
+        container = {"name": "own", **restricted_pod.CONTAINER, "resources": resources}
+        queue.kube.api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace, "labels": dict(fields.labels)},
+                "spec": {**fields.spec, **restricted_pod.POD, "containers": [container]},
+            }
+        )
+    try:
+        queue.until("they run", lambda: len(queue.kube.running(namespace)) == len(names))
+        yield
+    finally:
+        for name in names:
+            queue.kube.api.delete("v1", "Pod", name, namespace)
+
+
+def test_what_a_policy_refuses_is_shown_with_its_sentence(queue: Queue, vision: Client) -> None:
+    job = submit(vision, "true", container_image="busybox")
+    found = waiting(queue, job, "refused")
+    assert "image busybox is not pinned; name a version or a digest" in found.detail
+    assert job.why().waiting == found
+    command = shipped.command("gpupool.cli.main", "jobs", "list", "--server", queue.processes[0].address)
+    listed = subprocess.run([*command, "--tenant", "vision"], capture_output=True, text=True, check=True)
+    assert "is not pinned" in listed.stdout or "refused" in listed.stdout, listed.stdout
+    job.cancel()
+    assert job.wait(PATIENCE_S).state == "cancelled"
+
+
+def test_a_pod_beyond_a_quota_is_shown_as_refused(queue: Queue, vision: Client) -> None:
+    with _quota(queue, "count/pods"):
+        job = submit(vision, "true")
+        found = waiting(queue, job, "refused")
+        assert "its pod can't be created: " in found.detail
+        assert "exceeded quota: none" in found.detail
+        job.cancel()
+        assert job.wait(PATIENCE_S).state == "cancelled"
+
+
+def test_a_job_beyond_a_quota_is_tried_again_and_counts_as_no_attempt(queue: Queue, vision: Client) -> None:
+    with _quota(queue, "count/jobs.batch"):
+        job = submit(vision, "true")
+        found = waiting(queue, job, "refused")
+        assert "the cluster refuses its Job: " in found.detail
+        assert "exceeded quota: none" in found.detail
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt) == ("succeeded", 1), job.reason
+
+
+def test_slots_that_pods_of_others_hold_are_not_handed_out(queue: Queue, vision: Client) -> None:
+    with own_pods(queue, "speech", "notebooks", [1] * 8):
+        queue.until("the queue has seen them", lambda: _foreign(queue, "speech") == 8)
+        job = submit(vision, "true")
+        found = waiting(queue, job, "capacity")
+        assert "0 of 8 free" in found.detail
+        assert job.refresh().attempt == 0
+    job = job.wait(PATIENCE_S)
+    assert job.state == "succeeded", job.reason
+    queue.until("they are forgotten", lambda: _foreign(queue, "speech") == 0)
+
+
+def test_what_a_tenant_runs_itself_counts_for_it(queue: Queue, vision: Client) -> None:
+    with own_pods(queue, "vision", "training", [4]):
+        queue.until("the queue has seen it", lambda: _foreign(queue, "vision") == 4)
+        job = submit(vision, "true", "training", gpu_count=8)
+        assert "vision holds 4 of its 8" in waiting(queue, job, "tenant_limit").detail
+        fits = submit(vision, "true", "training", gpu_count=4)
+        assert fits.wait(PATIENCE_S).state == "succeeded"
+    assert job.wait(PATIENCE_S).state == "succeeded"
+
+
+def test_an_image_that_can_not_be_pulled_is_said(queue: Queue, vision: Client) -> None:
+    """Nothing here pulls images, so that what a kubelet would write is written by the test."""
+    with queue.kube.still("pod-runner"):
+        job = submit(vision, "true")
+        _container_waits(queue, job, "ImagePullBackOff", "Back-off pulling image busybox:1.37")
+        assert "ImagePullBackOff: Back-off pulling image" in waiting(queue, job, "image").detail
+        _container_waits(queue, job, "InvalidImageName", "couldn't parse image name")
+        # No wait helps: the pod is asked to end, and has once its kubelet is back.
+        queue.until("its Job is to end", lambda: _deleting(queue, job))
+    job = job.wait(PATIENCE_S)
+    assert job.state == "failed"
+    assert "not started: InvalidImageName" in (job.reason or "")
+
+
+def test_a_pod_without_a_node_fails_after_its_time(queue: Queue, vision: Client) -> None:
+    with _settings(queue, {"unscheduled": "5s", "notStarted": "15m"}), queue.kube.still("karpenter"):
+        for node in queue.kube.nodes():
+            queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": True}})
+        try:
+            job = submit(vision, "true")
+            assert "no node for its pod" in waiting(queue, job, "node").detail
+            job = job.wait(PATIENCE_S)
+        finally:
+            for node in queue.kube.nodes():
+                queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": None}})
+    assert job.state == "failed"
+    assert "not started after 5 s: no node for its pod" in (job.reason or "")
+
+
+def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, vision: Client) -> None:
+    with _settings(queue, {"unscheduled": "15m", "notStarted": "5s"}):
+        with queue.kube.still("pod-runner"):
+            job = submit(vision, "true")
+            waiting(queue, job, "starting")
+            queue.until("its Job is to end", lambda: _deleting(queue, job))
+        job = job.wait(PATIENCE_S)
+    assert job.state == "failed"
+    assert "not started after 5 s: its container starts on" in (job.reason or "")
+
+
+@contextlib.contextmanager
+def _quota(queue: Queue, resource: str) -> Iterator[None]:
+    """No further ones of this resource in the tenant's namespace."""
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": "queue-vision"},
+        "spec": {"hard": {resource: "0"}},
+    }
+    queue.kube.api.create(quota)
+    try:
+        queue.until(
+            "the quota is counted",
+            lambda: (
+                queue.kube.get("v1", "ResourceQuota", "none", "queue-vision").get("status", {}).get("used")
+            ),
+        )
+        yield
+    finally:
+        queue.kube.api.delete("v1", "ResourceQuota", "none", "queue-vision")
+
+
+@contextlib.contextmanager
+def _settings(queue: Queue, start: dict[str, str]) -> Iterator[None]:
+    """`queue.start` of the environment file, while the block runs."""
+    before = queue.plan_hash()
+    queue.spec["queue"] = {"start": start}
+    queue.write()
+    queue.until("the queue has read it", lambda: queue.plan_hash() != before)
+    try:
+        yield
+    finally:
+        del queue.spec["queue"]
+        queue.write()
+
+
+def _foreign(queue: Queue, tenant: str) -> int:
+    rows = queue.rows("SELECT coalesce(sum(units), 0) AS n FROM gpu_foreign_pods WHERE tenant = %s", tenant)
+    return int(rows[0]["n"])
+
+
+def _deleting(queue: Queue, job: Job) -> bool:
+    jobs = queue.kube.api.list("batch/v1", "Job", "queue-vision", f"gpupool.dev/job={job.id}")
+    return any("deletionTimestamp" in one["metadata"] for one in jobs)
+
+
+def _container_waits(queue: Queue, job: Job, reason: str, message: str) -> None:
+    kube = queue.kube
+    selector = f"gpupool.dev/job={job.id}"
+    queue.until(
+        "its pod has a node",
+        lambda: any(pod["spec"].get("nodeName") for pod in kube.pods("queue-vision", selector)),
+    )
+    (pod,) = kube.pods("queue-vision", selector)
+    state: dict[str, Any] = {"waiting": {"reason": reason, "message": message}}
+    container = {
+        "name": "job",
+        "image": "busybox:1.37",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": state,
+    }
+    name = pod["metadata"]["name"]
+    kube.api.patch(
+        "v1", "Pod", name, {"status": {"containerStatuses": [container]}}, "queue-vision", "status"
+    )
