@@ -67,6 +67,10 @@ def test_a_spark_application_is_taken_and_so_are_its_executors(examples: Example
     admitted(operators, "team-vision", made["spec"]["executor"]["template"])
 
 
+def test_the_pod_of_a_pipelines_step_is_accepted(examples: Examples) -> None:
+    examples.shown("kubeflow-step")
+
+
 def test_the_index_names_every_example_and_each_is_run() -> None:
     there = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
     index = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
