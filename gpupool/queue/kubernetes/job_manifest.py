@@ -20,17 +20,27 @@ from gpupool.plan.pods import (
     pod_fields,
 )
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.records import Job
+from gpupool.queue.records import MICRO, Job
 
 Object = dict[str, Any]
 
 CONTAINER = "job"
 GRACE_S = 30
 """What a container gets between SIGTERM and SIGKILL, to write its checkpoint."""
+USER: Object = {
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "runAsGroup": 1000,
+    "fsGroup": 1000,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Pods run as this user whatever their image says: most images say root, and kubelets refuse that here."""
 TTL_S = 600
 """How long an ended Job stays for people to see; its result is the queue's by then (the finalizer)."""
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 HOSTNAME = "kubernetes.io/hostname"
+BUDGET = "gpupool.dev/budget-usd"
+"""What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -74,7 +84,8 @@ def objects(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -
     }
     if nodes > 1:
         spec["completionMode"] = "Indexed"
-    metadata = {**about, "finalizers": [RECORDED_FINALIZER]}
+    annotations = {BUDGET: f"{(job.hold_micro or 0) / MICRO:.6f}"}
+    metadata = {**about, "annotations": annotations, "finalizers": [RECORDED_FINALIZER]}
     return [*result, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}]
 
 
@@ -126,7 +137,7 @@ def _template(
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": min(GRACE_S, plan.policies.limits.pod_grace_seconds),
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": USER,
         "imagePullSecrets": [{"name": name} for name in given.get("image_pull_secrets") or ()],
         "volumes": [
             {"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": volume["claim"]}}

@@ -27,6 +27,9 @@ GONE: Object = {"metadata": {"deletionTimestamp": ""}}
 _HOPELESS_IMAGES = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a waiting container that time does not cure."""
 _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
+_NOT_ADMITTED = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
+"""Beginnings of reasons of a kubelet that refuses a pod: it would refuse the next one too, so that it counts
+against the retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +198,12 @@ def _pod_outcome(pod: Object) -> Outcome:
         return Outcome("preempted", "its pod was deleted", code)
     if status.get("reason") == "DeadlineExceeded":
         return Outcome("timeout", status.get("message") or "its deadline has passed", code, retry=False)
+    if worst is None and status.get("phase") == "Succeeded":
+        return Outcome("succeeded", None, 0)
     if worst is None:
-        gone = status.get("phase") != "Succeeded"
-        said = status.get("message") or status.get("reason") or "its pod ended without a container's state"
-        return Outcome("preempted", said) if gone else Outcome("succeeded", None, 0)
+        reason = status.get("reason") or ""
+        said = status.get("message") or reason or "its pod ended without a container's state"
+        return Outcome("failed" if reason.startswith(_NOT_ADMITTED) else "preempted", said[:500])
     if code == 0:
         return Outcome("succeeded", None, 0)
     cause = worst.get("reason")

@@ -65,7 +65,7 @@ def places() -> list[Place]:
                     except Refused:
                         continue
                     for offer in offered:
-                        for type in supply.pools[offer.pool].types:
+                        for type in sorted(supply.pools[offer.pool].types):
                             placement = Slots.of(supply.pools, ()).place(offer, frozenset({type}))
                             if placement:
                                 found.append(Place(plan, tenant, offer, type, placement, isolation, count))

@@ -137,6 +137,10 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         pod(None, phase="Failed", reason="Evicted", message="The node was low on memory."),
         Outcome("preempted", "The node was low on memory."),
     ),
+    "refused by the kubelet": (
+        pod(None, phase="Failed", reason="OutOfnvidia.com/gpu", message="Node didn't have enough resource."),
+        Outcome("failed", "Node didn't have enough resource."),
+    ),
     "deadline of the pod": (
         pod(ended(137), phase="Failed", reason="DeadlineExceeded"),
         Outcome("timeout", "its deadline has passed", 137, retry=False),
