@@ -42,6 +42,8 @@ AGAIN_S = 30.0
 """An attempt of which nothing changes is looked at again after so long."""
 REFUSED_S = (5.0, 60.0)
 """The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
+USUAL_S = 3.0
+"""A pod without a node for longer than this is explained by the cluster's events."""
 EXPLAINED_S = 15.0
 """Events are read at most so often of one attempt."""
 
@@ -357,7 +359,9 @@ class Launcher:
         now = self._now()
         pods = self.mirror.pods_of(key)
         due = attempt.explained is None or now - attempt.explained > timedelta(seconds=EXPLAINED_S)
-        if found.scheduled or now - found.since < timedelta(seconds=3):
+        usual = found.since + timedelta(seconds=USUAL_S)
+        if found.scheduled or now < usual:
+            attempt.due = min(attempt.due or usual, usual) if not found.scheduled else attempt.due
             return found.waiting
         if due:
             attempt.explained = now
