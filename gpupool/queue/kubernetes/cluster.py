@@ -90,7 +90,7 @@ class KubernetesCluster:
 
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
-            if _kind(thing) == "Job" and thing["spec"].get("completions", 1) > 1:
+            if thing.get("spec", {}).get("completionMode") == "Indexed":
                 service = {"kind": "Service", "metadata": thing["metadata"]}
                 await self._quietly("DELETE", _path(service), None)
             while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):

@@ -191,14 +191,20 @@ def _judge(queue: Queue, observer: Observer) -> None:
 
 
 def _one_pod_at_a_time(observer: Observer) -> None:
-    running: dict[str, set[str]] = {}
+    """No attempt starts while a pod of another one runs. Within an attempt the Job controller may make a
+    second pod, where the server dies before it answers (Kubernetes documentation, Jobs: "may sometimes be
+    started twice")."""
+    running: dict[str, dict[str, str]] = {}
     for one in observer.seen("Pod"):
         job = one.labels.get(JOB_LABEL)
         if job is None:
             continue
-        there = running.setdefault(job, set())
-        (there.add if one.holds_node else there.discard)(one.uid)
-        assert len(there) <= 1, f"job {job} runs twice: {there}"
+        there = running.setdefault(job, {})
+        if one.holds_node:
+            there[one.uid] = one.labels[ATTEMPT_LABEL]
+        else:
+            there.pop(one.uid, None)
+        assert len(set(there.values())) <= 1, f"two attempts of job {job} run at once: {there}"
 
 
 def _succeeded_by_themselves(queue: Queue, observer: Observer) -> None:

@@ -152,7 +152,7 @@ def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vi
 
 
 def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, vision: Client) -> None:
-    script = 'echo "$JOB_COMPLETION_INDEX of $GPUPOOL_NODES; first: $GPUPOOL_FIRST_NODE"; echo up; sleep 3'
+    script = 'echo "$JOB_COMPLETION_INDEX of $GPUPOOL_NODES; first: $GPUPOOL_FIRST_NODE"; echo up; sleep 15'
     job = submit(vision, script, "training", gpu_count=8)
     job = up(job)
     name = f"gp-{job.id.replace('-', '')}-1"

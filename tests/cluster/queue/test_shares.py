@@ -180,7 +180,7 @@ def _spot_share_holds(queue: Queue) -> None:
     used = {row["capacity_type"]: float(row["s"]) for row in rows}
     share = used["spot"] / sum(used.values())
     print(f"spot share: {share:.1%} of 70 %")
-    assert abs(share - 0.7) <= 0.02
+    assert abs(share - 0.7) <= (0.02 if WHOLE else 0.06)  # a few jobs are a large share of few
 
 
 def _money_adds_up(queue: Queue, pods: list[Seen]) -> None:
