@@ -40,7 +40,7 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@gpupool local up $(if $(BUILD),--build)
 	@gpupool up local --yes
 	@gpupool local try
-	@gpupool serve local --dev --echo http://example --background --kubeconfig .gpupool/local/kubeconfig --as $(LAUNCHER)
+	@gpupool serve local --dev --echo http://example --background --kubeconfig "$${GPUPOOL_LOCAL_DIR:-.gpupool/local}/kubeconfig" --as $(LAUNCHER)
 	@gpupool jobs submit --pool research-a100 --tenant vision --image python:3.13 --wait -- python3 -c 'print("hello")'
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
