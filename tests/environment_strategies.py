@@ -231,11 +231,12 @@ queues = st.fixed_dictionaries(
     optional={
         "ordering": st.sampled_from(("fifo", "priority", "fair-share")),
         "defaultTimeout": st.sampled_from(("1h", "90m", "336h")),
-        "targets": st.sampled_from(([], ["http://example"], ["https://a.example.com:8443"])),
-        "logs": st.just({"keepMiB": 1, "keepFor": "36h"}),
+        # Copies: tests that damage an environment must not damage the next one.
+        "targets": st.sampled_from(([], ["http://example"], ["https://a.example.com:8443"])).map(list),
+        "logs": st.just({"keepMiB": 1, "keepFor": "36h"}).map(dict),
         "idle": st.just(
             {"prometheus": "http://prometheus:9090", "below": 0.1, "for": "1h", "action": "stop"}
-        ),
+        ).map(dict),
     },
 )
 

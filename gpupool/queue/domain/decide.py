@@ -349,9 +349,10 @@ class Round:
         self.full.clear()
 
     def _count(self, held: Held) -> None:
-        if held.attempt:
+        of_queue = held.attempt > 0  # and not pods of a tenant's own
+        if of_queue:
             self.running[held.tenant] += 1
         self.used[held.tenant, held.pool, held.resource] += held.units
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
-        if held.units == self.slots.sliced.get((held.pool, held.resource)):
+        if of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
             self.alone[held.pool] += 1

@@ -15,7 +15,6 @@ import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import RECORDED_FINALIZER
-from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Decision, Job, Preempt, State, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.launcher import Launcher
@@ -150,7 +149,8 @@ class World:
         plan, supply = self.present.plan, self.present.supply
         plan = replace(plan, pools=tuple(pool for pool in plan.pools if pool.name != name))
         pools = {key: pool for key, pool in supply.pools.items() if key != name}
-        self.present = Current(plan, replace(supply, pools=pools), "without")
+        supply = replace(supply, pools=pools)
+        self.present = replace(self.present, plan=plan, supply=supply, hash="without")
 
     def pods(self, phase: str) -> list[Object]:
         """Those that are not to end."""

@@ -137,7 +137,7 @@ BAD: list[tuple[tuple[str | int, ...], Any, str]] = [
     (tenant("projects"), ["a", {"name": "a"}], "tenants[0].projects[1].name"),
     (tenant("projects"), [{"name": "a", "budget": {"usd": 1, "alertAt": [2, 1]}}], PROJECT_ALERTS),
     (("queue",), {"aging": "0s"}, "queue.aging"),
-    (("queue",), {"idle": {"for": "0m"}}, "queue.idle.for"),
+    (("queue",), {"idle": {"prometheus": "http://prometheus", "for": "0m"}}, "queue.idle.for"),
     (("queue",), {"logs": {"keepFor": "0d"}}, "queue.logs.keepFor"),
     (("queue",), {"defaultTimeout": "337h"}, "queue.defaultTimeout"),
     (("priorities", 0, "value"), 1, "priorities[1].value"),
