@@ -21,6 +21,7 @@ from gpupool.plan.pods import (
 )
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.records import MICRO, Job
+from gpupool.queue.variables import variables
 
 Object = dict[str, Any]
 
@@ -43,6 +44,10 @@ BUDGET = "gpupool.dev/budget-usd"
 """What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+PARTS = 3
+"""Of a Job's name, between dashes."""
 
 
 def name_of(job: str, attempt: int) -> str:
@@ -167,22 +172,14 @@ def _template(
 
 
 def _variables(job: Job, nodes: int) -> list[Object]:
-    """What the job names, and what lets its code fence its own effects and find its peers."""
-    given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
-    own = {
-        "GPUPOOL_JOB_ID": job.id,
-        "GPUPOOL_ATTEMPT": str(job.attempt),
-        "GPUPOOL_POOL": job.pool or "",
-        "GPUPOOL_GPUS": str(job.gpu_count),
-        "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
-        "GPUPOOL_NODES": str(nodes),
-    }
+    """The job's, and what lets its pods find each other."""
+    own = {**variables(job), "GPUPOOL_NODES": str(nodes)}
     if job.group_index is not None:
         own["GPUPOOL_ARRAY_INDEX"] = str(job.group_index)
     if nodes > 1:
         name = name_of(job.id, job.attempt)
         own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"
-    return [{"name": name, "value": value} for name, value in {**given, **own}.items()]
+    return [{"name": name, "value": value} for name, value in own.items()]
 
 
 def _class(job: Job, plan: Plan) -> str | None:

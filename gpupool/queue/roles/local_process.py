@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.stop import Stop
+from gpupool.queue.variables import variables
 
 GRACE_S = 30.0
 LINE = 64 * 1024
@@ -64,15 +65,7 @@ async def run_process(job: Job, stop: Stop, write: Write, grace_s: float = GRACE
 def _environment(job: Job) -> dict[str, str]:
     """Enough to run, what the job names, and what lets its code fence its own effects."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    own = {
-        "GPUPOOL_JOB_ID": job.id,
-        "GPUPOOL_ATTEMPT": str(job.attempt),
-        "GPUPOOL_POOL": job.pool or "",
-        "GPUPOOL_GPUS": str(job.gpu_count),
-        "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
-    }
-    given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
-    return {**kept, **given, **own}
+    return {**kept, **variables(job)}
 
 
 def _ended(code: int) -> str:

@@ -1,0 +1,22 @@
+"""What the code of a container job finds in its environment, wherever it runs.
+
+The job's own variables, and those that let it fence its effects, which it can not set itself.
+This module must not know how a container is started.
+"""
+
+from __future__ import annotations
+
+from gpupool.queue.records import Job
+
+
+def variables(job: Job) -> dict[str, str]:
+    """Of the job's present attempt."""
+    given = {str(name): str(value) for name, value in (job.request.get("env") or {}).items()}
+    own = {
+        "GPUPOOL_JOB_ID": job.id,
+        "GPUPOOL_ATTEMPT": str(job.attempt),
+        "GPUPOOL_POOL": job.pool or "",
+        "GPUPOOL_GPUS": str(job.gpu_count),
+        "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
+    }
+    return {**given, **own}
