@@ -7,13 +7,13 @@ idle. It must not touch pods: who runs an attempt stops it.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from gpupool.plan.model import Plan
+from gpupool.queue.kubernetes.job_manifest import PARTS, name_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.gpu_use import NotKnown, Pod, Use
@@ -23,9 +23,6 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Found, Watched
 
 log = structlog.get_logger()
-
-_POD = re.compile(r"gp-([0-9a-f]{32})-([0-9]+)-")
-"""How pods of an attempt's Job are called: `gp-<id of the job>-<attempt>-...`."""
 
 
 class Idle:
@@ -83,12 +80,12 @@ class Idle:
 def judged(plan: Plan, watched: list[Watched], uses: dict[Pod, Use]) -> Iterator[Found]:
     """The attempts of which all pods are known to be idle."""
     namespaces = {tenant.name: tenant.namespace for tenant in plan.tenants}
-    by_attempt: dict[tuple[str | None, str, int], list[Use]] = {}
+    by_job: dict[tuple[str | None, str], list[Use]] = {}
     for (namespace, pod), use in uses.items():
-        if found := _POD.match(pod):
-            by_attempt.setdefault((namespace, found[1], int(found[2])), []).append(use)
+        # Kubernetes adds to the name of a Job: -<suffix>, or -<index>-<suffix>.
+        by_job.setdefault((namespace, "-".join(pod.split("-")[:PARTS])), []).append(use)
     for one in watched:
-        own = by_attempt.get((namespaces.get(one.tenant), one.job.replace("-", ""), one.attempt), [])
+        own = by_job.get((namespaces.get(one.tenant), name_of(one.job, one.attempt)), [])
         if len(own) < one.nodes or not all(use.throughout for use in own):
             continue
         used = max(use.most for use in own)
