@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpupool.cluster.async_api import MERGE, AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.mirror import Reader
@@ -173,6 +173,3 @@ def _collection(thing: Object) -> str:
 
 def _path(thing: Object) -> str:
     return f"{_collection(thing)}/{thing['metadata']['name']}"
-
-
-__all__ = ["Cluster", "KubernetesCluster", "Refused", "UnreachableError"]
