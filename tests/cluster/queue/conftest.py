@@ -14,7 +14,7 @@ from gpupool.local.control_plane import ControlPlane
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.observer import Observer
-from tests.cluster.queue.served import Queue, apply, wipe
+from tests.cluster.queue.served import Queue, serving
 from tests.queue.api.conftest import api
 from tests.queue.conftest import database, database_url, postgres
 
@@ -39,14 +39,9 @@ def queue(
     kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Queue]:
     """The queue of `queue.yaml`, ready, with every role in one process."""
-    wipe(kube)
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
-    made = Queue(kube, control_plane, spec, queue_database, tmp_path_factory.mktemp("queue"))
-    apply(kube, made.plan)
-    made.process().until_ready()
-    yield made
-    made.stop()
-    wipe(kube)
+    with serving(kube, control_plane, spec, queue_database, tmp_path_factory.mktemp("queue")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +199,23 @@ class Queue:
                     f"after {seconds:.0f} s still not: {what}\n{self.kube.summary()}\n{self.logs()}"
                 )
             time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def serving(
+    kube: Kube, plane: ControlPlane, spec: Object, database: str, folder: Path, *, simulate: bool = False
+) -> Iterator[Queue]:
+    """The queue of an environment that is applied: ready, every role in one process, and nothing left of it
+    afterwards. `simulate`: its pods are KWOK's, which end after three seconds."""
+    wipe(kube)
+    queue = Queue(kube, plane, spec, database, folder)
+    apply(kube, queue.plan)
+    if simulate:
+        queue.spec = simulated(spec)
+        queue.write()
+    try:
+        queue.process().until_ready()
+        yield queue
+    finally:
+        queue.stop()
+        wipe(kube)

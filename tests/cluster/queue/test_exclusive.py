@@ -18,7 +18,7 @@ from gpupool.plan.pods import SHARES_LABEL, pod_fields
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen
-from tests.cluster.queue.served import WHOLE, Queue, apply, simulated, wipe
+from tests.cluster.queue.served import WHOLE, Queue, serving
 from tests.sampling import SEED
 
 SHARED, ALONE, OWN = (120, 30, 50) if WHOLE else (30, 8, 14)
@@ -29,20 +29,13 @@ DRAIN_S = 400
 @pytest.fixture
 def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path) -> Iterator[Queue]:
     """Machines with one T4 in eight slices, on which pods are simulated and end after three seconds."""
-    wipe(kube)
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     spec["pools"] = [pool for pool in spec["pools"] if pool["name"] == "notebooks"]
     spec["pools"][0]["sharing"]["replicas"] = 8
     spec["pools"][0]["nodes"]["max"] = NODES
     spec["tenants"] = [{**one, "pools": {"notebooks": {"gpus": NODES}}} for one in spec["tenants"]]
-    made = Queue(kube, control_plane, spec, queue_database, tmp_path)
-    apply(kube, made.plan)
-    made.spec = simulated(spec)
-    made.write()
-    made.process().until_ready()
-    yield made
-    made.stop()
-    wipe(kube)
+    with serving(kube, control_plane, spec, queue_database, tmp_path, simulate=True) as made:
+        yield made
 
 
 def test_an_exclusive_job_never_has_company(queue: Queue) -> None:

@@ -20,7 +20,7 @@ from gpupool.plan.pods import JOB_LABEL
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen
-from tests.cluster.queue.served import WHOLE, Queue, apply, simulated, wipe
+from tests.cluster.queue.served import WHOLE, Queue, serving
 
 Object = dict[str, Any]
 TENANTS = 10
@@ -62,21 +62,14 @@ GRANTS: Object = {
 
 @pytest.fixture
 def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path) -> Iterator[Queue]:
-    wipe(kube)
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     spec["pools"] = POOLS
     spec["tenants"] = [
         {"name": name, "namespace": f"queue-{name}", "weight": weight, "pools": GRANTS}
         for name, weight in WEIGHTS.items()
     ]
-    made = Queue(kube, control_plane, spec, queue_database, tmp_path)
-    apply(kube, made.plan)
-    made.spec = simulated(spec)
-    made.write()
-    made.process().until_ready()
-    yield made
-    made.stop()
-    wipe(kube)
+    with serving(kube, control_plane, spec, queue_database, tmp_path, simulate=True) as made:
+        yield made
 
 
 def test_many_jobs_of_many_tenants(queue: Queue) -> None:
