@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 CONNECTIONS = 256
 REQUEST_S = 30.0
 WATCH_S = 300
@@ -60,7 +61,7 @@ class AsyncKubeApi:
 
         configuration = client.Configuration()
         configuration.connection_pool_maxsize = CONNECTIONS
-        configuration.retries = False
+        configuration.retries = None  # never (it reads False as so many times: 0, which its count never meets)
         try:
             if kubeconfig is None:
                 config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from gpupool.cluster.async_api import MERGE, AsyncKubeApi
+from gpupool.cluster.async_api import JSON_PATCH, MERGE, AsyncKubeApi
 from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
@@ -94,20 +94,13 @@ class KubernetesCluster:
                 service = {"kind": "Service", "metadata": thing["metadata"]}
                 await self._quietly("DELETE", _path(service), None)
             while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
-                left = [name for name in thing["metadata"]["finalizers"] if name != RECORDED_FINALIZER]
-                metadata = {
-                    "finalizers": left,
-                    "uid": thing["metadata"]["uid"],
-                    # Somebody else's finalizer that came or went meanwhile must not be undone.
-                    "resourceVersion": thing["metadata"]["resourceVersion"],
-                }
                 try:
-                    await self._api.request("PATCH", _path(thing), None, {"metadata": metadata}, MERGE)
+                    await self._api.request("PATCH", _path(thing), None, _without_ours(thing), JSON_PATCH)
                     break
                 except ApiError as error:
                     if error.status == 404:
                         break
-                    if error.status != 409:
+                    if error.status not in (409, 422):  # 422: it is not as it was seen
                         raise
                 try:
                     fresh = await self._api.request("GET", _path(thing))
@@ -157,6 +150,17 @@ class KubernetesCluster:
         except ApiError as error:
             if error.status not in (404, 409, 422):
                 raise
+
+
+def _without_ours(thing: Object) -> list[Object]:
+    """Takes one name off the list, wherever the controllers have got to with the rest of the object. Refused
+    where another object has the name now, or somebody else's finalizer came or went."""
+    place = f"/metadata/finalizers/{thing['metadata']['finalizers'].index(RECORDED_FINALIZER)}"
+    return [
+        {"op": "test", "path": "/metadata/uid", "value": thing["metadata"]["uid"]},
+        {"op": "test", "path": place, "value": RECORDED_FINALIZER},
+        {"op": "remove", "path": place},
+    ]
 
 
 def _kind(thing: Object) -> str:
