@@ -43,7 +43,7 @@ AGAIN_S = 30.0
 REFUSED_S = (5.0, 60.0)
 """The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
 USUAL_S = 3.0
-"""A pod without a node for longer than this is explained by the cluster's events."""
+"""A pod that takes no longer to run is not said to wait; one that does is explained by the cluster's events."""
 EXPLAINED_S = 15.0
 """Events are read at most so often of one attempt."""
 
@@ -346,30 +346,30 @@ class Launcher:
         limit = queue.not_started_s if found.scheduled else queue.unscheduled_s
         over = found.since + timedelta(seconds=limit)
         attempt.due = min(attempt.due or over, over)
-        waiting = await self._explained(key, attempt, found)
-        await self._show(key, attempt, waiting)
+        usual = found.since + timedelta(seconds=USUAL_S)
+        waiting = found.waiting
+        if now < usual:
+            attempt.due = min(attempt.due, usual)
+        else:
+            waiting = waiting if found.scheduled else await self._explained(key, attempt, waiting)
+            await self._show(key, attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = f"not started{after}: {waiting.detail}"[:500]
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
-    async def _explained(self, key: Key, attempt: Attempt, found: Pending) -> Waiting:
+    async def _explained(self, key: Key, attempt: Attempt, waiting: Waiting) -> Waiting:
         """With what the cluster's events say: a quota or a policy that refuses the pod, a node that does not
-        come. They are read where an attempt waits for longer than usual."""
-        now = self._now()
+        come."""
+        now, again = self._now(), timedelta(seconds=EXPLAINED_S)
         pods = self.mirror.pods_of(key)
-        due = attempt.explained is None or now - attempt.explained > timedelta(seconds=EXPLAINED_S)
-        usual = found.since + timedelta(seconds=USUAL_S)
-        if found.scheduled or now < usual:
-            attempt.due = min(attempt.due or usual, usual) if not found.scheduled else attempt.due
-            return found.waiting
-        if due:
+        if attempt.explained is None or now - attempt.explained > again:
             attempt.explained = now
             thing = pods[0] if pods else self.mirror.jobs[key]
             attempt.events = "; ".join(dict.fromkeys((await self._cluster.events(thing))[-3:]))
-        attempt.due = min(attempt.due or now, now + timedelta(seconds=EXPLAINED_S))
+        attempt.due = min(attempt.due or now, now + again)
         if not attempt.events:
-            return found.waiting
+            return waiting
         if not pods:
             return Waiting(Reason.REFUSED, f"its pod can't be created: {attempt.events}"[:500])
         return Waiting(Reason.NODE, f"no node for its pod: {attempt.events}"[:500])
