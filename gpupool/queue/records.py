@@ -279,8 +279,8 @@ class Start:
     rate_micro: int
     hold_micro: int
     run_limit_s: int
-    clock: int
-    """The tenant's fair clock on this pool afterwards."""
+    charge: int
+    """How far it moves the tenant's fair clock on this pool."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,13 @@ class Round:
         by_id = {job.job: job for job in snapshot.queued}
         active = {(job.pool, job.tenant) for job in snapshot.held}
         active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
-        floors = fairness.floors(snapshot.floors, active, snapshot.clocks)
+        ahead = Counter[fairness.Key]()
+        for job in snapshot.held:
+            if job.attempt:  # clocks know nothing of pods that are not the queue's
+                left = min(job.run_limit_s, max(0.0, job.ends - snapshot.now))
+                weight = supply.tenants.get(job.tenant, UNKNOWN).weight
+                ahead[job.pool, job.tenant] += fairness.charge(job.gpu_micro, left, weight)
+        floors = fairness.floors(snapshot.floors, active, snapshot.clocks, ahead)
         made = cls(
             supply=supply,
             now=snapshot.now,
@@ -326,13 +332,12 @@ class Round:
         rate: int,
         hold: budget.Hold,
     ) -> None:
+        charge = fairness.charge(offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight)
         clock_key = (offer.pool, job.tenant)
-        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + fairness.charge(
-            offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight
-        )
+        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + charge
         start = Start(
             job.job, job.attempt, job.tenant, offer, capacity_type, placement, rate, hold.micro,
-            hold.run_limit_s, self.clocks[clock_key],
+            hold.run_limit_s, charge,
         )  # fmt: skip
         held = held_by(job, start, self.now)
         self.starts.append(start)

@@ -7,6 +7,7 @@ module must not decide.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -139,7 +140,8 @@ async def claim(
         if claimed:
             ids = [row["id"] for row in claimed]
             await run(connection, "claim_accounts", ids=ids, attempts=[row["attempt"] for row in claimed])
-            await run(connection, "claim_clocks", clocks=as_json(_clocks([starts[id] for id in ids])))
+            clocks = _clocks([starts[id] for id in ids], decision.floors)
+            await run(connection, "claim_clocks", clocks=as_json(clocks))
             await uncount(connection, [row["tenant"] for row in claimed])
     return [row["id"] for row in claimed]
 
@@ -259,9 +261,11 @@ def _start(start: Start) -> dict[str, Any]:
     }
 
 
-def _clocks(starts: Sequence[Start]) -> list[dict[str, Any]]:
-    latest: dict[tuple[str, str], int] = {}
+def _clocks(starts: Sequence[Start], floors: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
+    charges = Counter[tuple[str, str]]()
     for start in starts:
-        key = start.offer.pool, start.tenant
-        latest[key] = max(start.clock, latest.get(key, 0))
-    return [{"pool": pool, "tenant": tenant, "clock": clock} for (pool, tenant), clock in latest.items()]
+        charges[start.offer.pool, start.tenant] += start.charge
+    return [
+        {"pool": key[0], "tenant": key[1], "floor": floors.get(key, 0), "charge": charge}
+        for key, charge in charges.items()
+    ]

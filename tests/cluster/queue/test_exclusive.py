@@ -44,9 +44,9 @@ def test_an_exclusive_job_never_has_company(queue: Queue) -> None:
     draw.shuffle(kinds)
     own: list[str] = []
     with Observer(queue.plane.kubeconfig) as observer, queue.client() as client:
-        for kind in kinds:
+        for number, kind in enumerate(kinds):
             if kind == "own":
-                own.append(_own_pod(queue, len(own)))
+                own.append(_own_pod(queue, number))
             else:
                 client.submit_job(
                     gpu_pool_requested="notebooks",

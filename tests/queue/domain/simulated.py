@@ -117,7 +117,8 @@ class Cluster:
             job = next(job for job in self.queued if job.job == start.job)
             self.queued.remove(job)
             self.started[job.job] = self.now
-            self.clocks[start.offer.pool, job.tenant] = start.clock
+            key = (start.offer.pool, job.tenant)
+            self.clocks[key] = max(self.clocks.get(key, 0), decision.floors[key]) + start.charge
             account = self.accounts.get(job.tenant, Account(0, 0))
             self.accounts[job.tenant] = replace(account, held_micro=account.held_micro + start.hold_micro)
             self.held[job.job] = held_by(job, start, self.now)

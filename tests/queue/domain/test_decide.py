@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -40,6 +41,41 @@ def test_tenants_that_always_have_work_get_shares_within_one_job_each(weights, k
         for a in range(len(weights)):
             for b in range(a):
                 assert abs(clocks[a] - clocks[b]) <= largest[a] + largest[b]
+        cluster.advance()
+
+
+@given(
+    st.lists(st.sampled_from([1.0, 2.0, 3.0]), min_size=2, max_size=4),
+    st.lists(st.integers(1, 20), min_size=5, max_size=9),
+    st.integers(0, 7),
+)
+@settings(max_examples=30)
+def test_shares_are_of_the_time_that_jobs_took_and_not_of_that_which_they_may_take(
+    weights, durations, leads
+) -> None:
+    """Each tenant comes later than the one before it, with jobs that take a small part of their timeout, and a
+    new leader knows nothing of earlier rounds. From then on served / weight differs by at most twice the
+    longest job of each, as far as it is charged beforehand."""
+    timeout, jobs = 600, 400
+    of = pool(nodes=2, slots=8)
+    rules = [tenant(f"t{n}", [of], weight) for n, weight in enumerate(weights)]
+    cluster = Cluster(supply([of], rules, reserve_after_s=10**12, aging_s=10**12))
+    before: list[Counter[str]] = []
+    for step in range(300):
+        if step % 20 == 0 and len(before) < len(weights):
+            before.append(Counter(cluster.served))
+            for number in range(jobs):
+                takes = durations[(number + len(before)) % len(durations)]
+                cluster.add(f"t{len(before) - 1}", (offer(of),), timeout, takes=takes)
+        if leads and step % (leads * 10) == 0:
+            cluster.floors = {}
+        cluster.round()
+        if len({job.tenant for job in cluster.queued}) < len(before):
+            break
+        for a in range(len(before)):
+            for b in range(a):
+                had = [(cluster.served[f"t{n}"] - before[a][f"t{n}"]) / weights[n] for n in (a, b)]
+                assert abs(had[0] - had[1]) <= 2 * MICRO * timeout * (1 / weights[a] + 1 / weights[b])
         cluster.advance()
 
 

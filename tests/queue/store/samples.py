@@ -64,7 +64,7 @@ def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 
             rate_micro=job.offers[0].rate_micro,
             hold_micro=hold_micro,
             run_limit_s=run_limit_s,
-            clock=900_000_000,
+            charge=900_000_000,
         )
         for job in snapshot.queued
     ]

@@ -103,6 +103,18 @@ def test_a_takeover_waits_for_a_write_that_holds_the_epoch(database: Run) -> Non
     database(test)
 
 
+def test_a_clock_that_an_end_moved_back_since_the_snapshot_stays_back(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        await submitted(db)
+        decision = start_all(await dispatch.snapshot(db, NOW, 10))
+        await finished(db, job, "succeeded", after_s=3600 * 0.01)
+        assert await dispatch.claim(db, await leading(db), decision, "sha256:1", 30, NOW)
+        assert (await dispatch.snapshot(db, NOW, 10)).clocks == {("t4", "vision"): 9_000_000 + 900_000_000}
+
+    database(test)
+
+
 def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run) -> None:
     async def test(db: Database) -> None:
         policy = TenantPolicy("vision", period="week", projects={"detector": ProjectPolicy(5, "day")})
