@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON = "application/json"
 CONNECTIONS = 256
 REQUEST_S = 30.0
 WATCH_S = 300
@@ -61,7 +62,9 @@ class AsyncKubeApi:
 
         configuration = client.Configuration()
         configuration.connection_pool_maxsize = CONNECTIONS
-        configuration.retries = None  # never (it reads False as so many times: 0, which its count never meets)
+        configuration.retries = (
+            None  # never (it reads False as so many times: 0, which its count never meets)
+        )
         try:
             if kubeconfig is None:
                 config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -85,7 +88,7 @@ class AsyncKubeApi:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
     ) -> Object:
         """One request; the parsed answer. Raises ApiError from 400 on, UnreachableError without an answer."""
         for again in range(MOST_THROTTLED + 1):

@@ -70,11 +70,11 @@ class Round:
         active = {(job.pool, job.tenant) for job in snapshot.held}
         active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
         ahead = Counter[fairness.Key]()
-        for job in snapshot.held:
-            if job.attempt:  # clocks know nothing of pods that are not the queue's
-                left = min(job.run_limit_s, max(0.0, job.ends - snapshot.now))
-                weight = supply.tenants.get(job.tenant, UNKNOWN).weight
-                ahead[job.pool, job.tenant] += fairness.charge(job.gpu_micro, left, weight)
+        for held in snapshot.held:
+            if held.attempt:  # clocks know nothing of pods that are not the queue's
+                left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
+                weight = supply.tenants.get(held.tenant, UNKNOWN).weight
+                ahead[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
         floors = fairness.floors(snapshot.floors, active, snapshot.clocks, ahead)
         made = cls(
             supply=supply,

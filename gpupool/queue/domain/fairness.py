@@ -2,8 +2,9 @@
 
 Each tenant has a clock on each pool. A start moves it by GPUs x seconds / weight, and the tenant with the
 smallest clock goes next; its end takes back what it did not use. A tenant that comes back from being idle
-begins where the one that has had least is, so that idle time is not saved up. Between two tenants that always have work the clocks differ by at most one of each
-one's largest jobs (Goyal, Vin, Cheng: Start-time Fair Queuing, 1996, theorem 1).
+begins where the one that has had least is, so that idle time is not saved up. Between two tenants that always
+have work the clocks differ by at most one of each one's largest jobs (Goyal, Vin, Cheng: Start-time Fair
+Queuing, 1996, theorem 1).
 This module must not know priorities or capacity.
 """
 

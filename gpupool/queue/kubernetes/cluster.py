@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from gpupool.cluster.async_api import JSON_PATCH, MERGE, AsyncKubeApi
+from gpupool.cluster.async_api import JSON, MERGE, STRATEGIC, AsyncKubeApi
 from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
@@ -18,6 +18,10 @@ from gpupool.queue.kubernetes.mirror import Reader
 from gpupool.queue.kubernetes.observe import VERDICT
 
 Object = dict[str, Any]
+MOST_WARNINGS = 3
+"""Of one object; earlier ones say less."""
+_LEFT_OUT = "$deleteFromPrimitiveList/finalizers"
+"""What a strategic merge patch takes off the list (Kubernetes documentation, Update API Objects)."""
 
 
 class Refused(GpupoolError):
@@ -35,7 +39,7 @@ class Cluster(Protocol):
 
     async def create(self, objects: Sequence[Object]) -> Object:
         """Create what is missing of these; the last, a Job, as it is then. Raises Refused, also where another
-        Job has its name."""
+        Job has its name; nothing of them is there then."""
         ...
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -47,8 +51,8 @@ class Cluster(Protocol):
         goes before it."""
         ...
 
-    async def events(self, thing: Object) -> list[str]:
-        """Warnings about an object, the latest last."""
+    async def warnings(self, namespace: str) -> dict[str, list[str]]:
+        """What events of a namespace warn of: uid of the object -> its last ones, the latest last."""
         ...
 
     def output(
@@ -67,24 +71,31 @@ class KubernetesCluster:
 
     async def create(self, objects: Sequence[Object]) -> Object:
         created: Object = {}
-        for thing in objects:
+        for number, thing in enumerate(objects):
             try:
-                created = await self._api.request("POST", _collection(thing), body=thing)
-            except ApiError as error:
-                if error.status == 409 and error.reason == "AlreadyExists":
-                    created = await self._ours(thing)
-                elif error.status in (400, 403, 404, 413, 422):
-                    # Quotas, policies and namespaces change; what the server finds invalid stays so.
-                    raise Refused(str(error), passing=error.status in (403, 404)) from error
-                else:
-                    raise
+                created = await self._create(thing)
+            except Refused:
+                for earlier in objects[:number]:
+                    await self._quietly("DELETE", _path(earlier), None)
+                raise
         return created
+
+    async def _create(self, thing: Object) -> Object:
+        try:
+            return await self._api.request("POST", _collection(thing), body=thing)
+        except ApiError as error:
+            if error.status == 409 and error.reason == "AlreadyExists":
+                return await self._ours(thing)
+            if error.status in (400, 403, 404, 413, 422):
+                # Quotas, policies and namespaces change; what the server finds invalid stays so.
+                raise Refused(str(error), passing=error.status in (403, 404)) from error
+            raise
 
     async def stop(self, job: Object, verdict: str | None) -> None:
         path = _path(job)
         if verdict is not None:
             metadata = {"uid": job["metadata"]["uid"], "annotations": {VERDICT: verdict}}
-            await self._quietly("PATCH", path, {"metadata": metadata})
+            await self._quietly("PATCH", path, {"metadata": metadata}, MERGE)
         about = {"propagationPolicy": "Foreground", "preconditions": {"uid": job["metadata"]["uid"]}}
         await self._quietly("DELETE", path, {"apiVersion": "v1", "kind": "DeleteOptions", **about})
 
@@ -93,34 +104,25 @@ class KubernetesCluster:
             if thing.get("spec", {}).get("completionMode") == "Indexed":
                 service = {"kind": "Service", "metadata": thing["metadata"]}
                 await self._quietly("DELETE", _path(service), None)
-            while RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
-                try:
-                    await self._api.request("PATCH", _path(thing), None, _without_ours(thing), JSON_PATCH)
-                    break
-                except ApiError as error:
-                    if error.status == 404:
-                        break
-                    if error.status not in (409, 422):  # 422: it is not as it was seen
-                        raise
-                try:
-                    fresh = await self._api.request("GET", _path(thing))
-                except ApiError as error:
-                    if error.status == 404:
-                        break
-                    raise
-                if fresh["metadata"]["uid"] != thing["metadata"]["uid"]:
-                    break
-                thing = {**fresh, "kind": thing.get("kind", _kind(thing))}
+            if RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
+                # Whatever else of it, and of the list, the controllers change meanwhile.
+                without = {"uid": thing["metadata"]["uid"], _LEFT_OUT: [RECORDED_FINALIZER]}
+                await self._quietly("PATCH", _path(thing), {"metadata": without}, STRATEGIC)
 
-    async def events(self, thing: Object) -> list[str]:
-        namespace, uid = thing["metadata"]["namespace"], thing["metadata"]["uid"]
-        query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning", "limit": "50"}
-        answer = await self._api.request("GET", f"/api/v1/namespaces/{namespace}/events", query)
-        found = answer.get("items") or []
+    async def warnings(self, namespace: str) -> dict[str, list[str]]:
+        path = f"/api/v1/namespaces/{namespace}/events"
+        found, _ = await self._api.list_all(path, {"fieldSelector": "type=Warning"})
         found.sort(
             key=lambda event: str(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"])
         )
-        return [" ".join(str(event.get("message") or event.get("reason")).split()) for event in found]
+        said: dict[str, list[str]] = {}
+        for event in found:
+            text = " ".join(str(event.get("message") or event.get("reason")).split())
+            about = said.setdefault(event["involvedObject"].get("uid", ""), [])
+            if text in about:
+                about.remove(text)
+            about[:] = [*about[1 - MOST_WARNINGS :], text]
+        return said
 
     async def output(
         self, pod: Object, container: str, *, since: datetime | None, follow: bool, limit_bytes: int
@@ -142,25 +144,13 @@ class KubernetesCluster:
             raise Refused(f"{wanted['kind']} {where} exists and is not the queue's; delete it", passing=True)
         return found
 
-    async def _quietly(self, method: str, path: str, body: Object | None) -> None:
+    async def _quietly(self, method: str, path: str, body: Object | None, kind: str = JSON) -> None:
         """What is gone, or another object by now (a uid can't be changed: 422), needs nothing."""
         try:
-            kind = MERGE if method == "PATCH" else "application/json"
             await self._api.request(method, path, None, body, kind)
         except ApiError as error:
             if error.status not in (404, 409, 422):
                 raise
-
-
-def _without_ours(thing: Object) -> list[Object]:
-    """Takes one name off the list, wherever the controllers have got to with the rest of the object. Refused
-    where another object has the name now, or somebody else's finalizer came or went."""
-    place = f"/metadata/finalizers/{thing['metadata']['finalizers'].index(RECORDED_FINALIZER)}"
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": thing["metadata"]["uid"]},
-        {"op": "test", "path": place, "value": RECORDED_FINALIZER},
-        {"op": "remove", "path": place},
-    ]
 
 
 def _kind(thing: Object) -> str:

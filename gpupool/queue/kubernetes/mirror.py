@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ Key = tuple[str, int]
 
 RESYNC_S = 60.0
 """A watch is given up after so long, and everything listed again."""
+LEAST_S = 0.2
+"""A watch that is closed at once, as a proxy may, is opened again only after so long."""
 JOBS = "/apis/batch/v1/jobs"
 PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
@@ -130,6 +133,7 @@ class Mirror:
                 seen = fresh
                 listed.set()
                 failures = 0
+                opened = time.monotonic()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
                         async for type, item in self.reader.watch(path, version, query):
@@ -141,6 +145,7 @@ class Mirror:
                             else:
                                 seen[uid] = item
                             apply(type, item)
+                await asyncio.sleep(opened + LEAST_S - time.monotonic())
             except GpupoolError as error:  # 410, throttled, refused, or no answer
                 failures += 1
                 pause = min(10.0, 0.2 * 2**failures) * random.uniform(0.5, 1)  # noqa: S311

@@ -17,7 +17,7 @@ import structlog
 
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import RECORDED_FINALIZER
-from gpupool.queue.kubernetes import job_manifest, observe
+from gpupool.queue.kubernetes import job_manifest, observe, warnings
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
 from gpupool.queue.kubernetes.foreign import foreign_pods
 from gpupool.queue.kubernetes.mirror import Key, Mirror
@@ -44,8 +44,6 @@ REFUSED_S = (5.0, 60.0)
 """The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
 USUAL_S = 3.0
 """A pod that takes no longer to run is not said to wait; one that does is explained by the cluster's events."""
-EXPLAINED_S = 15.0
-"""Events are read at most so often of one attempt."""
 
 
 @dataclass(slots=True)
@@ -64,9 +62,6 @@ class Attempt:
     refusals: int = 0
     waiting: Waiting | None = None
     """As last written."""
-    explained: datetime | None = None
-    """When events were read last."""
-    events: str = ""
 
 
 class Launcher:
@@ -92,6 +87,7 @@ class Launcher:
         self.mirror = Mirror(cluster.reader, self._enqueue)
         self._following: asyncio.Task[None] | None = None
         self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
+        self._warnings = warnings.Warnings(cluster, now)
         self._epoch: int | None = None
         self._attempts: dict[Key, Attempt] = {}
         self._busy: set[Key] = set()
@@ -123,6 +119,7 @@ class Launcher:
         for task in tasks:
             task.cancel()
         self._output.close()
+        self._warnings.close()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._attempts, self._missed, self._again, self._busy = {}, set(), set(), set()
         self.mirror = Mirror(self._cluster.reader, self._enqueue)
@@ -351,28 +348,24 @@ class Launcher:
         if now < usual:
             attempt.due = min(attempt.due, usual)
         else:
-            waiting = waiting if found.scheduled else await self._explained(key, attempt, waiting)
+            waiting = waiting if found.scheduled else self._explained(key, attempt, waiting, usual)
             await self._show(key, attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = f"not started{after}: {waiting.detail}"[:500]
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
-    async def _explained(self, key: Key, attempt: Attempt, waiting: Waiting) -> Waiting:
-        """With what the cluster's events say: a quota or a policy that refuses the pod, a node that does not
-        come."""
-        now, again = self._now(), timedelta(seconds=EXPLAINED_S)
-        pods = self.mirror.pods_of(key)
-        if attempt.explained is None or now - attempt.explained > again:
-            attempt.explained = now
-            thing = pods[0] if pods else self.mirror.jobs[key]
-            attempt.events = "; ".join(dict.fromkeys((await self._cluster.events(thing))[-3:]))
-        attempt.due = min(attempt.due or now, now + again)
-        if not attempt.events:
+    def _explained(self, key: Key, attempt: Attempt, waiting: Waiting, since: datetime) -> Waiting:
+        """With what the cluster's events say, once they have been read after `since`."""
+        pods, now = self.mirror.pods_of(key), self._now()
+        said = self._warnings.about(pods[0] if pods else self.mirror.jobs[key], since)
+        again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
+        attempt.due = min(attempt.due or again, again)
+        if not said:
             return waiting
         if not pods:
-            return Waiting(Reason.REFUSED, f"its pod can't be created: {attempt.events}"[:500])
-        return Waiting(Reason.NODE, f"no node for its pod: {attempt.events}"[:500])
+            return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
+        return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
 
     async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
         if waiting != attempt.waiting:

@@ -55,9 +55,12 @@ def namespace(cluster: Kube) -> Iterator[None]:
     yield
     for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
         for thing in cluster.api.list(version, kind, NAMESPACE, JOB_LABEL):
-            left = [name for name in thing["metadata"].get("finalizers", ()) if name != RECORDED_FINALIZER]
-            name = thing["metadata"]["name"]
-            cluster.api.patch(version, kind, name, {"metadata": {"finalizers": left}}, namespace=NAMESPACE)
+            finalizers, name = thing["metadata"].get("finalizers", ()), thing["metadata"]["name"]
+            if RECORDED_FINALIZER in finalizers:
+                left = [one for one in finalizers if one != RECORDED_FINALIZER]
+                cluster.api.patch(
+                    version, kind, name, {"metadata": {"finalizers": left}}, namespace=NAMESPACE
+                )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)

@@ -122,7 +122,7 @@ async def operate(api: AsyncKubeApi, kube: Kube, about: str) -> None:
         "patch pods": lambda: cluster.release([held({**POD, "metadata": ABOUT})]),
         "get pods": lambda: cluster.release([present]),
         "get pods/log": lambda: output(cluster),
-        "list events": lambda: cluster.events(present),
+        "list events": lambda: cluster.warnings(NAMESPACE),
     }
     if about in ("get jobs", "get services"):
         wanted = JOB if resource == "jobs" else SERVICE

@@ -50,10 +50,8 @@ def test_tenants_that_always_have_work_get_shares_within_one_job_each(weights, k
     st.integers(0, 7),
 )
 @settings(max_examples=30)
-def test_shares_are_of_the_time_that_jobs_took_and_not_of_that_which_they_may_take(
-    weights, durations, leads
-) -> None:
-    """Each tenant comes later than the one before it, with jobs that take a small part of their timeout, and a
+def test_shares_follow_the_time_that_jobs_take(weights, durations, leads) -> None:
+    """Not the time that they may take. Each tenant comes later than the one before it, with jobs that take a small part of their timeout, and a
     new leader knows nothing of earlier rounds. From then on served / weight differs by at most twice the
     longest job of each, as far as it is charged beforehand."""
     timeout, jobs = 600, 400

@@ -248,6 +248,22 @@ async def the_service_of_several_nodes_goes_with_its_job(world: World) -> None:
     assert await world.find("Service", "gp-a-1") is None
 
 
+async def where_the_job_is_refused_its_service_goes(world: World) -> None:
+    made = await world.cluster.create([job()])
+    wanted = job(attempt=2)
+    metadata = {name: wanted["metadata"][name] for name in ("name", "namespace", "labels")}
+    headless = {"clusterIP": "None", "selector": metadata["labels"]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": headless}
+    with pytest.raises(Refused, match="not the queue's"):
+        await world.cluster.create([service, wanted])
+    assert await world.find("Service", "gp-a-1") is None
+    pod = await pod_of(world, made)
+    await world.play(pod["metadata"]["name"], "Succeeded")
+    await world.delete("Job", "gp-a-1")
+    await world.cluster.release([pod, made])
+    await gone(world, made)
+
+
 async def a_watch_says_in_order_what_follows_the_list(world: World) -> None:
     selector = {"labelSelector": JOB_LABEL}
     listed, version = await world.cluster.reader.list_all(JOBS, selector)
@@ -281,5 +297,6 @@ CASES = (
     releasing_means_this_very_job,
     a_pod_that_is_deleted_stays_until_it_is_released,
     the_service_of_several_nodes_goes_with_its_job,
+    where_the_job_is_refused_its_service_goes,
     a_watch_says_in_order_what_follows_the_list,
 )

@@ -46,7 +46,7 @@ class FakeCluster:
         """Exit code of a container that is asked to end; None: it goes on."""
         self.held: set[str] = set()
         """Kinds of which watches tell nothing for now."""
-        self.warnings: list[str] = []
+        self.warned: list[str] = []
         self.lines: list[bytes] = []
         self._version = 0
         self._compacted = 0
@@ -60,7 +60,7 @@ class FakeCluster:
 
     async def create(self, objects: Sequence[Object]) -> Object:
         found: Object = {}
-        for wanted in objects:
+        for number, wanted in enumerate(objects):
             metadata = wanted["metadata"]
             if metadata["namespace"] not in self.namespaces:
                 raise Refused(f'namespaces "{metadata["namespace"]}" not found', passing=True)
@@ -69,6 +69,8 @@ class FakeCluster:
             found = self.objects.get(place(wanted)) or self.add(wanted)
             ours, theirs = metadata["labels"], found["metadata"].get("labels") or {}
             if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
+                for earlier in objects[:number]:
+                    self.delete(self.objects[place(earlier)])
                 raise Refused(f"{metadata['name']} exists and is not the queue's", passing=True)
         return copy.deepcopy(found)
 
@@ -92,8 +94,9 @@ class FakeCluster:
                 self._changed(found)
         self.settle()
 
-    async def events(self, thing: Object) -> list[str]:
-        return self.warnings
+    async def warnings(self, namespace: str) -> dict[str, list[str]]:
+        there = [thing["metadata"] for thing in self.objects.values()]
+        return {about["uid"]: self.warned for about in there if about.get("namespace") == namespace}
 
     async def output(
         self, pod: Object, container: str, *, since: datetime | None, follow: bool, limit_bytes: int

@@ -95,7 +95,7 @@ class Fused:
     """A cluster whose calls go through a fuse."""
 
     def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
-        self.reader, self.events, self.output = cluster.reader, cluster.events, cluster.output
+        self.reader, self.warnings, self.output = cluster.reader, cluster.warnings, cluster.output
         for name in ("create", "stop", "release"):
             setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
 

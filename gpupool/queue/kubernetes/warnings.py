@@ -1,0 +1,67 @@
+"""What the cluster's events say of Jobs and pods that do not start: a quota or a policy that refuses the pod, a
+node that does not come.
+
+To list the events of one object an API server reads all of its namespace, which may be thousands. So a
+namespace is read at once for all attempts that wait in it, one namespace at a time, and nine tenths of the
+time none is read. It must not decide what follows from them, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from gpupool.findings import GpupoolError
+from gpupool.queue.kubernetes.cluster import Cluster
+
+log = structlog.get_logger()
+
+AGAIN = timedelta(seconds=15)
+"""What is older is read again when somebody asks."""
+IDLE = 9
+"""After a reading none begins for so many times as long as it took."""
+LEAST_S = 0.5
+"""Nor for less than this."""
+
+
+class Warnings:
+    """`now` gives the present time."""
+
+    def __init__(self, cluster: Cluster, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._read: dict[str, tuple[datetime, dict[str, list[str]]]] = {}
+        self._asked: dict[str, None] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    def about(self, thing: dict[str, Any], since: datetime) -> str | None:
+        """What has been warned of, as read at `since` or later; None where that is still to be read."""
+        namespace, uid = thing["metadata"]["namespace"], thing["metadata"]["uid"]
+        at, said = self._read.get(namespace, (None, {}))
+        if at is None or at < since or self._now() - at > AGAIN:
+            self._asked[namespace] = None
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read_asked())
+        return None if at is None or at < since else "; ".join(said.get(uid, ()))
+
+    def close(self) -> None:
+        """Read nothing any more."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading, self._asked, self._read = None, {}, {}
+
+    async def _read_asked(self) -> None:
+        while self._asked:
+            namespace = next(iter(self._asked))
+            del self._asked[namespace]
+            at, began = self._now(), time.monotonic()
+            try:
+                self._read[namespace] = at, await self._cluster.warnings(namespace)
+            except GpupoolError as error:
+                log.warning("events.unread", namespace=namespace, error=str(error))
+            await asyncio.sleep(max(LEAST_S, IDLE * (time.monotonic() - began)))
