@@ -1,5 +1,5 @@
-"""What the cluster's events say of Jobs and pods that do not start: a quota or a policy that refuses the pod, a
-node that does not come.
+"""What the cluster's events say of Jobs and pods that do not start: a quota or a policy that refuses the pod,
+a node that does not come.
 
 To list the events of one object an API server reads all of its namespace, which may be thousands. So a
 namespace is read at once for all attempts that wait in it, one namespace at a time, and nine tenths of the

@@ -43,7 +43,7 @@ AGAIN_S = 30.0
 REFUSED_S = (5.0, 60.0)
 """The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
 USUAL_S = 3.0
-"""A pod that takes no longer to run is not said to wait; one that does is explained by the cluster's events."""
+"""A pod that starts sooner is not shown as waiting; others are explained by the cluster's events."""
 
 
 @dataclass(slots=True)

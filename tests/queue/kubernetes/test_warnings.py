@@ -1,4 +1,4 @@
-"""How events are read for attempts that wait: for all of a namespace at once, seldom, and nobody is held up."""
+"""How events are read for attempts that wait: for all of a namespace at once, seldom, in the background."""
 
 from __future__ import annotations
 
