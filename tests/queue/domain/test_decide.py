@@ -51,9 +51,9 @@ def test_tenants_that_always_have_work_get_shares_within_one_job_each(weights, k
 )
 @settings(max_examples=30)
 def test_shares_follow_the_time_that_jobs_take(weights, durations, leads) -> None:
-    """Not the time that they may take. Each tenant comes later than the one before, with jobs that take a small
-    part of their timeout, and a new leader knows nothing of earlier rounds. From then on served / weight
-    differs by at most twice the longest job of each, as far as it is charged beforehand."""
+    """Not the time that they may take. Each tenant comes later than the one before, with jobs that take a
+    small part of their timeout, and a new leader knows nothing of earlier rounds. From then on served /
+    weight differs by at most twice the longest job of each, as far as it is charged beforehand."""
     timeout, jobs = 600, 400
     of = pool(nodes=2, slots=8)
     rules = [tenant(f"t{n}", [of], weight) for n, weight in enumerate(weights)]
