@@ -33,7 +33,7 @@ _LAUNCHER_RULES = [
 ]
 """In tenants' namespaces, beside what LAUNCHER_READER reads everywhere."""
 _READER_RULES = [
-    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "watch"]},
 ]

@@ -2,8 +2,8 @@
 
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
 (`python -m tests.sampling COMMIT`), `make test-all` to `all`. Where it is not set, as in `pytest PATH`, every
-test runs. The seed is printed at the head of a run and is the day, so that runs come around to every test;
-GPUPOOL_SEED repeats one.
+test runs. The seed is printed at the head of a run and is the day, so that runs of consecutive days come to
+every test; GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from typing import TypeVar
 Case = TypeVar("Case")
 
 
+SHARE = 4
+"""One in so many tests of a folder is taken, another every day, and at least one."""
+
+
 @dataclass(frozen=True)
 class Area:
     """Tests that take minutes, and the code whose changes call for all of them."""
@@ -28,6 +32,7 @@ class Area:
     tests: tuple[str, ...] = ()
     """Beginnings of paths of files of which a run takes a share; none where tests draw cases (`drawn`) or
     examples (tests/examples.py)."""
+    share: int = SHARE
 
 
 _AGAINST_THE_SERVER = (
@@ -44,6 +49,7 @@ AREAS = {
             "tests/cluster/policies/test_gate",
             "tests/cluster/policies/test_pulumi_pack",
         ),
+        share=8,  # each of them is several runs of Pulumi, half a minute and more
     ),
     "pools": Area(
         ("generators/", "gpupool/sharing/", "tests/cluster/pools/"),
@@ -81,7 +87,9 @@ AREAS = {
         (
             *("gpupool/queue/roles/launcher.py", "gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
             *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
+            *("charts/", "generators/rbac.py", "generators/queue_release.py", "tests/cluster/queue/"),
         ),
+        tuple(f"tests/cluster/queue/test_{name}" for name in ("runs", "waits", "rights", "chart", "token")),
     ),
     "examples": Area(
         ("examples/", "gpupool/client/", "tests/cluster/examples/"), ("tests/cluster/examples/",)
@@ -91,8 +99,6 @@ AREAS = {
         ("tests/cluster/wheel/",),
     ),
 }
-SHARE = 4
-"""One in so many tests of a folder is drawn, and at least one."""
 _GIVEN = os.environ.get("GPUPOOL_TESTS", "all")
 WHOLE = frozenset(AREAS if _GIVEN == "all" else _GIVEN.split(","))
 """Areas of which this run takes everything."""
@@ -110,13 +116,13 @@ def drawn(area: str, cases: Sequence[Case], count: int) -> list[Case]:
 
 def kept(tests: Sequence[str]) -> frozenset[str]:
     """The ids of tests that run: of files of an area a share, of others all."""
-    shared: dict[str, list[str]] = {}
+    shared: dict[tuple[str, int], list[str]] = {}
     for test in tests:
-        if _is_shared(test):
-            shared.setdefault(test.split("::")[0].rpartition("/")[0], []).append(test)
+        if share := _share(test):
+            shared.setdefault((test.split("::")[0].rpartition("/")[0], share), []).append(test)
     left_out = {test for ids in shared.values() for test in ids}
-    for folder, ids in shared.items():
-        left_out -= set(_drawn(ids, -(-len(ids) // SHARE), folder))
+    for (_, share), ids in shared.items():
+        left_out -= set(ids[SEED % min(share, len(ids)) :: share])
     return frozenset(tests) - left_out
 
 
@@ -130,8 +136,10 @@ def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
     return [cases[number] for number in sorted(numbers)]
 
 
-def _is_shared(test: str) -> bool:
-    return any(test.startswith(area.tests) for name, area in AREAS.items() if name not in WHOLE)
+def _share(test: str) -> int:
+    """One in how many tests like this one a run takes; 0: all of them."""
+    shares = (a.share for name, a in AREAS.items() if name not in WHOLE and test.startswith(a.tests))
+    return next(shares, 0)
 
 
 if __name__ == "__main__":
