@@ -163,13 +163,13 @@ async def _run(
     measures = Measures(CollectorRegistry())
     work: list[Coroutine[None, None, None]] = [
         repeat("plan", reload, 2.0, asyncio.Event()),
-        listen(url, all_awake),
+        listen(url, all_awake, bell.name),
     ]
     if "dispatcher" in options.roles:
         dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring, measures=measures)
         work.append(dispatcher.run(wake()))
     if "janitor" in options.roles:
-        work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(wake()))
+        work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(asyncio.Event()))
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
         idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
         work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
@@ -189,7 +189,7 @@ async def _run(
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
-        work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(wake())]
+        work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(asyncio.Event())]
         if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)

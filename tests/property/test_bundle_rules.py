@@ -39,11 +39,13 @@ def referred(draft: Draft) -> list[tuple[str, str]]:
         if subject.get("namespace") == "gpupool-system"
     }
     named |= {("Namespace", body["metadata"].get("namespace")) for body in bodies}
-    # A quota of an environment without pools grants nothing and refuses nothing.
+    # A quota of an environment without pools names no GPUs, and nothing that counts is missing without it.
     named |= {
         ("ResourceQuota", "gpupool")
         for body in bodies
-        if body["kind"] == "ResourceQuota" and body["metadata"]["name"] == "gpupool" and body["spec"]["hard"]
+        if body["kind"] == "ResourceQuota"
+        and body["metadata"]["name"] == "gpupool"
+        and any(name.startswith("requests.nvidia.com/") for name in body["spec"]["hard"])
     }
     identities = [(body["kind"], body["metadata"]["name"]) for body in bodies]
     return [found for found in identities if found[0] in COUNTED_ON or found in named]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -40,6 +41,8 @@ class Decided:
     preempted: int
     waiting: int
     seconds: float
+    more: bool
+    """Whether there may be further jobs that can start: of a long lane, or in place of one that changed."""
 
 
 class Dispatcher:
@@ -77,7 +80,7 @@ class Dispatcher:
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
             self._epoch, self._floors, self._known = epoch, {}, dispatch.Known()
-        return (await self.round(epoch)).started > 0
+        return (await self.round(epoch)).more
 
     async def round(self, epoch: int) -> Decided:
         """Snapshot, decision, claim. Raises Deposed where another leader has taken over."""
@@ -86,7 +89,8 @@ class Dispatcher:
         now = self._now()
         per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
         snapshot = await dispatch.snapshot(self._db, now, per_lane, self._known)
-        self._lanes = max(1, len({(job.tenant, job.lane) for job in snapshot.queued}))
+        lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
+        self._lanes = max(1, len(lanes))
         decision = decide(replace(snapshot, floors=self._floors), supply)
         waits = {job: why for job, why in decision.waits.items() if why != snapshot.waits.get(job)}
         started: list[str] = []
@@ -94,7 +98,13 @@ class Dispatcher:
             news = replace(decision, waits=waits)
             started = await dispatch.claim(self._db, epoch, news, plan_hash, LEASE_S, now)
         self._floors = decision.floors
-        done = Decided(len(started), len(decision.preempts), len(decision.waits), time.perf_counter() - began)
+        done = Decided(
+            len(started),
+            len(decision.preempts),
+            len(decision.waits),
+            time.perf_counter() - began,
+            len(started) < len(decision.starts) or (bool(started) and max(lanes.values()) >= per_lane),
+        )
         if self._measures:
             ids = set(started)
             self._measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)

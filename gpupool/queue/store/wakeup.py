@@ -1,7 +1,8 @@
 """Wake-ups through PostgreSQL: one constant channel, a hint and never the truth.
 
 Who waits looks again after its interval in any case. A notification takes a lock of the whole server at
-commit, so senders send few: one after a change, and none within `QUIET_S` of the last. It carries no data.
+commit, so senders send few: one after a change, and none within `QUIET_S` of the last. It carries nothing but
+its sender, which has woken its own roles already.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from uuid import uuid4
 
 import psycopg
 import structlog
@@ -29,6 +31,8 @@ class Bell:
         self._db = db
         self._here = here
         """Wakes this process without the database."""
+        self.name = uuid4().hex
+        """Which of all the bells on the channel this is."""
         self._rang = 0.0
         self._later: asyncio.Task[None] | None = None
 
@@ -43,20 +47,21 @@ class Bell:
         self._rang = time.monotonic()
         try:
             async with self._db.connection() as connection:
-                await connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+                await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, self.name))
         except Exception as error:  # a lost hint costs an interval, nothing else
             log.warning("bell.failed", error=str(error))
 
 
-async def listen(url: str, wake: Callable[[], None]) -> None:
-    """Call `wake` at each ring, and after each lost connection; until cancelled."""
+async def listen(url: str, wake: Callable[[], None], own: str) -> None:
+    """Call `wake` at each ring of a bell but `own`, and after each lost connection; until cancelled."""
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 wake()
-                async for _ in connection.notifies():
-                    wake()
+                async for notification in connection.notifies():
+                    if notification.payload != own:
+                        wake()
         except (psycopg.Error, OSError) as error:
             log.warning("listen.failed", error=str(error).strip())
         wake()
