@@ -81,7 +81,8 @@ def used(kube: Any, namespace: str, resource: str) -> Any:
 
 def can(plane: ControlPlane, verb: str, resource: str, namespace: str, user: str) -> bool:
     kubectl = [str(binaries.locate("kubectl")), "--kubeconfig", str(plane.kubeconfig)]
-    question = ["auth", "can-i", verb, resource, "-n", namespace, "--as", user]
+    kind, _, subresource = resource.partition("/")  # kubectl takes kind/name for one object
+    question = ["auth", "can-i", verb, kind, "--subresource", subresource, "-n", namespace, "--as", user]
     done = subprocess.run([*kubectl, *question], capture_output=True, text=True, check=False)
     return done.stdout.strip() == "yes"
 

@@ -193,8 +193,8 @@ def test_a_job_is_preempted_only_by_a_higher_level_and_never_in_turns(cluster: C
 @settings(max_examples=40)
 @given(loads())
 def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
-    """With nothing new coming, only limits and budgets keep a job from starting, or an earlier one of the same
-    tenant and request that they keep."""
+    """With nothing new coming, only limits and budgets keep a job from starting, or an earlier one of its
+    tenant, for the same request, that they keep."""
     cluster.drain(200)
     first: dict[tuple[str, str], int] = Counter()
     for job in sorted(cluster.queued, key=lambda job: (job.enqueued, job.job)):
