@@ -78,10 +78,10 @@ AREAS = {
     "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
     "promotion": Area(("gpupool/promote/",)),
     "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
-    "report": Area(("gpupool/report/",)),
+    "report": Area(("gpupool/report/", "tests/cluster/report/"), ("tests/cluster/report/",)),
     "queue": Area(
         ("gpupool/queue/", "tests/queue/"),
-        ("tests/queue/roles/test_crashes", "tests/queue/service/test_"),
+        ("tests/queue/roles/test_crashes", "tests/queue/service/test_", "tests/queue/web/test_pages"),
     ),
     "launcher": Area(
         (
@@ -89,7 +89,10 @@ AREAS = {
             *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
             *("charts/", "generators/rbac.py", "generators/queue_release.py", "tests/cluster/queue/"),
         ),
-        tuple(f"tests/cluster/queue/test_{name}" for name in ("runs", "waits", "rights", "chart", "token")),
+        tuple(
+            f"tests/cluster/queue/test_{name}"
+            for name in ("runs", "waits", "rights", "chart", "token", "shares", "exclusive")
+        ),
     ),
     "examples": Area(
         ("examples/", "gpupool/client/", "tests/cluster/examples/"), ("tests/cluster/examples/",)

@@ -3,7 +3,7 @@ a node that does not come.
 
 To list the events of one object an API server reads all of its namespace, which may be thousands. So a
 namespace is read at once for all attempts that wait in it, one namespace at a time, and nine tenths of the
-time none is read. It must not decide what follows from them, and nobody waits for it.
+time none is read. It must not decide what follows from them, and no attempt waits for a reading.
 """
 
 from __future__ import annotations
