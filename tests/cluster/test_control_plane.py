@@ -218,6 +218,7 @@ def test_it_survives_the_command_that_started_it(data_folder: Path) -> None:
         done = subprocess.run(
             [*command, "--format", "json"], cwd=shipped.library(), capture_output=True, text=True, check=False
         )
+        assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
 
     assert gpupool("status")[0] == 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.async_api import MERGE, STRATEGIC, AsyncKubeApi
 from gpupool.cluster.kube_api import ApiError
 from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
@@ -15,7 +15,6 @@ from tests.cluster.kube import Kube
 from tests.queue.kubernetes.conformance import CASES, NAMESPACE, Object
 
 GROUPS = {"Job": "apis/batch/v1", "Pod": "api/v1", "Service": "api/v1"}
-MERGE = "application/merge-patch+json"
 
 
 class Real:
@@ -59,15 +58,21 @@ def team(kube: Kube) -> Iterator[Kube]:
 
 @pytest.fixture
 def namespace(team: Kube) -> Iterator[None]:
-    """What a failed case leaves is gone afterwards."""
+    """What a case leaves is gone before the next one."""
     yield
-    for version, kind in (("batch/v1", "Job"), ("v1", "Pod"), ("v1", "Service")):
-        for thing in team.api.list(version, kind, NAMESPACE, JOB_LABEL):
-            finalizers, name = thing["metadata"].get("finalizers", ()), thing["metadata"]["name"]
-            if RECORDED_FINALIZER in finalizers:
-                left = [one for one in finalizers if one != RECORDED_FINALIZER]
-                team.api.patch(version, kind, name, {"metadata": {"finalizers": left}}, namespace=NAMESPACE)
-            team.api.delete(version, kind, name, NAMESPACE)
+    kinds = (("batch/v1", "Job"), ("v1", "Pod"), ("v1", "Service"))
+    without = {"metadata": {"$deleteFromPrimitiveList/finalizers": [RECORDED_FINALIZER]}}
+
+    def gone() -> bool:
+        left = [(kind, one) for kind in kinds for one in team.api.list(*kind, NAMESPACE, JOB_LABEL)]
+        for (version, kind), thing in left:
+            name = thing["metadata"]["name"]
+            if RECORDED_FINALIZER in thing["metadata"].get("finalizers", ()):
+                team.api.patch(version, kind, name, without, namespace=NAMESPACE, content_type=STRATEGIC)
+            team.api.delete(version, kind, name, NAMESPACE, 0)
+        return not left
+
+    team.wait("what a case leaves is gone", gone)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
