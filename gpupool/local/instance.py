@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -247,14 +248,18 @@ def _free_ports(wanted: Mapping[str, int]) -> dict[str, int]:
     """A free port for each key, the wanted one if it is not 0 and free. All are held until all are chosen."""
     chosen, held = {}, []
     for key, port in wanted.items():
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.append(listener)
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            listener.bind(("127.0.0.1", 0))
-        chosen[key] = int(listener.getsockname()[1])
+        # Not of those that systems give to connections: one could take it before the component listens.
+        others = random.SystemRandom().sample(range(20_000, 30_000), 100)
+        for number in (*([port] if port else []), *others):
+            listener = socket.socket()
+            held.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                listener.bind(("127.0.0.1", number))
+                chosen[key] = number
+                break
+        else:
+            raise LocalError("a hundred ports of 127.0.0.1 between 20000 and 30000 are in use; free some")
     for listener in held:
         listener.close()
     return chosen
