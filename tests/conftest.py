@@ -80,8 +80,10 @@ def pytest_report_header() -> str:
 def pytest_configure() -> None:
     """A shell starts background jobs, as a CI run may be one, with Ctrl-C ignored; children inherit that.
 
-    They inherit as well that no progress is printed on a slow machine, where tests compare the output.
+    They inherit as well that no progress is printed on a slow machine, where tests compare the output. And a
+    process that Pulumi's gRPC runs in must not have gRPC look after its children: once, that ended initdb.
     """
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ[QUIET_VARIABLE] = "100000"
 
