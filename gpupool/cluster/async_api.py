@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.cluster.kube_api import JSON, ApiError, UnreachableError
 from gpupool.findings import GpupoolError
 
 if TYPE_CHECKING:
     import aiohttp
 
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-JSON = "application/json"
 CONNECTIONS = 256
 REQUEST_S = 30.0
 WATCH_S = 300
@@ -62,9 +59,8 @@ class AsyncKubeApi:
 
         configuration = client.Configuration()
         configuration.connection_pool_maxsize = CONNECTIONS
-        configuration.retries = (
-            None  # never (it reads False as so many times: 0, which its count never meets)
-        )
+        # Never. It reads False as a number of times, 0, which its count never meets.
+        configuration.retries = None
         try:
             if kubeconfig is None:
                 config.load_incluster_config(configuration)  # type: ignore[no-untyped-call]
@@ -169,7 +165,7 @@ class AsyncKubeApi:
         import aiohttp
 
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json", "Content-Type": content_type, **self._headers}
+        headers = {"Accept": JSON, "Content-Type": content_type, **self._headers}
         await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         try:

@@ -22,7 +22,9 @@ from gpupool.cluster import kubeconfig
 from gpupool.findings import GpupoolError
 
 APPLY = "application/apply-patch+yaml"
+JSON = "application/json"
 MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """What to accept for a list of metadata alone (Kubernetes documentation, API concepts)."""
@@ -103,8 +105,8 @@ class KubeApi:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> tuple[int, Any]:
         """Send one request; the HTTP code and the parsed answer (text where it is not a JSON object).
 

@@ -10,8 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import random
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
@@ -20,6 +18,7 @@ from pathlib import Path
 from gpupool.cluster.local_layout import Layout
 from gpupool.local import components, credentials, processes
 from gpupool.local.components import Ports, Setting
+from gpupool.local.ports import free_ports
 from gpupool.local.processes import Running
 from gpupool.programs.failures import LocalError
 
@@ -84,7 +83,7 @@ class Instance:
     def choose_ports(self) -> None:
         """Keep the ports of an earlier start as far as they are free, so that kubeconfigs stay good."""
         wanted = asdict(self.ports) if self.ports else {port.name: 0 for port in fields(Ports)}
-        self.ports = Ports(**_free_ports(wanted))
+        self.ports = Ports(**free_ports(wanted))
         self.save()
 
     def save(self) -> None:
@@ -242,24 +241,3 @@ def _same_folder(descriptor: int, path: Path) -> bool:
         return False
     ours = os.fstat(descriptor)
     return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-
-
-def _free_ports(wanted: Mapping[str, int]) -> dict[str, int]:
-    """A free port for each key, the wanted one if it is not 0 and free. All are held until all are chosen."""
-    chosen, held = {}, []
-    for key, port in wanted.items():
-        # Not of those that systems give to connections: one could take it before the component listens.
-        others = random.SystemRandom().sample(range(20_000, 30_000), 100)
-        for number in (*([port] if port else []), *others):
-            listener = socket.socket()
-            held.append(listener)
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                listener.bind(("127.0.0.1", number))
-                chosen[key] = number
-                break
-        else:
-            raise LocalError("a hundred ports of 127.0.0.1 between 20000 and 30000 are in use; free some")
-    for listener in held:
-        listener.close()
-    return chosen

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from pathlib import Path
 from gpupool import shipped
 from gpupool.findings import GpupoolError
 from gpupool.local import processes
+from gpupool.local.ports import free_ports
 from gpupool.local.processes import Running
 from gpupool.programs.binaries import locate
 
@@ -104,7 +104,7 @@ class JobQueue:
 
     def _nats(self, report: Callable[[str], None]) -> tuple[Running, str]:
         program = locate("nats-server", report)
-        port = _free_port()
+        port = free_ports({"nats": 0})["nats"]
         folder = self.folder / "nats"
         folder.mkdir(parents=True, exist_ok=True)
         argv = (str(program), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder))
@@ -126,9 +126,3 @@ def _ready(address: str) -> bool:
             return int(answer.status) == 200
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -71,7 +71,7 @@ class Round:
         active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
         ahead = Counter[fairness.Key]()
         for held in snapshot.held:
-            if held.attempt:  # clocks know nothing of pods that are not the queue's
+            if held.of_queue:  # clocks know nothing of others
                 left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
                 weight = supply.tenants.get(held.tenant, UNKNOWN).weight
                 ahead[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
@@ -354,10 +354,9 @@ class Round:
         self.full.clear()
 
     def _count(self, held: Held) -> None:
-        of_queue = held.attempt > 0  # and not pods of a tenant's own
-        if of_queue:
+        if held.of_queue:
             self.running[held.tenant] += 1
         self.used[held.tenant, held.pool, held.resource] += held.units
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
-        if of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
+        if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
             self.alone[held.pool] += 1

@@ -39,6 +39,11 @@ class Held:
         object.__setattr__(self, "units", sum(units for _, units in self.placement))
 
     @property
+    def of_queue(self) -> bool:
+        """Whether it is a job, and not pods of a tenant's own."""
+        return self.attempt > 0
+
+    @property
     def ends(self) -> float:
         """When it ends at the latest, if it runs as long as it may."""
         return self.since + self.run_limit_s

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from gpupool.cluster.async_api import JSON, MERGE, STRATEGIC, AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.mirror import Reader

@@ -44,8 +44,6 @@ BUDGET = "gpupool.dev/budget-usd"
 """What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 INDEX = "batch.kubernetes.io/job-completion-index"
-
-
 PARTS = 3
 """Of a Job's name, between dashes."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
 from gpupool.findings import GpupoolError
-from gpupool.queue.kubernetes.cluster import Cluster
 
 log = structlog.get_logger()
 
@@ -30,10 +29,12 @@ LEAST_S = 0.5
 
 
 class Warnings:
-    """`now` gives the present time."""
+    """`read` is `Cluster.warnings`; `now` gives the present time."""
 
-    def __init__(self, cluster: Cluster, now: Callable[[], datetime]) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, read: Callable[[str], Awaitable[dict[str, list[str]]]], now: Callable[[], datetime]
+    ) -> None:
+        self._read_all = read
         self._now = now
         self._read: dict[str, tuple[datetime, dict[str, list[str]]]] = {}
         self._asked: dict[str, None] = {}
@@ -61,7 +62,7 @@ class Warnings:
             del self._asked[namespace]
             at, began = self._now(), time.monotonic()
             try:
-                self._read[namespace] = at, await self._cluster.warnings(namespace)
+                self._read[namespace] = at, await self._read_all(namespace)
             except GpupoolError as error:
                 log.warning("events.unread", namespace=namespace, error=str(error))
             await asyncio.sleep(max(LEAST_S, IDLE * (time.monotonic() - began)))

@@ -87,7 +87,7 @@ class Launcher:
         self.mirror = Mirror(cluster.reader, self._enqueue)
         self._following: asyncio.Task[None] | None = None
         self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
-        self._warnings = warnings.Warnings(cluster, now)
+        self._warnings = warnings.Warnings(cluster.warnings, now)
         self._epoch: int | None = None
         self._attempts: dict[Key, Attempt] = {}
         self._busy: set[Key] = set()

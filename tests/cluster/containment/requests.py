@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.cluster.kube_api import MERGE
+from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC
 
 Object = dict[str, Any]
-STRATEGIC = "application/strategic-merge-patch+json"
 IMAGE = "registry.example/ml/work:1"
 SLICES: dict[str, tuple[str, Object]] = {
     "notebooks": ("nvidia.com/gpu", {"key": "gpupool.dev/pool", "value": "notebooks"}),
@@ -65,7 +64,7 @@ def request(row: Object, number: int, namespace: str) -> Request:
     """The request of `row`. `number` makes its object's name; a `then` patches what the rest has made."""
     if "path" in row:
         path = row["path"].replace("NAMESPACE", namespace)
-        content = MERGE if row.get("verb") == "PATCH" else "application/json"
+        content = MERGE if row.get("verb") == "PATCH" else JSON
         return Request(row.get("verb", "POST"), path, row.get("body"), content)
     name = f"r{number}"
     body = _body(row, name, namespace)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError, KubeApi
 from gpupool.plan.policy_files import BINDING, SHIPPED, read_objects
 from tests.cluster.policies.server import Server
 from vapcheck import Kinds
@@ -32,7 +32,6 @@ REFUSED_BEFORE = {
 """Bad fixtures, by name, that a built-in admission plugin refuses before policies are asked; its words."""
 _LABEL = "fixture"
 _ENFORCED_SECONDS = 180.0
-_STRATEGIC = "application/strategic-merge-patch+json"
 _ACCOUNT_SECONDS = 180.0
 
 
@@ -51,7 +50,7 @@ class Asker(Server):
             method, sent = "DELETE", {}
         if case.operation == "UPDATE":
             method, sent = "PATCH", difference(labelled(case.old or {}, policy), body)
-            content = _STRATEGIC if body["kind"] == "Pod" else MERGE
+            content = STRATEGIC if body["kind"] == "Pod" else MERGE
             if "ephemeralContainers" in body.get("spec", {}):
                 path += "/ephemeralcontainers"
         return self._send(method, path, sent, content, case)

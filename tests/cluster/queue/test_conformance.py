@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpupool.cluster.async_api import MERGE, STRATEGIC, AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import MERGE, STRATEGIC, ApiError
 from gpupool.plan.pods import JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube

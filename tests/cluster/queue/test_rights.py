@@ -86,9 +86,9 @@ POD: Object = {
 UID = "11111111-1111-1111-1111-111111111111"
 
 
-def held(thing: Object, uid: str = UID) -> Object:
-    """As if it had our finalizer, in an older version than the server's."""
-    changes = {"finalizers": [RECORDED_FINALIZER], "uid": uid, "resourceVersion": "1"}
+def held(thing: Object) -> Object:
+    """As if it had our finalizer."""
+    changes = {"finalizers": [RECORDED_FINALIZER], "uid": UID}
     return {**thing, "metadata": {**thing["metadata"], **changes}}
 
 
@@ -107,12 +107,11 @@ async def output(cluster: KubernetesCluster) -> None:
         return
 
 
-async def operate(api: AsyncKubeApi, kube: Kube, about: str) -> None:
+async def operate(api: AsyncKubeApi, about: str) -> None:
     """What the launcher does with the verb, by its own code. Nothing is there beforehand but POD."""
     cluster = KubernetesCluster(api)
     paths = {"jobs": mirror.JOBS, "pods": mirror.PODS, "nodes": mirror.NODES}
     verb, resource = about.split()
-    present = held(POD, kube.get("v1", "Pod", "present", NAMESPACE)["metadata"]["uid"])
     operations: dict[str, Callable[[], Awaitable[object]]] = {
         "create services": lambda: cluster.create([SERVICE]),
         "create jobs": lambda: cluster.create([JOB]),
@@ -120,7 +119,6 @@ async def operate(api: AsyncKubeApi, kube: Kube, about: str) -> None:
         "patch jobs": lambda: cluster.stop(held(JOB), "{}"),
         "delete services": lambda: cluster.release([held(JOB)]),
         "patch pods": lambda: cluster.release([held({**POD, "metadata": ABOUT})]),
-        "get pods": lambda: cluster.release([present]),
         "get pods/log": lambda: output(cluster),
         "list events": lambda: cluster.warnings(NAMESPACE),
     }
@@ -174,7 +172,7 @@ def test_each_right_is_needed(
 
         async def operated() -> None:
             async with AsyncKubeApi.connect(control_plane.kubeconfig, LAUNCHER_USER) as api:
-                await operate(api, kube, f"{verb} {resource}")
+                await operate(api, f"{verb} {resource}")
 
         try:
             asyncio.run(operated())

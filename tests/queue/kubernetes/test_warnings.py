@@ -43,7 +43,7 @@ def test_a_namespace_is_read_once_for_all_who_wait_in_it(monkeypatch: pytest.Mon
 
     async def run() -> None:
         events = Events()
-        read = Warnings(events, events.now)  # type: ignore[arg-type]
+        read = Warnings(events.warnings, events.now)
         for number in range(100):
             for namespace in ("a", "b"):
                 assert read.about(thing(namespace, number), START) is None
@@ -72,7 +72,7 @@ def test_a_cluster_that_does_not_answer_is_asked_again_later(monkeypatch: pytest
     async def run() -> None:
         events = Events()
         events.silent = True
-        read = Warnings(events, events.now)  # type: ignore[arg-type]
+        read = Warnings(events.warnings, events.now)
         assert read.about(thing("a", 1), START) is None
         await asyncio.sleep(0.2)
         assert events.read["a"] == 1
