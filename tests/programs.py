@@ -24,10 +24,10 @@ def require(*names: str) -> dict[str, Path]:
     return binaries.locate_all(wanted, lambda step: print(step, flush=True))
 
 
-def require_definitions() -> list[dict[str, Any]]:
-    """The CRDs of the control plane, read from the cache, or fetched first where Go can."""
+def require_definitions(listing: Path = crds.LISTING) -> list[dict[str, Any]]:
+    """The CRDs of a listing (default: the control plane's), from the cache, or fetched first where Go can."""
     try:
-        return crds.definitions()
+        return crds.definitions(listing=listing)
     except LocalError as error:
         return absent(f"no CRDs: {error}")
 

@@ -19,13 +19,14 @@ from gpupool.programs import gobuild
 from gpupool.programs.binaries import TOOLS, Report, cache_folder, pinned_version
 from gpupool.programs.failures import LocalError
 
-_HERE = Path(__file__).parent
+LISTING = Path(__file__).with_name("crds.yaml")
+"""What the control plane serves."""
 _ESTABLISH_SECONDS = 60.0
 _MANAGER = "gpupool-local"
 
 
-def definitions(report: Report = lambda _: None, listing: Path = _HERE / "crds.yaml") -> list[dict[str, Any]]:
-    """Every definition of a listing (default: what the control plane serves), parsed.
+def definitions(report: Report = lambda _: None, listing: Path = LISTING) -> list[dict[str, Any]]:
+    """Every definition of a listing, parsed.
 
     Files of its own lie beside the listing. Raises LocalError when a module can't be had.
     """

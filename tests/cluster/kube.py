@@ -9,12 +9,15 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
+from gpupool.local import crds
 from gpupool.local.control_plane import ControlPlane
+from tests.programs import require_definitions
 
 Object = dict[str, Any]
 POLL_SECONDS = 0.1
@@ -67,6 +70,22 @@ class Kube:
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def kinds(self, listing: Path) -> Iterator[Kube]:
+        """The server knows the kinds of a listing (`gpupool.local.crds`) meanwhile: the cluster with them."""
+        wanted = require_definitions(listing)
+        crds.serve(self.api, wanted)
+        yield self
+        for definition in wanted:
+            name = definition["metadata"]["name"]
+            self.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
+        groups = {definition["spec"]["group"] for definition in wanted}
+        # Tests that list every kind would else come upon one that goes while they look.
+        self.wait("the kinds are gone", lambda: not groups & self._groups())
+
+    def _groups(self) -> set[str]:
+        return {group["name"] for group in self.api.request("GET", "/apis")[1]["groups"]}
 
     def _every_pod_judged(self) -> bool:
         fresh = [

@@ -17,8 +17,6 @@ import yaml
 
 from generators import generate
 from generators.manifest import Bundle
-from gpupool.cluster.kube_api import KubeApi
-from gpupool.local import crds
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.resolve import read_plan
 from tests.programs import require
@@ -124,18 +122,7 @@ def trial(cluster: Any, control_plane: ControlPlane, tmp_path: Path) -> Iterator
 @pytest.fixture
 def gitops_kinds(cluster: Any) -> Iterator[Any]:
     """The cluster with the kinds of Argo CD and Flux, and the namespaces that those live in."""
-    wanted = crds.definitions(listing=Path(__file__).parent / "crds.yaml")
-    crds.serve(cluster.api, wanted)
-    for name in ("argocd", "flux-system"):
-        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    yield cluster
-    for definition in wanted:
-        name = definition["metadata"]["name"]
-        cluster.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
-    groups = {definition["spec"]["group"] for definition in wanted}
-    # Tests that list every kind would else come upon one that goes while they look.
-    cluster.wait("the kinds are gone", lambda: not groups & served(cluster.api), timeout=60)
-
-
-def served(api: KubeApi) -> set[str]:
-    return {group["name"] for group in api.request("GET", "/apis")[1]["groups"]}
+    with cluster.kinds(Path(__file__).with_name("crds.yaml")):
+        for name in ("argocd", "flux-system"):
+            cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        yield cluster

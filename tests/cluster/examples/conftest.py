@@ -15,7 +15,6 @@ import pytest
 
 from generators import generate
 from gpupool.cluster.kube_api import ApiError
-from gpupool.local import crds
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
 from gpupool.plan.pods import LAUNCHER_USER
@@ -23,7 +22,7 @@ from gpupool.plan.resolve import read_plan
 from gpupool.programs.binaries import locate
 from tests.cluster.kube import Kube
 from tests.docs.test_readme import commands, matches
-from tests.programs import require, require_definitions
+from tests.programs import require
 
 ROOT = Path(__file__).parents[3]
 Object = dict[str, Any]
@@ -94,20 +93,8 @@ def examples(control_plane: ControlPlane, kube: Kube) -> Iterator[Examples]:
 @pytest.fixture(scope="module")
 def operators(examples: Examples, kube: Kube) -> Iterator[Kube]:
     """The cluster with the kinds of operators that don't run there (crds.yaml)."""
-    require_definitions()
-    wanted = crds.definitions(listing=Path(__file__).with_name("crds.yaml"))
-    crds.serve(kube.api, wanted)
-    yield kube
-    for definition in wanted:
-        name = definition["metadata"]["name"]
-        kube.api.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
-    for definition in wanted:
-        kube.wait("the kinds are gone", lambda crd=definition: not _served(kube, crd))
-
-
-def _served(kube: Kube, definition: Object) -> bool:
-    name = definition["metadata"]["name"]
-    return kube.api.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name) is not None
+    with kube.kinds(Path(__file__).with_name("crds.yaml")) as known:
+        yield known
 
 
 def _enforced(kube: Kube, namespace: str) -> bool:

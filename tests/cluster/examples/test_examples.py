@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
+from gpupool.plan.resolve import read_plan
+from gpupool.snippet.wish import wish
+from gpupool.snippet.workloads import workload
 from tests.cluster.examples.conftest import ROOT, Examples, Object
 from tests.cluster.kube import Kube
 
@@ -67,8 +72,21 @@ def test_a_spark_application_is_taken_and_so_are_its_executors(examples: Example
     admitted(operators, "team-vision", made["spec"]["executor"]["template"])
 
 
-def test_the_pod_of_a_pipelines_step_is_accepted(examples: Examples) -> None:
-    examples.shown("kubeflow-step")
+def test_a_pipelines_step_asks_for_what_its_pod_may(examples: Examples) -> None:
+    """The page shows where the compiled step runs; the API server accepts its pod, with the same fields."""
+    printed = examples.shown("kubeflow-step")
+    assert "pod/train-step created" in printed
+    compiled, _ = yaml.safe_load_all((ROOT / "build" / "train.yaml").read_text(encoding="utf-8"))
+    resources = compiled["deploymentSpec"]["executors"]["exec-train"]["container"]["resources"]
+    snippet = yaml.safe_load(
+        workload(wish(read_plan("local"), "training", None, None, "vision"), "kubeflow")["podSpecPatch"]
+    )
+    asked = snippet["containers"][0]["resources"]
+    assert resources["resourceCpuRequest"] == asked["requests"]["cpu"]
+    assert resources["resourceMemoryRequest"] == asked["requests"]["memory"]
+    assert asked["limits"] == {
+        resources["accelerator"]["resourceType"]: resources["accelerator"]["resourceCount"]
+    }
 
 
 def test_the_index_names_every_example_and_each_is_run() -> None:

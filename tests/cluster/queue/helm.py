@@ -22,6 +22,8 @@ from gpupool.spec.yaml_source import parse_source
 CHART = shipped.folder("charts") / "gpu-scheduler"
 ENVIRONMENT = Path(__file__).parents[2] / "golden" / "chart" / "environment.yaml"
 RELEASE = "gpu-scheduler"
+MONITOR = {"serviceMonitor": {"apiKey": {"name": "queue-metrics", "key": "key"}, "labels": {"team": "ml"}}}
+"""Values with which Prometheus' operator scrapes the queue."""
 
 
 def generated() -> dict[str, Any]:

@@ -10,13 +10,12 @@ import pytest
 import yaml
 
 from generators import rbac
-from tests.cluster.queue.helm import CHART, ENVIRONMENT, RELEASE, Helm
+from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm
 from tests.command import gpupool
 from tests.programs import require
 from tests.queue.api.served import local_plan
 
 GOLDEN = ENVIRONMENT.parent / "rendered.yaml"
-MONITOR = {"serviceMonitor": {"apiKey": {"name": "queue-metrics", "key": "key"}, "labels": {"team": "ml"}}}
 OTHER: dict[str, dict[str, Any]] = {
     "as generated": {},
     "alone": {name: {"replicas": 1} for name in ("api", "dispatcher", "executor")},

@@ -17,7 +17,7 @@ from generators import namespaces, rbac
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from tests.cluster.kube import Kube
-from tests.cluster.queue.helm import CHART, ENVIRONMENT, RELEASE, Helm
+from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm
 from tests.programs import require
 from tests.queue.api.served import local_plan
 
@@ -120,5 +120,8 @@ def test_install_upgrade_rollback_uninstall(helm: Helm, cluster: Kube) -> None:
 
 def test_the_server_knows_every_field(helm: Helm, cluster: Kube) -> None:
     """Helm lets the server drop fields that it does not know: a typing error would go unnoticed."""
-    for body in helm.template():
-        cluster.api.apply(body, "test", dry_run=True)
+    with cluster.kinds(Path(__file__).with_name("crds.yaml")):
+        made = helm.template(MONITOR)
+        assert "ServiceMonitor" in {body["kind"] for body in made}
+        for body in made:
+            cluster.api.apply(body, "test", dry_run=True)
