@@ -40,6 +40,8 @@ _AGAINST_THE_SERVER = (
     *("semantics", "shipped_policies", "type_check", "yaml_as_kubectl"),
 )
 """What the policy engine says, compared case by case with a server of the same release."""
+_PLAN = ("gpupool/spec/", "gpupool/plan/", "gpupool/rules/", "generators/")
+"""What turns the environment file into objects, on which most else rests."""
 AREAS = {
     "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
     "stack": Area(
@@ -67,21 +69,24 @@ AREAS = {
         tuple(f"tests/cluster/policies/test_{name}" for name in _AGAINST_THE_SERVER),
     ),
     "environments": Area(
-        (
-            "gpupool/spec/",
-            "gpupool/plan/",
-            "gpupool/rules/",
-            "generators/",
-            "tests/environment_strategies.py",
-        ),
+        (*_PLAN, "tests/environment_strategies.py", "tests/unit/generators/"), ("tests/unit/generators/",)
+    ),
+    "command line": Area(
+        (*_PLAN, "gpupool/cli/", "gpupool/snippet/", "vapcheck/", "policies/", "tests/unit/cli/"),
+        ("tests/unit/cli/", "tests/unit/snippet/"),
     ),
     "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
     "promotion": Area(("gpupool/promote/",)),
-    "conversion": Area(("gpupool/convert/", "gpupool/importing/"), ("tests/cluster/importing/",)),
-    "report": Area(("gpupool/report/", "tests/cluster/report/"), ("tests/cluster/report/",)),
+    "conversion": Area(
+        ("gpupool/convert/", "gpupool/importing/", "tests/unit/convert/"),
+        ("tests/cluster/importing/", "tests/unit/convert/"),
+    ),
+    "report": Area(
+        (*_PLAN, "gpupool/report/", "tests/cluster/report/", "tests/unit/report/", "tests/browser/"),
+        ("tests/cluster/report/", "tests/unit/report/", "tests/browser/", "tests/golden/test_reports"),
+    ),
     "queue": Area(
-        ("gpupool/queue/", "tests/queue/"),
-        ("tests/queue/roles/test_crashes", "tests/queue/service/test_", "tests/queue/web/test_pages"),
+        (*_PLAN, "gpupool/queue/", "gpupool/client/", "gpupool/cluster/", "tests/queue/"), ("tests/queue/",)
     ),
     "launcher": Area(
         (

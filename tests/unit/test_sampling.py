@@ -57,6 +57,7 @@ def test_changed_files_call_for_their_areas() -> None:
         "stack",
         "policies",
         "policy engine",
+        "command line",
     ]
     assert sampling.called_for(["README.md"]) == []
     command = [sys.executable, "-m", "tests.sampling", "no-such-commit"]

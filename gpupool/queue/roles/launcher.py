@@ -28,6 +28,7 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Outcome, Reason, Waiting
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.work_queue import WorkQueue
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -90,12 +91,9 @@ class Launcher:
         self._warnings = warnings.Warnings(cluster.warnings, now)
         self._epoch: int | None = None
         self._attempts: dict[Key, Attempt] = {}
-        self._busy: set[Key] = set()
-        self._again: set[Key] = set()
         self._missed: set[Key] = set()
         """What changed while the lead was in doubt."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._work = WorkQueue[Key](self._look_after, self._failed, AT_ONCE)
         self._created: list[tuple[str, int, str]] = []
 
     async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
@@ -114,20 +112,19 @@ class Launcher:
 
     async def close(self) -> None:
         """Forget everything: another process may lead now."""
-        tasks = [*self._tasks, *([self._following] if self._following else [])]
-        self._epoch = self._following = None
-        for task in tasks:
-            task.cancel()
+        following, self._following, self._epoch = self._following, None, None
         self._output.close()
         self._warnings.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._attempts, self._missed, self._again, self._busy = {}, set(), set(), set()
+        if following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await self._work.close()
+        self._attempts, self._missed = {}, set()
         self.mirror = Mirror(self._cluster.reader, self._enqueue)
 
     async def idle(self) -> None:
         """Until nothing is worked on: for tests."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks)
+        await self._work.idle()
 
     async def _act(self, epoch: int) -> bool:
         if self._following is None:
@@ -184,38 +181,22 @@ class Launcher:
         return len(taken) == TAKEN
 
     def _enqueue(self, key: Key) -> None:
-        """Look at an attempt: now, or once more after the look that is under way."""
+        """Look at an attempt, if this process leads; once the lead is certain again, if it is in doubt."""
         if self._epoch is None:
             return
         if self._leadership.epoch != self._epoch:
             self._missed.add(key)
             return
-        if key in self._busy:
-            self._again.add(key)
-            return
-        self._busy.add(key)
-        task = asyncio.create_task(self._work(key))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._work.add(key)
 
-    async def _work(self, key: Key) -> None:
-        try:
-            while True:
-                self._again.discard(key)
-                async with self._slots:
-                    await self._look_after(key)
-                if key not in self._again:
-                    return
-        except (GpupoolError, StoreError) as error:
-            log.warning("launcher.again", job=key[0], attempt=key[1], error=str(error))
-            self._retry(key)
-        except Exception:
-            log.exception("launcher.failed", job=key[0], attempt=key[1])
-            self._retry(key)
-        finally:
-            self._busy.discard(key)
-
-    def _retry(self, key: Key) -> None:
+    def _failed(self, key: Key, error: Exception) -> None:
+        """Look at it again in 2 s."""
+        expected = isinstance(error, GpupoolError | StoreError)
+        said = {"job": key[0], "attempt": key[1], "error": str(error)}
+        if expected:
+            log.warning("launcher.again", **said)
+        else:
+            log.error("launcher.failed", **said, exc_info=error)
         attempt = self._attempts.get(key)
         if attempt is not None:
             attempt.due = self._now() + timedelta(seconds=2)
@@ -301,9 +282,7 @@ class Launcher:
             except StoreError as error:
                 log.warning("launcher.unrecorded", jobs=len(given), error=str(error))
 
-        task = asyncio.create_task(write())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._work.start(write())
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
