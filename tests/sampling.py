@@ -45,9 +45,16 @@ _PLAN = ("gpupool/spec/", "gpupool/plan/", "gpupool/rules/", "generators/")
 AREAS = {
     "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
     "stack": Area(
-        ("infra/", "gpupool/pulumi_plugins/", "gpupool/policy_pack/", "tests/cluster/pulumi/"),
+        (
+            "infra/",
+            "gpupool/pulumi_plugins/",
+            "gpupool/policy_pack/",
+            "tests/cluster/pulumi/",
+            "tests/unit/infra/",
+        ),
         (
             "tests/cluster/pulumi/",
+            "tests/unit/infra/",
             "tests/cluster/policies/test_gate",
             "tests/cluster/policies/test_pulumi_pack",
         ),

@@ -6,12 +6,13 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.programs import absent
 
 PATIENCE = 240_000
 """Milliseconds that a step may take on a busy machine before it counts as hanging."""
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ GPUPOOL_SCREENSHOTS=FOLDER keeps a picture of every page, to be looked at.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -111,7 +112,7 @@ def test_the_overview_shows_who_holds_which_slices(
     expect(mig.locator(".holders")).to_contain_text("serving: model, 1 of")
     waits = shown.locator("#queue tbody tr", has_text="waits")
     expect(waits).to_contain_text("vision holds 4 of its 4 nvidia.com/gpu of training")
-    expect(waits).to_contain_text("in 3 h 59 min")
+    expect(waits).to_contain_text(re.compile(r"in 3 h 5\d min"))
     waits.get_by_role("link").click()
     expect(shown.get_by_role("heading", name="waits queued")).to_be_visible()
     expect(shown.locator("#why")).to_contain_text("0 jobs go before it")
@@ -124,13 +125,13 @@ def test_a_new_job_appears_without_loading_the_page_again(
     shown.evaluate("window.same = true")
     command = ["sh", "-c", "sleep 3000"]
     id = dev_site.submit(job_name="appears", gpu_pool_requested="research-h100", container_command=command)
-    expect(shown.locator("#running")).to_contain_text("appears", timeout=PATIENCE)
-    expect(shown.locator("#pools")).to_contain_text("vision: appears", timeout=PATIENCE)
+    expect(shown.locator("#running")).to_contain_text("appears")
+    expect(shown.locator("#pools")).to_contain_text("vision: appears")
     page = opened(f"{dev_site.address}/jobs/{id}")
     page.locator("summary", has_text="Request").click()
     page.get_by_role("button", name="Cancel this job").click()
-    expect(page.locator("#head")).to_contain_text("cancelled", timeout=PATIENCE)
-    expect(shown.locator("#running")).not_to_contain_text("appears", timeout=PATIENCE)
+    expect(page.locator("#head")).to_contain_text("cancelled")
+    expect(shown.locator("#running")).not_to_contain_text("appears")
     assert shown.evaluate("window.same")
 
 
@@ -156,6 +157,8 @@ def test_without_javascript_the_pages_are_the_same(
         assert ids[0] == ids[1]
         headings = [each.page.get_by_role("heading").all_inner_texts() for each in shown]
         assert headings[0] == headings[1], name
+        for each in shown:
+            each.page.context.close()  # open ones go on asking for what is new
     plain = opened(f"{dev_site.address}/jobs", java_script_enabled=False)
     plain.get_by_label("State").select_option("failed")
     plain.get_by_role("button", name="Filter").click()
@@ -175,6 +178,7 @@ def test_nothing_sticks_out(
         keep(shown, f"{name}-{size[0]}")
         assert shown.evaluate("document.documentElement.scrollWidth") <= size[0], name
         assert shown.evaluate(f"{MEASURE}.sticksOut()") == [], name
+        shown.context.close()
 
 
 def test_hostile_names_stay_text(opened: Opened, dev_site: Site, jobs: dict[str, str]) -> None:
