@@ -68,7 +68,7 @@ def queued_of(job: Job | NewJob, at: datetime) -> Queued:
         attempt=stored.attempt if stored else 0,
         tenant=job.tenant,
         project=job.project,
-        lane=lane_of(job.offers, job.level, job.preemptible, job.preempts),
+        lane=lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
         level=job.level,
         enqueued=(stored.enqueued_at if stored else at).timestamp(),
         offers=job.offers,

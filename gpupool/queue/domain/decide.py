@@ -2,8 +2,9 @@
 
 Order, each term before the next: a job that capacity was reserved for; tenants below their guaranteed share;
 the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. Inside
-a lane (one tenant, like jobs) it is first in, first out. A job that does not fit is passed over, and after
-`reserve_after` its pool is reserved for it. This module must not know where snapshots come from.
+a lane (one project, like jobs) it is first in, first out, but for jobs that the budget does not pay for. A
+job that does not fit is passed over, and after `reserve_after` its pool is reserved for it. This module must
+not know where snapshots come from.
 """
 
 from __future__ import annotations
@@ -105,12 +106,14 @@ class Round:
                 heapq.heappush(heap, (present, name))
                 continue
             waiting = self.start(head)
-            if waiting is None:
-                lane.popleft()
-                if lane:
-                    heapq.heappush(heap, (self.key(lane[0]), name))
-            else:
+            if waiting is not None:
                 self.waits[head.job] = self._wait(head, waiting)
+                # Others of its lane would wait for the same, unless they cost less or may be on spot.
+                if waiting.reason is not Reason.BUDGET and not head.on_demand_only:
+                    continue
+            lane.popleft()
+            if lane:
+                heapq.heappush(heap, (self.key(lane[0]), name))
         return Decision(
             tuple(self.starts), tuple(self.preempts), self.waits, dict(self.reservations), self.floors
         )

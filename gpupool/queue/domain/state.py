@@ -58,7 +58,7 @@ class Queued:
     tenant: str
     project: str | None
     lane: str
-    """Jobs of one tenant with the same offers and level wait in one lane, first in, first out."""
+    """Jobs of one project with the same offers and level wait in one lane, first in, first out."""
     level: Level
     enqueued: float
     offers: tuple[Offer, ...]

@@ -193,17 +193,46 @@ def test_a_job_is_preempted_only_by_a_higher_level_and_never_in_turns(cluster: C
 @settings(max_examples=40)
 @given(loads())
 def test_what_is_possible_at_all_ends(cluster: Cluster) -> None:
-    """With nothing new coming, only limits and budgets keep a job from starting, or an earlier one of its
-    tenant, for the same request, that they keep."""
+    """With nothing new coming, only limits and budgets keep a job from starting, or earlier ones that limits
+    keep."""
     cluster.drain(200)
     first: dict[tuple[str, str], int] = Counter()
+    limited = set()
     for job in sorted(cluster.queued, key=lambda job: (job.enqueued, job.job)):
-        before = first[job.tenant, job.lane]
-        first[job.tenant, job.lane] += 1
-        waiting = explain(cluster.snapshot(), cluster.supply, job, before).waiting
+        lane = (job.tenant, job.lane)
+        waiting = explain(cluster.snapshot(), cluster.supply, job, first[lane]).waiting
+        first[lane] += 1
         assert waiting is not None
-        reasons = {Reason.TENANT_LIMIT, Reason.BUDGET} | ({Reason.TURN} if before else set())
+        reasons = {Reason.TENANT_LIMIT, Reason.BUDGET} | ({Reason.TURN} if lane in limited else set())
         assert waiting.reason in reasons, (job, waiting)
+        if waiting.reason is Reason.TENANT_LIMIT:
+            limited.add(lane)
+
+
+def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
+    of = pool(nodes=2, slots=4)
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=4 * MICRO)]))
+    dear = cluster.add("a", (offer(of),), 36_000)  # 2 USD an hour
+    own = cluster.add("a", (offer(of),), 3600, budget=0)
+    cheap = cluster.add("a", (offer(of),), 3600)
+    assert len({job.lane for job in cluster.queued}) == 1
+    waits = cluster.round().waits
+    assert list(cluster.started) == [cheap]
+    assert waits[dear].reason is waits[own].reason is Reason.BUDGET
+    assert "$20.00 needed" in waits[dear].detail
+    assert "own budget" in waits[own].detail
+
+
+def test_a_job_that_waits_for_nodes_on_demand_keeps_none_that_may_be_on_spot() -> None:
+    of = pool(nodes=2, slots=1, spot=1, share=0.5)
+    cluster = Cluster(supply([of], [tenant("a", [of])]))
+    cluster.add("a", (offer(of),))
+    cluster.round()
+    first, second = (cluster.add("a", (offer(of),), preemptible=True) for _ in range(2))
+    cluster.queued[0] = replace(cluster.queued[0], on_demand_only=True)
+    waits = cluster.round().waits
+    assert waits[first].reason is Reason.SPOT_SHARE
+    assert cluster.held[second].capacity_type == "spot"
 
 
 def small(**rules: object) -> tuple[Cluster, Supply]:

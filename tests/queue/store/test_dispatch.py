@@ -184,12 +184,13 @@ def test_heads_are_the_oldest_of_each_lane_that_may_start(database: Run) -> None
         failing = await running(db, tenant="speech", retries=5)
         await finished(db, failing, "failed", after_s=1)
         first = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
-        second = [await submitted(db, now=NOW, offers=(other,)), await submitted(db, level=Level.HIGH)]
+        different = [{"offers": (other,)}, {"level": Level.HIGH}, {"project": None}, {"project": "ocr"}]
+        second = [await submitted(db, **given) for given in different]
         heads = (await dispatch.snapshot(db, NOW + timedelta(seconds=5), 2)).queued
         lanes: dict[str, list[str]] = {}
         for head in heads:
             lanes.setdefault(head.lane, []).append(head.job)
-        assert sorted(lanes.values()) == sorted([first[:2], [second[0]], [second[1]]])
+        assert sorted(lanes.values()) == sorted([first[:2], *([one] for one in second)])
         assert {head.offers for head in heads} == {(OFFER,), (other,)}
         heads = (await dispatch.snapshot(db, NOW + timedelta(seconds=12), 2)).queued
         assert failing.id in {head.job for head in heads}
