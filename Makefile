@@ -53,10 +53,10 @@ down: setup ## stop the local control plane and the job queue; nothing is left
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS)
-# Areas of tests that take minutes run whole where files have changed since this commit (tests/sampling.py).
+# Areas of tests run whole where files have changed since this commit (tests/sampling.py).
 SINCE ?= HEAD
 
-test: go ## the tests, the real control plane included; of those that take minutes a share, another every day
+test: go ## the tests, the real control plane included; where code is unchanged a share, another every day
 	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE))" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster

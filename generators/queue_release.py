@@ -54,6 +54,7 @@ def values(plan: Plan, given: Chart, database: SecretKey) -> dict[str, Any]:
         api=_opened(*chart.API_SERVER_PORTS, plan.queue.auth_issuer),
         dispatcher=_opened(
             plan.queue.nats_url,
+            plan.queue.idle_prometheus,
             443 if plan.queue.webhook else None,
             smtp.port if smtp else None,
         ),

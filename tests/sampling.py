@@ -26,7 +26,7 @@ SHARE = 4
 
 @dataclass(frozen=True)
 class Area:
-    """Tests that take minutes, and the code whose changes call for all of them."""
+    """Tests that take long, and the code whose changes call for all of them."""
 
     code: tuple[str, ...]
     tests: tuple[str, ...] = ()

@@ -52,7 +52,9 @@ def submit(
     request: Annotated[
         Path | None, typer.Option("--request", help="File with the JSON that is sent there; - for stdin.")
     ] = None,
-    gpus: Annotated[int | None, typer.Option("--gpus", min=1, help="GPUs, or slices of one.")] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", min=1, help="Whole GPUs; 1 where GPUs are shared or partitioned.")
+    ] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help="GPU model, as in `gpupool catalog`.")] = None,
     isolation: Annotated[str | None, typer.Option("--isolation", help="shared or exclusive.")] = None,
     priority: Annotated[str | None, typer.Option("--priority", help="critical, high, medium or low.")] = None,

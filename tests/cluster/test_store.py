@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
     program.require_cluster(plan)
     etcd = pid(plane, "etcd")
     os.kill(etcd, signal.SIGSTOP)
+    while not all("State:\tT" in path.read_text() for path in Path(f"/proc/{etcd}/task").glob("*/status")):
+        time.sleep(0.01)  # until its last thread has stopped, it may answer
     try:
         problems = plane.status().problems
         assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems

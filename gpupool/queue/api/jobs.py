@@ -81,7 +81,7 @@ async def submit_job(
     made = accept(current, principal, chosen, body, at)
     first = made[0]
     tenant = tenant_of(current, principal, first.tenant)
-    await _check_budget(context, current, tenant, first, at)
+    await _check_budget(context, current, tenant, first, idempotency_key, at)
     fingerprint = None
     if idempotency_key:
         asked = f"{first.project}\n{first.user}\n{body.model_dump_json()}"
@@ -111,9 +111,12 @@ def _fresh(job: NewJob, at: datetime) -> Job:
 
 
 async def _check_budget(
-    context: Context, current: Current, tenant: Tenant, job: NewJob, at: datetime
+    context: Context, current: Current, tenant: Tenant, job: NewJob, key: str | None, at: datetime
 ) -> None:
-    """Refuse a job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
+    """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem.
+
+    A request that is repeated makes no job: the answer to its key is the job that may have spent the rest.
+    """
     project = next((project for project in tenant.projects if project.name == job.project), None)
     budgets = (tenant.budget, project.budget if project else None)
     if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
@@ -122,6 +125,8 @@ async def _check_budget(
     for budget in budgets_json(current, totals, job, 1):
         own = budgets["/" in budget["scope"]]
         if not budget["allows"] and own is not None and own.on_exhausted == "reject":
+            if key is not None and await jobs.has_key(context.db, tenant.name, key):
+                return
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
             raise Problem(
                 "budget-exhausted",

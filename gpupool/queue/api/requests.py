@@ -101,7 +101,9 @@ class JobRequest(_Body):
         None, description="Default: medium. A level that the environment lacks falls to the next lower."
     )
     gpu_type: Word | None = Field(None, description="Key of a GPU in the catalog, such as a100-80gb.")
-    gpu_count: Annotated[int, Field(ge=1, le=1024)] = Field(1, description="GPUs, or slices of one.")
+    gpu_count: Annotated[int, Field(ge=1, le=1024)] = Field(
+        1, description="Whole GPUs; 1 where GPUs are shared or partitioned."
+    )
     budget_limit_usd: Annotated[float, Field(ge=0.000001, le=1_000_000_000)] | None = Field(
         None, description="What all its attempts may cost."
     )

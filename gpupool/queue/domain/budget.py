@@ -7,11 +7,11 @@ anywhere but the offer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpupool.queue.domain.state import Account, Queued
-from gpupool.queue.domain.supply import TenantRule, hold_for
+from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
 
 
@@ -41,14 +41,7 @@ def hold(job: Queued, rate_micro: int) -> Hold | Waiting:
 
 def refusal(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> Waiting | None:
     """Why the tenant's or the project's budget does not allow `amount` more; None where it does."""
-    for scope in scopes(job.tenant, job.project):
-        allowance = rule.budgets.get(scope)
-        if allowance is None:
-            continue
-        account = accounts.get(scope, Account(0, 0))
-        limit = allowance.limit_micro
-        if job.level is Level.CRITICAL:
-            limit += allowance.overrun_micro
+    for scope, allowance, limit, account in _budgets(job, rule, accounts):
         if account.spent_micro + account.held_micro + amount > limit:
             return Waiting(
                 Reason.BUDGET,
@@ -56,6 +49,22 @@ def refusal(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, A
                 f"{usd(account.held_micro)} held, {usd(amount)} needed",
             )
     return None
+
+
+def missing(job: Queued, amount: int, rule: TenantRule, accounts: Mapping[str, Account]) -> int:
+    """What `amount` exceeds the room by of the budget that has least; 0 where each has enough."""
+    budgets = _budgets(job, rule, accounts)
+    return max((a.spent_micro + a.held_micro + amount - limit for *_, limit, a in budgets), default=0)
+
+
+def _budgets(
+    job: Queued, rule: TenantRule, accounts: Mapping[str, Account]
+) -> Iterator[tuple[str, Allowance, int, Account]]:
+    """The budgets that a job counts against: name, allowance, the job's limit, and what is used."""
+    for scope in scopes(job.tenant, job.project):
+        if (allowance := rule.budgets.get(scope)) is not None:
+            over = allowance.overrun_micro if job.level is Level.CRITICAL else 0
+            yield scope, allowance, allowance.limit_micro + over, accounts.get(scope, Account(0, 0))
 
 
 def usd(micro: int) -> str:

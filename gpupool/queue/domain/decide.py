@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from gpupool.queue.domain import budget, fairness, preemption, reservation
 from gpupool.queue.domain.placement import Slots
@@ -45,6 +46,8 @@ class Round:
     """Effective clocks: at least the floors."""
     floors: Mapping[fairness.Key, int]
     reservations: dict[str, str]
+    written: Collection[str]
+    """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
     running: Counter[str] = field(default_factory=Counter)
     used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -86,6 +89,7 @@ class Round:
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
             reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
+            written=snapshot.waits.keys(),
             lanes=lanes,
         )
         made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
@@ -105,11 +109,12 @@ class Round:
             if present > key:  # keys only ever grow within a round, so the heap stays right
                 heapq.heappush(heap, (present, name))
                 continue
-            waiting = self.start(head)
-            if waiting is not None:
-                self.waits[head.job] = self._wait(head, waiting)
+            refusals = self.start(head)
+            if refusals:
+                self.waits[head.job] = self._wait(head, refusals[0])
                 # Others of its lane would wait for the same, unless they cost less or may be on spot.
-                if waiting.reason is not Reason.BUDGET and not head.on_demand_only:
+                if not head.on_demand_only and all(one.reason is not Reason.BUDGET for one in refusals):
+                    self._not_reached(lane)
                     continue
             lane.popleft()
             if lane:
@@ -148,18 +153,18 @@ class Round:
     def rule(self, tenant: str) -> TenantRule:
         return self.supply.tenants.get(tenant, UNKNOWN)
 
-    def start(self, job: Queued) -> Waiting | None:
-        """Start `job` on the first of its offers that is possible; else why not, of the first offer."""
+    def start(self, job: Queued) -> tuple[Waiting, ...]:
+        """Start `job` on the first of its offers that is possible; else why each of them is not."""
         limit = self.running_limit(job)
         if limit is not None:
-            return limit
-        first: Waiting | None = None
+            return (limit,)
+        refusals = []
         for offer in job.offers:
             waiting = self._start_on(job, offer)
             if waiting is None:
-                return None
-            first = first or waiting
-        return first
+                return ()
+            refusals.append(waiting)
+        return tuple(refusals)
 
     def running_limit(self, job: Queued) -> Waiting | None:
         rule, running = self.rule(job.tenant), self.running.get(job.tenant, 0)
@@ -186,7 +191,7 @@ class Round:
         limit = self.grant_limit(job, offer)
         if limit is not None:
             return limit
-        spot = job.preemptible and not job.on_demand_only
+        spot = _may_be_on_spot(job)
         known = self.full.get((offer, spot))  # most heads wait for the same few offers
         if known is not None:
             return known
@@ -268,20 +273,23 @@ class Round:
             return None
         if pool not in self.shadows:
             offer = next(offer for offer in other.offers if offer.pool == pool)
-            self.shadows[pool] = reservation.shadow(offer, self.slots, self.held, self.now)
+            wanted = self.capacity_types(offer, _may_be_on_spot(other))
+            self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
         return self.shadows[pool]
 
     def _wait(self, job: Queued, waiting: Waiting) -> Waiting:
         """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
-        if waiting.reason is Reason.BUDGET:
-            return self._preempt_for_money(job, waiting)
+        if waiting.reason is Reason.BUDGET and self._preempted_for_money(job):
+            return waiting
         if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
+            self._unreserve(job)
             return waiting
         offer = job.offers[0]
         holder = self.reserved.get(offer.pool)
         if job.preempts and not any(held.preempting_for == job.job for held in self.held):
-            rules = self.supply.rules
-            taken = preemption.victims(job, offer, self.slots, self.held, self.now, rules.least_run_s)
+            wanted = self.capacity_types(offer, _may_be_on_spot(job))
+            least_s = self.supply.rules.least_run_s
+            taken = preemption.victims(job, offer, wanted, self.slots, self.held, self.now, least_s)
             if taken and (holder is None or holder.job == job.job or holder.level < job.level):
                 self._preempt(job, taken)
                 self._reserve(job)
@@ -290,25 +298,30 @@ class Round:
             self._reserve(job)
         return waiting
 
-    def _preempt_for_money(self, job: Queued, waiting: Waiting) -> Waiting:
-        """Where the file says so, jobs of the same budget and a lower level give back what they hold."""
-        budgets = self.rule(job.tenant).budgets
-        scopes = [scope for scope in budget.scopes(job.tenant, job.project) if scope in budgets]
-        taking = all(budgets[scope].on_exhausted == "preempt" for scope in scopes)
-        offer = job.offers[0]
+    def _preempted_for_money(self, job: Queued) -> bool:
+        """Whether jobs of the same budget and a lower level give back what they hold, where the file says so:
+        to this job, which has a reservation from then on, and not to others before it has started."""
+        rule, offer = self.rule(job.tenant), job.offers[0]
+        scopes = [scope for scope in budget.scopes(job.tenant, job.project) if scope in rule.budgets]
+        taking = all(rule.budgets[scope].on_exhausted == "preempt" for scope in scopes)
         needed = budget.hold(job, offer.rate_micro)
         if not scopes or not taking or isinstance(needed, Waiting):
-            return waiting
-        if any(held.preempting_for == job.job for held in self.held):
-            return waiting
-        narrow = [
-            held
-            for held in self.held
-            if all(scope in budget.scopes(held.tenant, held.project) for scope in scopes)
-        ]
-        taken = preemption.for_money(job, needed.micro, narrow, self.now, self.supply.rules.least_run_s)
-        self._preempt(job, taken)
-        return waiting
+            return False
+        own = [held for held in self.held if held.tenant == job.tenant]
+        if not any(held.preempting_for == job.job for held in own):
+            holder = self.reserved.get(offer.pool)
+            leaving = any(held.preempting_for is not None for held in own)
+            if leaving or (holder is not None and holder.job != job.job):
+                return False
+            narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
+            missing = budget.missing(job, needed.micro, rule, self.accounts)
+            taken = preemption.for_money(job, missing, narrow, self.now, self.supply.rules.least_run_s)
+            if not taken:
+                return False
+            self._preempt(job, taken)
+            self._reserve(job)
+        self._hold(job, needed.micro)
+        return True
 
     def _preempt(self, job: Queued, taken: tuple[Held, ...]) -> None:
         # Sentences name no jobs: those of another tenant are not for this one's eyes.
@@ -324,6 +337,11 @@ class Round:
         if pool in self.supply.pools:
             self.reservations[pool] = job.job
             self.reserved[pool] = job
+            self.shadows.pop(pool, None)
+
+    def _unreserve(self, job: Queued) -> None:
+        for pool in [pool for pool, reserved in self.reservations.items() if reserved == job.job]:
+            del self.reservations[pool], self.reserved[pool]
             self.shadows.pop(pool, None)
 
     def _take(
@@ -347,14 +365,21 @@ class Round:
         self.held.append(held)
         self.slots.take(offer.pool, offer.resource, placement)
         self._count(held)
-        for scope in budget.scopes(job.tenant, job.project):
-            account = self.accounts.get(scope, Account(0, 0))
-            self.accounts[scope] = replace(account, held_micro=account.held_micro + hold.micro)
-        for pool, reserved in list(self.reservations.items()):
-            if reserved == job.job:
-                del self.reservations[pool], self.reserved[pool]
+        self._hold(job, hold.micro)
+        self._unreserve(job)
         self.shadows.pop(offer.pool, None)
         self.full.clear()
+
+    def _hold(self, job: Queued, micro: int) -> None:
+        for scope in budget.scopes(job.tenant, job.project):
+            account = self.accounts.get(scope, Account(0, 0))
+            self.accounts[scope] = replace(account, held_micro=account.held_micro + micro)
+
+    def _not_reached(self, lane: deque[Queued]) -> None:
+        """What an earlier round wrote of jobs that this one does not look at holds no longer."""
+        for job in islice(lane, 1, None):
+            if job.job in self.written:
+                self.waits[job.job] = Waiting(Reason.TURN, turn(job))
 
     def _count(self, held: Held) -> None:
         if held.of_queue:
@@ -363,3 +388,12 @@ class Round:
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
         if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
             self.alone[held.pool] += 1
+
+
+def turn(job: Queued) -> str:
+    """Why a job waits that no round has looked at."""
+    return f"jobs of {job.tenant} with the same request go first"
+
+
+def _may_be_on_spot(job: Queued) -> bool:
+    return job.preemptible and not job.on_demand_only

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.queue.domain.decide import Round, decide
-from gpupool.queue.domain.state import Account, Queued, Snapshot, held_by
+from gpupool.queue.domain.budget import scopes
+from gpupool.queue.domain.decide import Round, decide, turn
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
 
@@ -51,9 +52,11 @@ def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Exp
     decision = decide(state, supply)
     started = any(start.job == job.job for start in decision.starts)
     waiting = None if started else decision.waits.get(job.job)
-    if waiting is None and not started:
-        waiting = Waiting(Reason.TURN, f"{before} jobs of {job.tenant} with the same request go first")
     projected = snapshot.now if started else _projection(state, supply, job.job)
+    if before > len(mine):  # between it and those that the snapshot holds are others
+        waiting, projected = None, None if started else projected
+    if waiting is None and (before > len(mine) or not started):
+        waiting = Waiting(Reason.TURN, f"{before} {turn(job)}")
     return Explanation(waiting, ahead, terms, projected)
 
 
@@ -99,22 +102,17 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     where nothing runs."""
     started = {start.job: start for start in decision.starts}
     waiting = tuple(other for other in state.queued if other.job not in started)
-    held = [
-        *state.held,
-        *(held_by(other, started[other.job], state.now) for other in state.queued if other.job in started),
-    ]
+    new = [held_by(other, started[other.job], state.now) for other in state.queued if other.job in started]
+    held = [*state.held, *new]
     if not held:
         return None
     soonest = min(max(state.now, other.ends) for other in held)
-    ended = [other for other in held if other.ends <= soonest]
     accounts = dict(state.accounts)
-    for other in ended:
-        for scope in (other.tenant, f"{other.tenant}/{other.project}"):
-            if scope in accounts:
-                account = accounts[scope]
-                accounts[scope] = Account(
-                    account.spent_micro + other.hold_micro, max(0, account.held_micro - other.hold_micro)
-                )
+    for other in new:
+        _charge(accounts, other, 0, other.hold_micro)
+    for other in held:
+        if other.ends <= soonest:
+            _charge(accounts, other, other.hold_micro, -other.hold_micro)
     return replace(
         state,
         now=soonest,
@@ -124,3 +122,9 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
         reservations=decision.reservations,
         floors=decision.floors,
     )
+
+
+def _charge(accounts: dict[str, Account], held: Held, spent: int, hold: int) -> None:
+    for scope in scopes(held.tenant, held.project):
+        account = accounts.get(scope, Account(0, 0))
+        accounts[scope] = Account(account.spent_micro + spent, max(0, account.held_micro + hold))

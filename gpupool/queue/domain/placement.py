@@ -5,7 +5,7 @@ Counts and nothing else. It must not know tenants, priorities or money.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpupool.queue.domain.state import Held
@@ -96,6 +96,13 @@ class Slots:
         if types == self.pools[offer.pool].types and not avoid:
             self.most[key] = max(free)
         return None
+
+    def nodes_of(self, offer: Offer, types: frozenset[str]) -> Iterator[tuple[int, int]]:
+        """Number and free units of each node of these types."""
+        free = self.free.get((offer.pool, offer.resource), [])
+        for node in self.pools[offer.pool].nodes if free else ():
+            if node.capacity_type in types:
+                yield node.number, free[node.number]
 
     def largest_free(self, pool: str, resource: str) -> int:
         return max(self.free.get((pool, resource), ()), default=0)

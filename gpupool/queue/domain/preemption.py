@@ -15,14 +15,19 @@ from gpupool.queue.records import Offer
 
 
 def victims(
-    job: Queued, offer: Offer, slots: Slots, held: Iterable[Held], now: float, least_run_s: float
+    job: Queued,
+    offer: Offer,
+    types: frozenset[str],
+    slots: Slots,
+    held: Iterable[Held],
+    now: float,
+    least_run_s: float,
 ) -> tuple[Held, ...]:
-    """The jobs that must go so that `job` fits on `offer`; empty where no such set exists.
+    """The jobs that must go so that `job` fits on nodes of these types; empty where no such set exists.
 
     Victims of a node are taken lowest level first, then the one that has run for the shortest time.
     """
     count, units = slots.nodes_for(offer)
-    free = slots.free.get((offer.pool, offer.resource), [])
     by_node: dict[int, list[Held]] = {}
     for other in held:
         same = (other.pool, other.resource) == (offer.pool, offer.resource)
@@ -30,7 +35,7 @@ def victims(
             for node, _ in other.placement:
                 by_node.setdefault(node, []).append(other)
     ways = []
-    for node, available in enumerate(free):
+    for node, available in slots.nodes_of(offer, types):
         taken: list[Held] = []
         for other in sorted(by_node.get(node, ()), key=lambda held: (held.level, -held.since, held.job)):
             if available >= units:

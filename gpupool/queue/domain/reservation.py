@@ -27,8 +27,8 @@ class Shadow:
         return ends <= self.at or not any(node in self.nodes for node, _ in placement)
 
 
-def shadow(offer: Offer, slots: Slots, held: Iterable[Held], now: float) -> Shadow:
-    """The earliest start of `offer`. A job that is being preempted counts as gone."""
+def shadow(offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Held], now: float) -> Shadow:
+    """The earliest start of `offer` on nodes of these types. A job that is being preempted counts as gone."""
     count, units = slots.nodes_for(offer)
     leaving: dict[int, list[tuple[float, int]]] = {}
     for job in held:
@@ -37,7 +37,7 @@ def shadow(offer: Offer, slots: Slots, held: Iterable[Held], now: float) -> Shad
             for node, here in job.placement:
                 leaving.setdefault(node, []).append((ends, here))
     times = []
-    for node, free in enumerate(slots.free.get((offer.pool, offer.resource), ())):
+    for node, free in slots.nodes_of(offer, types):
         at, available = now, free
         for ends, here in sorted(leaving.get(node, ())):
             if available >= units:

@@ -36,6 +36,8 @@ WEBHOOK = "GPUPOOL_ALERTS_WEBHOOK"
 PASSWORD = "GPUPOOL_SMTP_PASSWORD"  # noqa: S105 - the variable's name
 FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=1)
+TLS_PORT = 465
+"""Where a mail server speaks TLS from the start (RFC 8314, 3.3)."""
 SEND_S = 20.0
 
 
@@ -143,12 +145,18 @@ def _mail(smtp: Smtp, password: str | None, text: str) -> None:
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = smtp.sender, ", ".join(smtp.to), text
     message.set_content(text)
-    with smtplib.SMTP(smtp.host, smtp.port, timeout=SEND_S) as server:
+    encrypted, context = smtp.port == TLS_PORT, ssl.create_default_context()
+    with (
+        smtplib.SMTP_SSL(smtp.host, smtp.port, timeout=SEND_S, context=context)
+        if encrypted
+        else smtplib.SMTP(smtp.host, smtp.port, timeout=SEND_S)
+    ) as server:
         server.ehlo()
-        if server.has_extn("starttls"):
-            server.starttls(context=ssl.create_default_context())
+        if not encrypted and server.has_extn("starttls"):
+            server.starttls(context=context)
             server.ehlo()
-        elif smtp.password is not None:
+            encrypted = True
+        if not encrypted and smtp.password is not None:
             raise smtplib.SMTPException(f"{smtp.host} offers no STARTTLS, so the password is not sent")
         if password:
             server.login(smtp.user, password)

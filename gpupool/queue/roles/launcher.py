@@ -115,10 +115,10 @@ class Launcher:
         following, self._following, self._epoch = self._following, None, None
         self._output.close()
         self._warnings.close()
+        await self._work.close()
         if following is not None:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        await self._work.close()
         self._attempts, self._missed = {}, set()
         self.mirror = Mirror(self._cluster.reader, self._enqueue)
 

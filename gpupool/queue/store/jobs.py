@@ -108,6 +108,12 @@ async def submit(
     return Submitted(ids, replayed=False)
 
 
+async def has_key(db: Database, tenant: str, key: str) -> bool:
+    """Whether a request of the tenant was stored with this key."""
+    async with db.connection() as connection:
+        return bool(await fetch(connection, "idempotency_read", tenant=tenant, key=key))
+
+
 async def job(db: Database, id: str) -> Job | None:
     """The job, archived or not."""
     if not _is_id(id):

@@ -145,8 +145,11 @@ def test_usage_is_what_the_ledger_settled(api: Any) -> None:
 
 def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
     async def test(served: Served) -> None:
-        await running(served, **HELD)
+        key = {"X-Tenant-Id": "vision", "Idempotency-Key": "k"}
+        made = await running(served, headers=key, **HELD)
         place = "/api/v1/gpu-jobs"
+        again = await served.submit(headers=key, **HELD)
+        assert again["id"] == made["id"], "the job that has spent it"
         body = {"gpu_pool_requested": "t4", "container_image": "a"}
         refused = await served.client.post(place, json=body, headers={"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
+import pytest
 from aiohttp import web
 
+from gpupool.local import keys
 from gpupool.plan.queue import Smtp
 from gpupool.plan.tenants import Budget
 from gpupool.queue.records import MICRO
+from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import Alerts, Channels, crossed
 from gpupool.queue.store.database import Database
 from tests.queue.roles.running import SOURCE, Queue, opened
@@ -71,7 +76,12 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
     database(scenario)
 
 
-def test_an_alert_goes_by_mail(database) -> None:
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS from the start"])
+def test_an_alert_goes_by_mail(
+    database, encrypted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = _trusted(tmp_path, monkeypatch) if encrypted else None
+
     async def scenario(db: Database) -> None:
         await opened(db)
         received: list[str] = []
@@ -89,8 +99,10 @@ def test_an_alert_goes_by_mail(database) -> None:
                     writer.close()
                     return
 
-        server = await asyncio.start_server(smtp, "127.0.0.1", 0)
+        server = await asyncio.start_server(smtp, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
+        if encrypted:
+            monkeypatch.setattr(roles_alerts, "TLS_PORT", port)
         mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
         queue = Queue(db)
         plan = _plan(0.000001, 0.8)
@@ -104,3 +116,14 @@ def test_an_alert_goes_by_mail(database) -> None:
         assert "Subject: local: tenant vision has spent" in text.replace("\r\n ", " ")
 
     database(scenario)
+
+
+def _trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A server's end with a certificate that this process trusts."""
+    pair = [folder / "certificate.pem", folder / "key.pem"]
+    for path, text in zip(pair, keys.kubelet_pair(), strict=True):
+        path.write_text(text)
+    monkeypatch.setenv("SSL_CERT_FILE", str(pair[0]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    return context

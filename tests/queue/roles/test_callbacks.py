@@ -10,6 +10,7 @@ from aiohttp import web
 
 from gpupool.queue.roles.callbacks import MOST_TRIES, Callbacks
 from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.store import callbacks as store
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from tests.queue.roles.running import Queue, opened
@@ -55,6 +56,8 @@ def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -
         await runner.cleanup()
         assert len(received) == 3
         assert (received[2]["id"], received[2]["state"], received[2]["exit_code"]) == (failed, "failed", 7)
+        after = await queue.submit(request=request("http://example/done", "true"), depends_on=failed)
+        assert [one.job for one in await store.due(db, queue.now())] == [after], "cancelled as it came"
 
     database(scenario)
 

@@ -23,7 +23,7 @@ from gpupool.queue.records import Job, Outcome, State, new_id
 from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.alerts import Alerts, Channels
 from gpupool.queue.roles.idle import Idle, judged
-from gpupool.queue.store import attempts, jobs, outbox
+from gpupool.queue.store import attempts, dispatch, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
 from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
@@ -153,6 +153,9 @@ def test_a_stopped_attempt_fails_with_the_reason_and_is_not_retried(database, se
         stopped, succeeded, lost = (seen.ids[name] for name in ("idle", "exported", "a-minor-use"))
         await _running(queue, stopped, succeeded, lost)
         await _idle(queue, _plan(seen.url)).step()
+        held = (await dispatch.snapshot(db, queue.now(), 1)).held
+        assert {one.preempting_for for one in held} == {"stopped"}, "no victim of a preemption any more"
+        await _idle(queue, _plan(seen.url, "warn")).step()
         ends = [(stopped, "preempted"), (succeeded, "succeeded"), (lost, "disrupted")]
         for id, kind in ends:
             await attempts.finish(db, id, 1, Outcome(kind, "as asked"), queue.now(), (5, 5))

@@ -7,8 +7,8 @@ WITH given AS (
 ), changed AS (
     UPDATE gpu_jobs j SET
         version = j.version + 1, seq = j.seq + 1,
-        preempt_reason = CASE WHEN %(action)s::text = 'stop' THEN
-            jsonb_build_object('reason', g.reason, 'outcome', 'failed') END
+        preempt_reason = coalesce(j.preempt_reason, CASE WHEN %(action)s::text = 'stop' THEN
+            jsonb_build_object('reason', g.reason, 'outcome', 'failed') END)
     FROM given g
     WHERE j.id = g.job AND j.version = g.version AND j.state = 'running'
     RETURNING j.id, j.seq, j.attempt, j.state, j.tenant, j.project, j.pool, g.used, g.reason, g.alert

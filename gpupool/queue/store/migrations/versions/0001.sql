@@ -346,3 +346,7 @@ END $$;
 CREATE TRIGGER call_back AFTER UPDATE OF finished_at ON gpu_jobs FOR EACH ROW
     WHEN (OLD.finished_at IS NULL AND NEW.finished_at IS NOT NULL AND NEW.request->>'callback_url' IS NOT NULL)
     EXECUTE FUNCTION gpu_jobs_call_back();
+-- A job that is cancelled as it is submitted, because what it depends on did not succeed.
+CREATE TRIGGER call_back_at_once AFTER INSERT ON gpu_jobs FOR EACH ROW
+    WHEN (NEW.finished_at IS NOT NULL AND NEW.request->>'callback_url' IS NOT NULL)
+    EXECUTE FUNCTION gpu_jobs_call_back();
