@@ -1,393 +1,52 @@
-"""One round: of the jobs that wait, which start now, where, and why the others don't.
+"""What a round decides: which of the jobs that wait start now, where, and why the others don't; which running
+jobs give way, and for which job a pool is reserved.
 
-Order, each term before the next: a job that capacity was reserved for; tenants below their guaranteed share;
-the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. Inside
-a lane (one project, like jobs) it is first in, first out, but for jobs that the budget does not pay for. A
-job that does not fit is passed over, and after `reserve_after` its pool is reserved for it. This module must
-not know where snapshots come from.
+Inside a lane (one project, like jobs) it is first in, first out, but for jobs that the budget does not pay
+for. A job that does not fit is passed over, and after `reserve_after` its pool is reserved for it. This
+module must not know where snapshots come from.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections import deque
+from dataclasses import replace
 from itertools import islice
 
-from gpupool.queue.domain import budget, fairness, preemption, reservation
-from gpupool.queue.domain.placement import Slots
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
-from gpupool.queue.domain.supply import Supply, TenantRule
-from gpupool.queue.records import Decision, Level, Offer, Placement, Preempt, Reason, Start, Waiting
-
-Key = tuple[bool, bool, int, int, float, str]
-"""What orders heads of lanes; smaller goes first."""
-
-UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
-"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
+from gpupool.queue.domain import budget, preemption
+from gpupool.queue.domain.round import Round, may_be_on_spot
+from gpupool.queue.domain.state import Held, Queued, Snapshot
+from gpupool.queue.domain.supply import Supply
+from gpupool.queue.records import Decision, Preempt, Reason, Waiting
 
 
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
     """What this round starts, preempts and reserves, and why each other head waits."""
-    return Round.of(snapshot, supply).run()
-
-
-@dataclass(slots=True)
-class Round:
-    """A round as it goes on. `explain` asks it for the terms of its order."""
-
-    supply: Supply
-    now: float
-    slots: Slots
-    held: list[Held]
-    accounts: dict[str, Account]
-    clocks: dict[fairness.Key, int]
-    """Effective clocks: at least the floors."""
-    floors: Mapping[fairness.Key, int]
-    reservations: dict[str, str]
-    written: Collection[str]
-    """Jobs of which it is written why they wait."""
-    lanes: dict[tuple[str, str], deque[Queued]]
-    running: Counter[str] = field(default_factory=Counter)
-    used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units held."""
-    gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(pool, capacity type) -> gpu_micro held."""
-    alone: Counter[str] = field(default_factory=Counter)
-    """Pool -> jobs that have a node of slices to themselves."""
-    reserved: dict[str, Queued] = field(default_factory=dict)
-    """Pool -> job of its reservation."""
-    shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
-    full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
-    """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
-    starts: list[Start] = field(default_factory=list)
-    preempts: list[Preempt] = field(default_factory=list)
-    waits: dict[str, Waiting] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
-        lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
-        for job in snapshot.queued:
-            lanes[job.tenant, job.lane].append(job)
-        by_id = {job.job: job for job in snapshot.queued}
-        active = {(job.pool, job.tenant) for job in snapshot.held}
-        active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
-        ahead = Counter[fairness.Key]()
-        for held in snapshot.held:
-            if held.of_queue:  # clocks know nothing of others
-                left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
-                weight = supply.tenants.get(held.tenant, UNKNOWN).weight
-                ahead[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
-        floors = fairness.floors(snapshot.floors, active, snapshot.clocks, ahead)
-        made = cls(
-            supply=supply,
-            now=snapshot.now,
-            slots=Slots.of(supply.pools, snapshot.held),
-            held=list(snapshot.held),
-            accounts=dict(snapshot.accounts),
-            clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
-            floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
-            written=snapshot.waits.keys(),
-            lanes=lanes,
-        )
-        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
-        for held in snapshot.held:
-            made._count(held)
-        return made
-
-    def run(self) -> Decision:
-        heap = [(self.key(lane[0]), name) for name, lane in self.lanes.items()]
-        heapq.heapify(heap)
-        while heap:
-            key, name = heapq.heappop(heap)
-            lane = self.lanes[name]
-            head = lane[0]
-            # What has started since may have moved the tenant back; without a start nothing has changed.
-            present = self.key(head) if self.starts else key
-            if present > key:  # keys only ever grow within a round, so the heap stays right
-                heapq.heappush(heap, (present, name))
+    round = Round.of(snapshot, supply)
+    heap = [(round.key(lane[0]), name) for name, lane in round.lanes.items()]
+    heapq.heapify(heap)
+    while heap:
+        key, name = heapq.heappop(heap)
+        lane = round.lanes[name]
+        head = lane[0]
+        # What has started since may have moved the tenant back; without a start nothing has changed.
+        present = round.key(head) if round.starts else key
+        if present > key:  # keys only ever grow within a round, so the heap stays right
+            heapq.heappush(heap, (present, name))
+            continue
+        refusals = round.start(head)
+        if refusals:
+            round.waits[head.job] = _follows(round, head, refusals[0])
+            # Others of its lane would wait for the same, unless they cost less or may be on spot.
+            if not head.on_demand_only and all(one.reason is not Reason.BUDGET for one in refusals):
+                _not_reached(round, lane)
                 continue
-            refusals = self.start(head)
-            if refusals:
-                self.waits[head.job] = self._wait(head, refusals[0])
-                # Others of its lane would wait for the same, unless they cost less or may be on spot.
-                if not head.on_demand_only and all(one.reason is not Reason.BUDGET for one in refusals):
-                    self._not_reached(lane)
-                    continue
-            lane.popleft()
-            if lane:
-                heapq.heappush(heap, (self.key(lane[0]), name))
-        return Decision(
-            tuple(self.starts), tuple(self.preempts), self.waits, dict(self.reservations), self.floors
-        )
-
-    def key(self, job: Queued) -> Key:
-        """The terms that order `job`, in the order of their weight."""
-        pool = job.offers[0].pool
-        ordering = self.supply.rules.ordering
-        if ordering == "fifo":
-            return (self.reservations.get(pool) != job.job, False, 0, 0, job.enqueued, job.job)
-        clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
-        above = ordering == "fair-share" and not self.below_guarantee(job)
-        return (
-            self.reservations.get(pool) != job.job,
-            above,
-            -self.aged(job),
-            clock,
-            job.enqueued,
-            job.job,
-        )
-
-    def aged(self, job: Queued) -> int:
-        """The level with ageing: never stored, so that a changed setting holds at once."""
-        return min(Level.CRITICAL, job.level + int((self.now - job.enqueued) / self.supply.rules.aging_s))
-
-    def below_guarantee(self, job: Queued) -> bool:
-        """Whether the tenant stays within its guaranteed share of the pool with this job."""
-        offer = job.offers[0]
-        guaranteed = self.rule(job.tenant).guaranteed.get((offer.pool, offer.resource), 0)
-        return self.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
-
-    def rule(self, tenant: str) -> TenantRule:
-        return self.supply.tenants.get(tenant, UNKNOWN)
-
-    def start(self, job: Queued) -> tuple[Waiting, ...]:
-        """Start `job` on the first of its offers that is possible; else why each of them is not."""
-        limit = self.running_limit(job)
-        if limit is not None:
-            return (limit,)
-        refusals = []
-        for offer in job.offers:
-            waiting = self._start_on(job, offer)
-            if waiting is None:
-                return ()
-            refusals.append(waiting)
-        return tuple(refusals)
-
-    def running_limit(self, job: Queued) -> Waiting | None:
-        rule, running = self.rule(job.tenant), self.running.get(job.tenant, 0)
-        if rule is UNKNOWN:
-            return Waiting(Reason.TENANT_LIMIT, f"the environment file has no tenant {job.tenant}")
-        if rule.running is not None and running >= rule.running:
-            return Waiting(
-                Reason.TENANT_LIMIT, f"{running} of {rule.running} jobs of {job.tenant} are running"
-            )
-        return None
-
-    def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
-        granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
-        used = self.used.get((job.tenant, offer.pool, offer.resource), 0)
-        if used + offer.units > granted:
-            return Waiting(
-                Reason.TENANT_LIMIT,
-                f"{job.tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
-                f"and the job needs {offer.units}",
-            )
-        return None
-
-    def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
-        limit = self.grant_limit(job, offer)
-        if limit is not None:
-            return limit
-        spot = _may_be_on_spot(job)
-        known = self.full.get((offer, spot))  # most heads wait for the same few offers
-        if known is not None:
-            return known
-        wanted = self.capacity_types(offer, spot)
-        shadow = self.shadow(job, offer.pool)
-        placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
-        placement = placement or self.slots.place(offer, wanted)
-        if placement is None:
-            self.full[offer, spot] = self.no_room(offer, wanted)
-            return self.full[offer, spot]
-        pool = self.supply.pools[offer.pool]
-        capacity_type = pool.nodes[placement[0][0]].capacity_type
-        rate = offer.rate_micro
-        if capacity_type == "spot" and offer.spot_rate_micro is not None:
-            rate = offer.spot_rate_micro
-        hold = budget.hold(job, rate)
-        if isinstance(hold, Waiting):
-            return hold
-        refused = budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts)
-        if refused is not None:
-            return refused
-        if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
-            return self.passed_over(offer.pool)
-        self._take(job, offer, placement, capacity_type, rate, hold)
-        return None
-
-    def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
-        """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
-        pool = self.supply.pools.get(offer.pool)
-        types = pool.types if pool else frozenset[str]()
-        if pool is None or len(types) < 2:
-            return types
-        if not spot:
-            return types - {"spot"}
-        now = self.gpus.get((pool.name, "spot"), 0)
-        total = now + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
-        with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
-        without = abs(now / total - pool.spot_share)
-        return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
-
-    def no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
-        pool = self.supply.pools.get(offer.pool)
-        if pool is None:
-            return Waiting(Reason.CAPACITY, f"the environment file has no pool {offer.pool}")
-        if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:
-            (only,) = wanted
-            return Waiting(
-                Reason.SPOT_SHARE,
-                f"{offer.pool} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
-            )
-        free = self.slots.sum_free(pool.name, offer.resource)
-        if offer.units > offer.request:
-            return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
-        alone = self.alone.get(pool.name, 0)
-        if free == 0 and alone:
-            return Waiting(
-                Reason.EXCLUSIVE,
-                f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
-            )
-        return Waiting(
-            Reason.CAPACITY,
-            f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
-            f"{pool.slots(offer.resource)} free, at most "
-            f"{self.slots.largest_free(pool.name, offer.resource)} on one node",
-        )
-
-    def passed_over(self, pool: str) -> Waiting:
-        other = self.reserved[pool]
-        waited = (self.now - other.enqueued) / 60
-        return Waiting(
-            Reason.RESERVATION,
-            f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
-        )
-
-    def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
-        """What another job's reservation keeps of the pool; None where there is none."""
-        other = self.reserved.get(pool)
-        if other is None or other.job == job.job:
-            return None
-        if pool not in self.shadows:
-            offer = next(offer for offer in other.offers if offer.pool == pool)
-            wanted = self.capacity_types(offer, _may_be_on_spot(other))
-            self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
-        return self.shadows[pool]
-
-    def _wait(self, job: Queued, waiting: Waiting) -> Waiting:
-        """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
-        if waiting.reason is Reason.BUDGET and self._preempted_for_money(job):
-            return waiting
-        if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
-            self._unreserve(job)
-            return waiting
-        offer = job.offers[0]
-        holder = self.reserved.get(offer.pool)
-        if job.preempts and not any(held.preempting_for == job.job for held in self.held):
-            wanted = self.capacity_types(offer, _may_be_on_spot(job))
-            least_s = self.supply.rules.least_run_s
-            taken = preemption.victims(job, offer, wanted, self.slots, self.held, self.now, least_s)
-            if taken and (holder is None or holder.job == job.job or holder.level < job.level):
-                self._preempt(job, taken)
-                self._reserve(job)
-                return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
-        if holder is None and self.now - job.enqueued >= self.supply.rules.reserve_after_s:
-            self._reserve(job)
-        return waiting
-
-    def _preempted_for_money(self, job: Queued) -> bool:
-        """Whether jobs of the same budget and a lower level give back what they hold, where the file says so:
-        to this job, which has a reservation from then on, and not to others before it has started."""
-        rule, offer = self.rule(job.tenant), job.offers[0]
-        scopes = [scope for scope in budget.scopes(job.tenant, job.project) if scope in rule.budgets]
-        taking = all(rule.budgets[scope].on_exhausted == "preempt" for scope in scopes)
-        needed = budget.hold(job, offer.rate_micro)
-        if not scopes or not taking or isinstance(needed, Waiting):
-            return False
-        own = [held for held in self.held if held.tenant == job.tenant]
-        if not any(held.preempting_for == job.job for held in own):
-            holder = self.reserved.get(offer.pool)
-            leaving = any(held.preempting_for is not None for held in own)
-            if leaving or (holder is not None and holder.job != job.job):
-                return False
-            narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
-            missing = budget.missing(job, needed.micro, rule, self.accounts)
-            taken = preemption.for_money(job, missing, narrow, self.now, self.supply.rules.least_run_s)
-            if not taken:
-                return False
-            self._preempt(job, taken)
-            self._reserve(job)
-        self._hold(job, needed.micro)
-        return True
-
-    def _preempt(self, job: Queued, taken: tuple[Held, ...]) -> None:
-        # Sentences name no jobs: those of another tenant are not for this one's eyes.
-        reason = f"preempted for a job of level {job.level.name.lower()}"
-        self.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
-        gone = {held.job for held in taken}
-        self.held = [
-            replace(held, preempting_for=job.job) if held.job in gone else held for held in self.held
-        ]
-
-    def _reserve(self, job: Queued) -> None:
-        pool = job.offers[0].pool
-        if pool in self.supply.pools:
-            self.reservations[pool] = job.job
-            self.reserved[pool] = job
-            self.shadows.pop(pool, None)
-
-    def _unreserve(self, job: Queued) -> None:
-        for pool in [pool for pool, reserved in self.reservations.items() if reserved == job.job]:
-            del self.reservations[pool], self.reserved[pool]
-            self.shadows.pop(pool, None)
-
-    def _take(
-        self,
-        job: Queued,
-        offer: Offer,
-        placement: Placement,
-        capacity_type: str,
-        rate: int,
-        hold: budget.Hold,
-    ) -> None:
-        charge = fairness.charge(offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight)
-        clock_key = (offer.pool, job.tenant)
-        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + charge
-        start = Start(
-            job.job, job.attempt, job.tenant, offer, capacity_type, placement, rate, hold.micro,
-            hold.run_limit_s, charge,
-        )  # fmt: skip
-        held = held_by(job, start, self.now)
-        self.starts.append(start)
-        self.held.append(held)
-        self.slots.take(offer.pool, offer.resource, placement)
-        self._count(held)
-        self._hold(job, hold.micro)
-        self._unreserve(job)
-        self.shadows.pop(offer.pool, None)
-        self.full.clear()
-
-    def _hold(self, job: Queued, micro: int) -> None:
-        for scope in budget.scopes(job.tenant, job.project):
-            account = self.accounts.get(scope, Account(0, 0))
-            self.accounts[scope] = replace(account, held_micro=account.held_micro + micro)
-
-    def _not_reached(self, lane: deque[Queued]) -> None:
-        """What an earlier round wrote of jobs that this one does not look at holds no longer."""
-        for job in islice(lane, 1, None):
-            if job.job in self.written:
-                self.waits[job.job] = Waiting(Reason.TURN, turn(job))
-
-    def _count(self, held: Held) -> None:
-        if held.of_queue:
-            self.running[held.tenant] += 1
-        self.used[held.tenant, held.pool, held.resource] += held.units
-        self.gpus[held.pool, held.capacity_type] += held.gpu_micro
-        if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
-            self.alone[held.pool] += 1
+        lane.popleft()
+        if lane:
+            heapq.heappush(heap, (round.key(lane[0]), name))
+    return Decision(
+        tuple(round.starts), tuple(round.preempts), round.waits, dict(round.reservations), round.floors
+    )
 
 
 def turn(job: Queued) -> str:
@@ -395,5 +54,64 @@ def turn(job: Queued) -> str:
     return f"jobs of {job.tenant} with the same request go first"
 
 
-def _may_be_on_spot(job: Queued) -> bool:
-    return job.preemptible and not job.on_demand_only
+def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
+    """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
+    if waiting.reason is Reason.BUDGET and _preempted_for_money(round, job):
+        return waiting
+    if waiting.reason not in (Reason.CAPACITY, Reason.EXCLUSIVE, Reason.RESERVATION, Reason.SPOT_SHARE):
+        round.unreserve(job)
+        return waiting
+    offer = job.offers[0]
+    holder = round.reserved.get(offer.pool)
+    if job.preempts and not any(held.preempting_for == job.job for held in round.held):
+        wanted = round.capacity_types(offer, may_be_on_spot(job))
+        least_s = round.supply.rules.least_run_s
+        taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now, least_s)
+        if taken and (holder is None or holder.job == job.job or holder.level < job.level):
+            _preempt(round, job, taken)
+            round.reserve(job)
+            return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
+    if holder is None and round.now - job.enqueued >= round.supply.rules.reserve_after_s:
+        round.reserve(job)
+    return waiting
+
+
+def _preempted_for_money(round: Round, job: Queued) -> bool:
+    """Whether jobs of the same budget and a lower level give back what they hold, where the file says so:
+    to this job, which has a reservation from then on, and not to others before it has started."""
+    rule, offer = round.rule(job.tenant), job.offers[0]
+    scopes = [scope for scope in budget.scopes(job.tenant, job.project) if scope in rule.budgets]
+    taking = all(rule.budgets[scope].on_exhausted == "preempt" for scope in scopes)
+    needed = budget.hold(job, offer.rate_micro)
+    if not scopes or not taking or isinstance(needed, Waiting):
+        return False
+    own = [held for held in round.held if held.tenant == job.tenant]
+    if not any(held.preempting_for == job.job for held in own):
+        holder = round.reserved.get(offer.pool)
+        leaving = any(held.preempting_for is not None for held in own)
+        if leaving or (holder is not None and holder.job != job.job):
+            return False
+        narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
+        missing = budget.missing(job, needed.micro, rule, round.accounts)
+        taken = preemption.for_money(job, missing, narrow, round.now, round.supply.rules.least_run_s)
+        if not taken:
+            return False
+        _preempt(round, job, taken)
+        round.reserve(job)
+    round.hold(job, needed.micro)
+    return True
+
+
+def _preempt(round: Round, job: Queued, taken: tuple[Held, ...]) -> None:
+    # Sentences name no jobs: those of another tenant are not for this one's eyes.
+    reason = f"preempted for a job of level {job.level.name.lower()}"
+    round.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
+    gone = {held.job for held in taken}
+    round.held = [replace(held, preempting_for=job.job) if held.job in gone else held for held in round.held]
+
+
+def _not_reached(round: Round, lane: deque[Queued]) -> None:
+    """What an earlier round wrote of jobs that this one does not look at holds no longer."""
+    for job in islice(lane, 1, None):
+        if job.job in round.written:
+            round.waits[job.job] = Waiting(Reason.TURN, turn(job))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpupool.queue.domain.budget import scopes
-from gpupool.queue.domain.decide import Round, decide, turn
+from gpupool.queue.domain.decide import decide, turn
+from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting

@@ -9,8 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from gpupool.queue.domain.decide import Round, decide
+from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.explain import advance
+from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Waiting

@@ -1,0 +1,302 @@
+"""A round as it goes on: who goes first, what fits, and what is taken.
+
+Order, each term before the next: a job that capacity was reserved for; tenants below their guaranteed share;
+the level, raised by one for each `aging` of waiting; the tenant's fair clock; the time of submission. This
+module must not decide what follows when a job does not fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from gpupool.queue.domain import budget, fairness, reservation
+from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
+from gpupool.queue.domain.supply import Supply, TenantRule
+from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
+
+Key = tuple[bool, bool, int, int, float, str]
+"""What orders heads of lanes; smaller goes first."""
+
+UNKNOWN = TenantRule("", 1.0, 0, {}, {}, {})
+"""The rule of a tenant that the environment file no longer has: nothing is started for it."""
+
+
+@dataclass(slots=True)
+class Round:
+    """A round as it goes on. `explain` asks it for the terms of its order."""
+
+    supply: Supply
+    now: float
+    slots: Slots
+    held: list[Held]
+    accounts: dict[str, Account]
+    clocks: dict[fairness.Key, int]
+    """Effective clocks: at least the floors."""
+    floors: Mapping[fairness.Key, int]
+    reservations: dict[str, str]
+    written: Collection[str]
+    """Jobs of which it is written why they wait."""
+    lanes: dict[tuple[str, str], deque[Queued]]
+    running: Counter[str] = field(default_factory=Counter)
+    used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(tenant, pool, resource) -> units held."""
+    gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(pool, capacity type) -> gpu_micro held."""
+    alone: Counter[str] = field(default_factory=Counter)
+    """Pool -> jobs that have a node of slices to themselves."""
+    reserved: dict[str, Queued] = field(default_factory=dict)
+    """Pool -> job of its reservation."""
+    shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
+    full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
+    """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
+    starts: list[Start] = field(default_factory=list)
+    preempts: list[Preempt] = field(default_factory=list)
+    waits: dict[str, Waiting] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
+        lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
+        for job in snapshot.queued:
+            lanes[job.tenant, job.lane].append(job)
+        by_id = {job.job: job for job in snapshot.queued}
+        active = {(job.pool, job.tenant) for job in snapshot.held}
+        active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
+        ahead = Counter[fairness.Key]()
+        for held in snapshot.held:
+            if held.of_queue:  # clocks know nothing of others
+                left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
+                weight = supply.tenants.get(held.tenant, UNKNOWN).weight
+                ahead[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
+        floors = fairness.floors(snapshot.floors, active, snapshot.clocks, ahead)
+        made = cls(
+            supply=supply,
+            now=snapshot.now,
+            slots=Slots.of(supply.pools, snapshot.held),
+            held=list(snapshot.held),
+            accounts=dict(snapshot.accounts),
+            clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
+            floors=floors,
+            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
+            written=snapshot.waits.keys(),
+            lanes=lanes,
+        )
+        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
+        for held in snapshot.held:
+            made._count(held)
+        return made
+
+    def key(self, job: Queued) -> Key:
+        """The terms that order `job`, in the order of their weight."""
+        pool = job.offers[0].pool
+        ordering = self.supply.rules.ordering
+        if ordering == "fifo":
+            return (self.reservations.get(pool) != job.job, False, 0, 0, job.enqueued, job.job)
+        clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
+        above = ordering == "fair-share" and not self.below_guarantee(job)
+        return (
+            self.reservations.get(pool) != job.job,
+            above,
+            -self.aged(job),
+            clock,
+            job.enqueued,
+            job.job,
+        )
+
+    def aged(self, job: Queued) -> int:
+        """The level with ageing: never stored, so that a changed setting holds at once."""
+        return min(Level.CRITICAL, job.level + int((self.now - job.enqueued) / self.supply.rules.aging_s))
+
+    def below_guarantee(self, job: Queued) -> bool:
+        """Whether the tenant stays within its guaranteed share of the pool with this job."""
+        offer = job.offers[0]
+        guaranteed = self.rule(job.tenant).guaranteed.get((offer.pool, offer.resource), 0)
+        return self.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
+
+    def rule(self, tenant: str) -> TenantRule:
+        return self.supply.tenants.get(tenant, UNKNOWN)
+
+    def start(self, job: Queued) -> tuple[Waiting, ...]:
+        """Start `job` on the first of its offers that is possible; else why each of them is not."""
+        limit = self.running_limit(job)
+        if limit is not None:
+            return (limit,)
+        refusals = []
+        for offer in job.offers:
+            waiting = self._start_on(job, offer)
+            if waiting is None:
+                return ()
+            refusals.append(waiting)
+        return tuple(refusals)
+
+    def running_limit(self, job: Queued) -> Waiting | None:
+        rule, running = self.rule(job.tenant), self.running.get(job.tenant, 0)
+        if rule is UNKNOWN:
+            return Waiting(Reason.TENANT_LIMIT, f"the environment file has no tenant {job.tenant}")
+        if rule.running is not None and running >= rule.running:
+            return Waiting(
+                Reason.TENANT_LIMIT, f"{running} of {rule.running} jobs of {job.tenant} are running"
+            )
+        return None
+
+    def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
+        granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
+        used = self.used.get((job.tenant, offer.pool, offer.resource), 0)
+        if used + offer.units > granted:
+            return Waiting(
+                Reason.TENANT_LIMIT,
+                f"{job.tenant} holds {used} of its {granted} {offer.resource} of {offer.pool}, "
+                f"and the job needs {offer.units}",
+            )
+        return None
+
+    def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
+        limit = self.grant_limit(job, offer)
+        if limit is not None:
+            return limit
+        spot = may_be_on_spot(job)
+        known = self.full.get((offer, spot))  # most heads wait for the same few offers
+        if known is not None:
+            return known
+        wanted = self.capacity_types(offer, spot)
+        shadow = self.shadow(job, offer.pool)
+        placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
+        placement = placement or self.slots.place(offer, wanted)
+        if placement is None:
+            self.full[offer, spot] = self.no_room(offer, wanted)
+            return self.full[offer, spot]
+        pool = self.supply.pools[offer.pool]
+        capacity_type = pool.nodes[placement[0][0]].capacity_type
+        rate = offer.rate_micro
+        if capacity_type == "spot" and offer.spot_rate_micro is not None:
+            rate = offer.spot_rate_micro
+        hold = budget.hold(job, rate)
+        if isinstance(hold, Waiting):
+            return hold
+        refused = budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts)
+        if refused is not None:
+            return refused
+        if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
+            return self.passed_over(offer.pool)
+        self._take(job, offer, placement, capacity_type, rate, hold)
+        return None
+
+    def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
+        """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
+        pool = self.supply.pools.get(offer.pool)
+        types = pool.types if pool else frozenset[str]()
+        if pool is None or len(types) < 2:
+            return types
+        if not spot:
+            return types - {"spot"}
+        now = self.gpus.get((pool.name, "spot"), 0)
+        total = now + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
+        with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
+        without = abs(now / total - pool.spot_share)
+        return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
+
+    def no_room(self, offer: Offer, wanted: frozenset[str]) -> Waiting:
+        pool = self.supply.pools.get(offer.pool)
+        if pool is None:
+            return Waiting(Reason.CAPACITY, f"the environment file has no pool {offer.pool}")
+        if wanted != pool.types and self.slots.place(offer, pool.types - wanted) is not None:
+            (only,) = wanted
+            return Waiting(
+                Reason.SPOT_SHARE,
+                f"{offer.pool} keeps {pool.spot_share:.0%} on spot, and its {only} nodes are full",
+            )
+        free = self.slots.sum_free(pool.name, offer.resource)
+        if offer.units > offer.request:
+            return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
+        alone = self.alone.get(pool.name, 0)
+        if free == 0 and alone:
+            return Waiting(
+                Reason.EXCLUSIVE,
+                f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
+            )
+        return Waiting(
+            Reason.CAPACITY,
+            f"{offer.units} {offer.resource} of {pool.name} needed; {free} of "
+            f"{pool.slots(offer.resource)} free, at most "
+            f"{self.slots.largest_free(pool.name, offer.resource)} on one node",
+        )
+
+    def passed_over(self, pool: str) -> Waiting:
+        other = self.reserved[pool]
+        waited = (self.now - other.enqueued) / 60
+        return Waiting(
+            Reason.RESERVATION,
+            f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
+        )
+
+    def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
+        """What another job's reservation keeps of the pool; None where there is none."""
+        other = self.reserved.get(pool)
+        if other is None or other.job == job.job:
+            return None
+        if pool not in self.shadows:
+            offer = next(offer for offer in other.offers if offer.pool == pool)
+            wanted = self.capacity_types(offer, may_be_on_spot(other))
+            self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
+        return self.shadows[pool]
+
+    def reserve(self, job: Queued) -> None:
+        """Reserve its first pool for `job`, whoever had it before."""
+        pool = job.offers[0].pool
+        if pool in self.supply.pools:
+            self.reservations[pool] = job.job
+            self.reserved[pool] = job
+            self.shadows.pop(pool, None)
+
+    def unreserve(self, job: Queued) -> None:
+        """Keep no pool for `job` any more."""
+        for pool in [pool for pool, reserved in self.reservations.items() if reserved == job.job]:
+            del self.reservations[pool], self.reserved[pool]
+            self.shadows.pop(pool, None)
+
+    def _take(
+        self,
+        job: Queued,
+        offer: Offer,
+        placement: Placement,
+        capacity_type: str,
+        rate: int,
+        hold: budget.Hold,
+    ) -> None:
+        charge = fairness.charge(offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight)
+        clock_key = (offer.pool, job.tenant)
+        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + charge
+        start = Start(
+            job.job, job.attempt, job.tenant, offer, capacity_type, placement, rate, hold.micro,
+            hold.run_limit_s, charge,
+        )  # fmt: skip
+        held = held_by(job, start, self.now)
+        self.starts.append(start)
+        self.held.append(held)
+        self.slots.take(offer.pool, offer.resource, placement)
+        self._count(held)
+        self.hold(job, hold.micro)
+        self.unreserve(job)
+        self.shadows.pop(offer.pool, None)
+        self.full.clear()
+
+    def hold(self, job: Queued, micro: int) -> None:
+        """So much of the job's budgets is not for others in this round; in millionths of a USD."""
+        for scope in budget.scopes(job.tenant, job.project):
+            account = self.accounts.get(scope, Account(0, 0))
+            self.accounts[scope] = replace(account, held_micro=account.held_micro + micro)
+
+    def _count(self, held: Held) -> None:
+        if held.of_queue:
+            self.running[held.tenant] += 1
+        self.used[held.tenant, held.pool, held.resource] += held.units
+        self.gpus[held.pool, held.capacity_type] += held.gpu_micro
+        if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
+            self.alone[held.pool] += 1
+
+
+def may_be_on_spot(job: Queued) -> bool:
+    """Whether nodes of spot capacity may be used for it."""
+    return job.preemptible and not job.on_demand_only
