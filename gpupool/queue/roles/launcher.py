@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -43,6 +43,8 @@ AGAIN_S = 30.0
 """An attempt of which nothing changes is looked at again after so long."""
 REFUSED_S = (5.0, 60.0)
 """The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
+FOREGROUND = "foregroundDeletion"
+"""The finalizer of an object that waits for its dependents' deletion (Kubernetes, Garbage Collection)."""
 USUAL_S = 3.0
 """A pod that starts sooner is not shown as waiting; others are explained by the cluster's events."""
 
@@ -234,9 +236,9 @@ class Launcher:
             await self._running(key, attempt, found)
         else:
             await self._pending(key, attempt, found)
-        # One that somebody deletes in background keeps its pods for as long as it has our finalizer.
         deleted = job is not None and "deletionTimestamp" in job["metadata"]
-        if job is not None and (attempt.asked is not None or deleted) and not attempt.stopped:
+        stop = not attempt.stopped or (job is not None and _overlooked(job, pods))
+        if job is not None and stop and (attempt.asked is not None or deleted):
             asked = attempt.asked
             verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
             await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
@@ -382,6 +384,18 @@ class Launcher:
         ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
         await self._cluster.release(ours)
         self.mirror.forget(key)
+
+
+def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -> bool:
+    """Whether a Job is deleted and its pods stay, for as long as it has our finalizer: somebody deleted it in
+    background, or the garbage collector did not know of the pod yet and found nothing to wait for."""
+    metadata = job["metadata"]
+    waits = FOREGROUND in (metadata.get("finalizers") or ())
+    return (
+        "deletionTimestamp" in metadata
+        and not waits
+        and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
+    )
 
 
 def _held(thing: job_manifest.Object) -> bool:

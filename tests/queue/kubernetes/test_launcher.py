@@ -112,6 +112,26 @@ def test_an_attempt_of_which_only_the_pod_is_left_goes_on_to_its_end(running) ->
     running(test)
 
 
+def test_a_pod_that_the_garbage_collector_did_not_know_is_stopped_too(running) -> None:
+    """Deleted right after its pod was made, a Job may have no dependents that anything waits for."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        stop = world.cluster.stop
+
+        async def overlook(job: Object, verdict: str | None) -> None:
+            world.cluster.stop = stop
+            world.cluster.delete(job)
+
+        world.cluster.stop = overlook
+        await jobs.cancel(world.db, id, "ada", world.now())
+        for _ in range(10):
+            await steps(launcher)
+        assert (await world.job(id)).state.final
+        assert await world.outcomes(id) == ["cancelled"]
+
+    running(test)
+
+
 def test_what_is_gone_takes_no_memory(running) -> None:
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         world.cluster.end(pod, 0)
