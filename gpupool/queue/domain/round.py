@@ -243,7 +243,7 @@ class Round:
         return self.shadows[pool]
 
     def reserve(self, job: Queued) -> None:
-        """Reserve its first pool for `job`, whoever had it before."""
+        """Reserve its first pool for `job`, in place of the job that had it."""
         pool = job.offers[0].pool
         if pool in self.supply.pools:
             self.reservations[pool] = job.job
