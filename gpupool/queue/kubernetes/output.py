@@ -46,8 +46,10 @@ class Output:
         self._kept: dict[Key, int] = {}
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
-        """Read the output of an attempt as it comes; of several pods that of the first."""
+        """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
         if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
+            return
+        if not _started(_first(pods)):  # others may run already; when this one does, that is a change of it
             return
         self._following[key] = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
 
@@ -126,6 +128,11 @@ class Output:
             if waiting is not None:
                 waiting.cancel()
             await write()
+
+
+def _started(pod: Object) -> bool:
+    statuses = pod["status"].get("containerStatuses") or ()
+    return any(status.get("state", {}).keys() & {"running", "terminated"} for status in statuses)
 
 
 def _first(pods: Sequence[Object]) -> Object:
