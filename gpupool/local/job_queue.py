@@ -20,7 +20,7 @@ from pathlib import Path
 from gpupool import shipped
 from gpupool.findings import GpupoolError
 from gpupool.local import processes
-from gpupool.local.ports import free_ports
+from gpupool.local.ports import free_port
 from gpupool.local.processes import Running
 from gpupool.programs.binaries import locate
 
@@ -104,7 +104,7 @@ class JobQueue:
 
     def _nats(self, report: Callable[[str], None]) -> tuple[Running, str]:
         program = locate("nats-server", report)
-        port = free_ports({"nats": 0})["nats"]
+        port = free_port()
         folder = self.folder / "nats"
         folder.mkdir(parents=True, exist_ok=True)
         argv = (str(program), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(folder))

@@ -35,3 +35,8 @@ def free_ports(wanted: Mapping[str, int]) -> dict[str, int]:
     for listener in held:
         listener.close()
     return chosen
+
+
+def free_port() -> int:
+    """A free port, for one process. Raises LocalError where none is found."""
+    return free_ports({"one": 0})["one"]

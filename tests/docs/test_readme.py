@@ -9,7 +9,6 @@ import functools
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import pytest
 
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
+from gpupool.local.ports import free_port
 from tests.programs import require
 
 ROOT = Path(__file__).parents[2]
@@ -70,9 +70,7 @@ def queue_folder(place: Path) -> Path:
 @functools.cache
 def port() -> str:
     """For the queue of this module: the usual one may be in use."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
+    return str(free_port())
 
 
 def queue_of(place: Path) -> dict[str, str]:

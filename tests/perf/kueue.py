@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ import yaml
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.local import crds
 from gpupool.local.control_plane import ControlPlane
+from gpupool.local.ports import free_port
 from gpupool.programs import binaries, gobuild
 from tests.perf.measure import Failed
 
@@ -74,7 +74,7 @@ def running(plane: ControlPlane, folder: Path, quota: dict[str, int], namespaces
     for name in ("tls.crt", "tls.key"):
         source = plane.layout.certificate.with_suffix(name[3:])
         shutil.copy(source, folder / name)
-    health = _free_port()
+    health = free_port()
     config = folder / "kueue.json"
     config.write_text(json.dumps(_config(folder, health)))
     files = [folder / "tls.crt", folder / "tls.key", found, config]
@@ -109,7 +109,7 @@ def _config(certificates: Path, health: int) -> dict[str, Any]:
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": f"127.0.0.1:{health}"},
         "metrics": {"bindAddress": "0"},
-        "webhook": {"port": _free_port(), "certDir": str(certificates)},
+        "webhook": {"port": free_port(), "certDir": str(certificates)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
         "clientConnection": {"qps": 1000, "burst": 2000},
@@ -154,9 +154,3 @@ def _until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
     raise Failed(f"Kueue does not run: {log.read_text()[-800:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

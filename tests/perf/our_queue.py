@@ -18,6 +18,7 @@ import psutil
 import psycopg
 
 from gpupool import shipped
+from gpupool.local.ports import free_port
 from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.queue.store import keys
 from gpupool.queue.store.database import Database
@@ -85,9 +86,7 @@ def running(made: Cluster, folder: Path) -> Iterator[OurQueue]:
         url = server.url("jobs")
         migrate(url)
         secret = asyncio.run(_key(url))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        port = free_port()
         arguments = ("--port", str(port), "--kubeconfig", str(made.plane.kubeconfig), "--as", LAUNCHER_USER)
         command = shipped.command("gpupool.cli.main", "serve", str(made.environment), *arguments)
         variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": url}

@@ -26,6 +26,7 @@ import psutil
 import psycopg
 
 from gpupool import shipped
+from gpupool.local.ports import free_port
 from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.plan_source import current
@@ -116,7 +117,7 @@ def _served(environment: Path, url: str, port: int, *roles: str) -> Iterator[psu
 
 
 def _over_http(environment: Path, url: str) -> Iterator[Figure]:
-    port = _free_port()
+    port = free_port()
 
     async def key() -> str:
         async with Database.open(url) as db:
@@ -182,10 +183,10 @@ async def _post(session: aiohttp.ClientSession, port: int, secret: str, number: 
 
 def _takeover(environment: Path, url: str) -> float:
     """Seconds from the kill of a leader to the next one's epoch."""
-    with _served(environment, url, _free_port(), "dispatcher") as first:
+    with _served(environment, url, free_port(), "dispatcher") as first:
         time.sleep(4)
         before = _epoch(url, lambda epoch: epoch is not None)
-        with _served(environment, url, _free_port(), "dispatcher"):
+        with _served(environment, url, free_port(), "dispatcher"):
             time.sleep(4)
             first.kill()
             killed = time.perf_counter()
@@ -296,12 +297,6 @@ def _pages(url: str) -> Iterator[Figure]:
 
 def _p99(values: list[float]) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * 0.99))]
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _until_open(port: int) -> None:

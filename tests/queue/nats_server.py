@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from gpupool.local.ports import free_port
+
 _PATIENCE_S = 20.0
 
 
@@ -16,9 +18,7 @@ class NatsServer:
 
     def __init__(self, program: Path, folder: Path) -> None:
         self.program, self.folder = program, folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpupool.local.ports import free_port
 from tests.programs import absent
 
 INTERVAL_S = 0.25
@@ -117,9 +117,7 @@ class Prometheus:
         program = shutil.which("prometheus")
         if program is None:
             absent("no prometheus; Debian: apt-get install prometheus")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         config = folder / "prometheus.yml"
         config.write_text(_CONFIG.format(interval=round(INTERVAL_S * 1000), page=exporter.port))

@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from gpupool.cluster.work_queue import WorkQueue
 from gpupool.local.operator import hardware, names, node_view, operands, policy, state
 from gpupool.local.operator.advertise import PluginFailure
 from gpupool.local.operator.operands import OperandView
@@ -40,10 +41,7 @@ class Controller:
         self._config_maps: dict[str, Object] = {}
         self._written: dict[str, Object] = {}
         """Nodes as our own last patch left them: the watch may still show an older one."""
-        self._busy: set[str] = set()
-        self._again: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = asyncio.Semaphore(_WORKERS)
+        self._work = WorkQueue[str](self._reconcile, self._failed, _WORKERS)
         self._ready = False
 
     async def run(self, ready_file: Path | None) -> None:
@@ -74,36 +72,18 @@ class Controller:
         for name in self._nodes:
             self._enqueue(name)
         if self._ready:
-            self._spawn(self._report_policy())
+            self._work.start(self._report_policy())
 
     def _enqueue(self, name: str) -> None:
-        """Reconcile the node: now, or once more after the reconciliation that is running."""
-        if not self._ready:
-            return
-        if name in self._busy:
-            self._again.add(name)
-            return
-        self._busy.add(name)
-        self._spawn(self._work(name))
+        if self._ready:
+            self._work.add(name)
 
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _work(self, name: str) -> None:
-        try:
-            while True:
-                self._again.discard(name)
-                async with self._slots:
-                    await self._reconcile(name)
-                if name not in self._again:
-                    return
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            _LOG.warning("node %s: %s; trying again", name, error)
-            asyncio.get_running_loop().call_later(1.0, self._enqueue, name)
-        finally:
-            self._busy.discard(name)
+    def _failed(self, name: str, error: Exception) -> None:
+        """Reconcile the node again in a second, where the API server is at fault."""
+        if not isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+            raise error
+        _LOG.warning("node %s: %s; trying again", name, error)
+        asyncio.get_running_loop().call_later(1.0, self._enqueue, name)
 
     def _policy(self) -> Policy | None:
         """The oldest ClusterPolicy; the operator ignores any other."""

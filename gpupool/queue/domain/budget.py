@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpupool.queue.domain.state import Account, Queued
+from gpupool.queue.domain.state import Account, Held, Queued
 from gpupool.queue.domain.supply import Allowance, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Level, Reason, Waiting
 
@@ -65,6 +65,13 @@ def _budgets(
         if (allowance := rule.budgets.get(scope)) is not None:
             over = allowance.overrun_micro if job.level is Level.CRITICAL else 0
             yield scope, allowance, allowance.limit_micro + over, accounts.get(scope, Account(0, 0))
+
+
+def book(accounts: dict[str, Account], job: Queued | Held, spent: int, held: int) -> None:
+    """Add so many millionths of a USD to what the accounts of `job` have spent, and to what they hold."""
+    for scope in scopes(job.tenant, job.project):
+        account = accounts.get(scope, Account(0, 0))
+        accounts[scope] = Account(account.spent_micro + spent, max(0, account.held_micro + held))
 
 
 def usd(micro: int) -> str:

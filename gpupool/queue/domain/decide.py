@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 
 from gpupool.queue.domain import budget, preemption
-from gpupool.queue.domain.round import Round, may_be_on_spot
+from gpupool.queue.domain.round import Round
 from gpupool.queue.domain.state import Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Decision, Preempt, Reason, Waiting
@@ -64,7 +64,7 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
     offer = job.offers[0]
     holder = round.reserved.get(offer.pool)
     if job.preempts and not any(held.preempting_for == job.job for held in round.held):
-        wanted = round.capacity_types(offer, may_be_on_spot(job))
+        wanted = round.capacity_types(job, offer)
         least_s = round.supply.rules.least_run_s
         taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now, least_s)
         if taken and (holder is None or holder.job == job.job or holder.level < job.level):

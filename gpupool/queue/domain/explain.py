@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpupool.queue.domain.budget import scopes
+from gpupool.queue.domain.budget import book
 from gpupool.queue.domain.decide import decide, turn
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
 
@@ -39,7 +39,7 @@ def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Exp
     known = [other for other in snapshot.queued if other.job != job.job]
     lane = [other for other in known if (other.tenant, other.lane) == (job.tenant, job.lane)]
     mine = [other for other in lane if (other.enqueued, other.job) < (job.enqueued, job.job)]
-    own = [*mine, job] if len(mine) == before else [*mine[:before], job]
+    own = [*mine[:before], job]
     others = [other for other in known if other not in lane]
     state = replace(snapshot, queued=(*others, *own))
     opened = Round.of(state, supply)
@@ -51,13 +51,12 @@ def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Exp
     )
     terms = _terms(opened, job)
     decision = decide(state, supply)
-    started = any(start.job == job.job for start in decision.starts)
-    waiting = None if started else decision.waits.get(job.job)
-    projected = snapshot.now if started else _projection(state, supply, job.job)
-    if before > len(mine):  # between it and those that the snapshot holds are others
-        waiting, projected = None, None if started else projected
-    if waiting is None and (before > len(mine) or not started):
-        waiting = Waiting(Reason.TURN, f"{before} {turn(job)}")
+    now = any(start.job == job.job for start in decision.starts)
+    projected = snapshot.now if now else _projection(state, supply, job.job)
+    behind = Waiting(Reason.TURN, f"{before} {turn(job)}")
+    if before > len(mine):  # there are others before it that the snapshot does not hold
+        return Explanation(behind, ahead, terms, None if now else projected)
+    waiting = None if now else decision.waits.get(job.job, behind)
     return Explanation(waiting, ahead, terms, projected)
 
 
@@ -110,10 +109,10 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     soonest = min(max(state.now, other.ends) for other in held)
     accounts = dict(state.accounts)
     for other in new:
-        _charge(accounts, other, 0, other.hold_micro)
+        book(accounts, other, spent=0, held=other.hold_micro)
     for other in held:
         if other.ends <= soonest:
-            _charge(accounts, other, other.hold_micro, -other.hold_micro)
+            book(accounts, other, spent=other.hold_micro, held=-other.hold_micro)
     return replace(
         state,
         now=soonest,
@@ -123,9 +122,3 @@ def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
         reservations=decision.reservations,
         floors=decision.floors,
     )
-
-
-def _charge(accounts: dict[str, Account], held: Held, spent: int, hold: int) -> None:
-    for scope in scopes(held.tenant, held.project):
-        account = accounts.get(scope, Account(0, 0))
-        accounts[scope] = Account(account.spent_micro + spent, max(0, account.held_micro + hold))

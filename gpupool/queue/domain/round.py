@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gpupool.queue.domain import budget, fairness, reservation
 from gpupool.queue.domain.placement import Slots
@@ -156,17 +156,17 @@ class Round:
         limit = self.grant_limit(job, offer)
         if limit is not None:
             return limit
-        spot = may_be_on_spot(job)
-        known = self.full.get((offer, spot))  # most heads wait for the same few offers
+        alike = (offer, job.may_be_on_spot)
+        known = self.full.get(alike)  # most heads wait for the same few offers
         if known is not None:
             return known
-        wanted = self.capacity_types(offer, spot)
+        wanted = self.capacity_types(job, offer)
         shadow = self.shadow(job, offer.pool)
         placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
         placement = placement or self.slots.place(offer, wanted)
         if placement is None:
-            self.full[offer, spot] = self.no_room(offer, wanted)
-            return self.full[offer, spot]
+            self.full[alike] = self.no_room(offer, wanted)
+            return self.full[alike]
         pool = self.supply.pools[offer.pool]
         capacity_type = pool.nodes[placement[0][0]].capacity_type
         rate = offer.rate_micro
@@ -183,13 +183,13 @@ class Round:
         self._take(job, offer, placement, capacity_type, rate, hold)
         return None
 
-    def capacity_types(self, offer: Offer, spot: bool) -> frozenset[str]:
+    def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
         """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
         pool = self.supply.pools.get(offer.pool)
         types = pool.types if pool else frozenset[str]()
         if pool is None or len(types) < 2:
             return types
-        if not spot:
+        if not job.may_be_on_spot:
             return types - {"spot"}
         now = self.gpus.get((pool.name, "spot"), 0)
         total = now + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
@@ -238,7 +238,7 @@ class Round:
             return None
         if pool not in self.shadows:
             offer = next(offer for offer in other.offers if offer.pool == pool)
-            wanted = self.capacity_types(offer, may_be_on_spot(other))
+            wanted = self.capacity_types(other, offer)
             self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
         return self.shadows[pool]
 
@@ -284,9 +284,7 @@ class Round:
 
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""
-        for scope in budget.scopes(job.tenant, job.project):
-            account = self.accounts.get(scope, Account(0, 0))
-            self.accounts[scope] = replace(account, held_micro=account.held_micro + micro)
+        budget.book(self.accounts, job, spent=0, held=micro)
 
     def _count(self, held: Held) -> None:
         if held.of_queue:
@@ -295,8 +293,3 @@ class Round:
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
         if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
             self.alone[held.pool] += 1
-
-
-def may_be_on_spot(job: Queued) -> bool:
-    """Whether nodes of spot capacity may be used for it."""
-    return job.preemptible and not job.on_demand_only

@@ -71,6 +71,11 @@ class Queued:
     on_demand_only: bool = False
     """Its spot attempts were interrupted as often as retries allow."""
 
+    @property
+    def may_be_on_spot(self) -> bool:
+        """Whether nodes of spot capacity may be used for it."""
+        return self.preemptible and not self.on_demand_only
+
 
 def held_by(job: Queued, start: Start, now: float) -> Held:
     """What `job` holds once it is started."""

@@ -74,18 +74,18 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     if not pods:
         return _without_pods(job, now)
     wanted = int(job.get("spec", {}).get("parallelism") or 1)
-    started = [at for pod in pods for at in [_started(pod)] if at]
+    starts = [at for pod in pods if (at := started(pod))]
     node = next((pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")), None)
     over = [pod for pod in pods if is_over(pod)]
     verdict = verdict_of(job)
     if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
         ends = [_finished(pod) or now for pod in pods]
         outcome = verdict or _outcome(job, pods)
-        return Ended(outcome, min(started, default=None), max(ends), node)
-    if started and node:
+        return Ended(outcome, min(starts, default=None), max(ends), node)
+    if starts and node:
         bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
         failed = _outcome(job, bad) if bad and not _deleting(job) else None
-        return Running(min(started), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
+        return Running(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 
 
@@ -229,7 +229,7 @@ def _scheduled(pods: Sequence[Object]) -> datetime | None:
     return max((at for at in times if at), default=None)
 
 
-def _started(pod: Object) -> datetime | None:
+def started(pod: Object) -> datetime | None:
     """When the first container started."""
     times = []
     for container in pod.get("status", {}).get("containerStatuses") or []:

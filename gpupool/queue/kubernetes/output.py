@@ -19,6 +19,7 @@ from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
 from gpupool.queue.kubernetes.mirror import Key
+from gpupool.queue.kubernetes.observe import started
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -49,7 +50,7 @@ class Output:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
         if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
             return
-        if not _started(_first(pods)):  # others may run already; when this one does, that is a change of it
+        if started(_first(pods)) is None:  # others may run already; when this one does, it changes
             return
         self._following[key] = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
 
@@ -128,11 +129,6 @@ class Output:
             if waiting is not None:
                 waiting.cancel()
             await write()
-
-
-def _started(pod: Object) -> bool:
-    statuses = pod["status"].get("containerStatuses") or ()
-    return any(status.get("state", {}).keys() & {"running", "terminated"} for status in statuses)
 
 
 def _first(pods: Sequence[Object]) -> Object:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from gpupool.cluster.work_queue import WorkQueue
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import RECORDED_FINALIZER
 from gpupool.queue.kubernetes import job_manifest, observe, warnings
@@ -28,7 +29,6 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Outcome, Reason, Waiting
 from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.leader import Leadership
-from gpupool.queue.roles.work_queue import WorkQueue
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -236,10 +236,9 @@ class Launcher:
             await self._running(key, attempt, found)
         else:
             await self._pending(key, attempt, found)
-        deleted = job is not None and "deletionTimestamp" in job["metadata"]
-        stop = not attempt.stopped or (job is not None and _overlooked(job, pods))
-        if job is not None and stop and (attempt.asked is not None or deleted):
-            asked = attempt.asked
+        asked = attempt.asked
+        ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
+        if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
             verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
             await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
@@ -390,12 +389,8 @@ def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -
     """Whether a Job is deleted and its pods stay, for as long as it has our finalizer: somebody deleted it in
     background, or the garbage collector did not know of the pod yet and found nothing to wait for."""
     metadata = job["metadata"]
-    waits = FOREGROUND in (metadata.get("finalizers") or ())
-    return (
-        "deletionTimestamp" in metadata
-        and not waits
-        and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
-    )
+    deleted = "deletionTimestamp" in metadata and FOREGROUND not in (metadata.get("finalizers") or ())
+    return deleted and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
 
 
 def _held(thing: job_manifest.Object) -> bool:

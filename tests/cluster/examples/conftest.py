@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from generators import generate
 from gpupool.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.job_queue import JobQueue
+from gpupool.local.ports import free_port
 from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from gpupool.programs.binaries import locate
@@ -66,9 +66,7 @@ def examples(control_plane: ControlPlane, kube: Kube) -> Iterator[Examples]:
     kube.wait("policies are enforced", lambda: _enforced(kube, plan.tenants[0].namespace))
     # Not in pytest's own folder, which only this user enters: as root, the database has another account.
     folder = Path(tempfile.mkdtemp(prefix="gpupool-examples-"))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     path = [ROOT / ".venv" / "bin", locate("kubectl").parent, os.environ["PATH"]]
     variables = {
         **os.environ,

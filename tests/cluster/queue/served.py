@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from gpupool import shipped
 from gpupool.client import Client
 from gpupool.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
+from gpupool.local.ports import free_port
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import JOB_LABEL, LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
@@ -86,9 +86,7 @@ class Process:
     """`gpupool serve` with some roles; it can be killed and started again."""
 
     def __init__(self, arguments: Sequence[str], variables: dict[str, str], log: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self._command = shipped.command("gpupool.cli.main", "serve", *arguments, "--port", str(self.port))
         self._variables = {**os.environ, **shipped.variables(), **variables}
         self.log = log

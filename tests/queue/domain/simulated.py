@@ -183,3 +183,10 @@ class Cluster:
                 limit = allowance.limit_micro + allowance.overrun_micro
                 assert account.spent_micro + account.held_micro <= limit
                 assert account.held_micro >= 0
+
+
+def small(**rules: object) -> tuple[Cluster, Supply]:
+    """Two nodes of four slots for two tenants."""
+    of = pool(nodes=2, slots=4)
+    made = supply([of], [tenant("a", [of]), tenant("b", [of])], **rules)
+    return Cluster(made), made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -13,15 +12,14 @@ import httpx2
 import pytest
 
 from gpupool import shipped
+from gpupool.local.ports import free_port
 from gpupool.queue.roles import loop
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_dispatcher_alone_answers_its_checks_and_nothing_else(database_url: str, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     command = shipped.command("gpupool.cli.main", "serve", str(ROOT / "environments/local.yaml"), "--dev")
     command = [*command, "--role", "dispatcher", "--port", str(port)]
     variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database_url}

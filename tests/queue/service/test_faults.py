@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ import psycopg
 import pytest
 
 from gpupool import shipped
+from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 
 ROOT = Path(__file__).parents[3]
@@ -35,9 +35,7 @@ def own_postgres() -> Iterator[Embedded]:
 
 
 def test_postgres_restarts_and_nats_is_away(own_postgres: Embedded, nats_server, tmp_path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     arguments = ["serve", str(ROOT / "environments/local.yaml"), "--dev", "--echo", "http://example"]
     log = tmp_path / "serve.log"
     with (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import psycopg
 import pytest
 
 from gpupool import shipped
+from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 
 ROOT = Path(__file__).parents[3]
@@ -36,9 +36,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_loses_nothing_and_ends_with_room(disk: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     log, folder, accepted = tmp_path / "serve.log", disk / "queue", []
     address = f"http://127.0.0.1:{port}"
     variables = {

@@ -23,6 +23,7 @@ from psycopg.rows import dict_row
 
 from gpupool import shipped
 from gpupool.client import Client
+from gpupool.local.ports import free_port
 from tests.sampling import SEED
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +45,7 @@ class Processes:
     """`gpupool serve`, once for each of ROLES, started again when killed."""
 
     def __init__(self, database: str, broker: str, folder: Path) -> None:
-        self._ports = [_free_port() for _ in ROLES]
+        self._ports = [free_port() for _ in ROLES]
         self.port = self._ports[0]
         self._folder, self._broker = folder, broker
         self._environment = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database}
@@ -131,12 +132,6 @@ def _submit(client: Client, accepted: dict[str, str]) -> None:
             accepted[key] = job.id
             return
     raise AssertionError("the API is not coming back")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _until_ready(processes: Processes) -> None:

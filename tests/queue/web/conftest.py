@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import httpx2
 import psycopg
 import pytest
 
+from gpupool.local.ports import free_port
 from gpupool.queue.store import keys
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -88,9 +88,7 @@ def start(postgres: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Itera
     running: list[tuple[subprocess.Popen[bytes], str]] = []
 
     def started(*options: str) -> Site:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         name = f"pages_{port}"
         with psycopg.connect(postgres.url(), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")

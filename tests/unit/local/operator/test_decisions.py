@@ -36,6 +36,8 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
         "gpupool",
         "gpupool.catalog",
         "gpupool.catalog.models",
+        "gpupool.cluster",
+        "gpupool.cluster.work_queue",
         "gpupool.local",
         "gpupool.local.watch",
     }

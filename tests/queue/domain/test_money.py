@@ -1,0 +1,125 @@
+"""Budgets in the decision: who waits for money, whom that keeps waiting, and from whom money is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpupool.queue.domain.decide import decide
+from gpupool.queue.domain.state import Account
+from gpupool.queue.domain.supply import PoolSupply
+from gpupool.queue.records import MICRO, Level, Reason
+from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
+
+
+def test_a_job_that_the_budget_keeps_waiting_keeps_no_cheaper_one() -> None:
+    of = pool(nodes=2, slots=4)
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=4 * MICRO)]))
+    dear = cluster.add("a", (offer(of),), 36_000)  # 2 USD an hour
+    own = cluster.add("a", (offer(of),), 3600, budget=0)
+    cheap = cluster.add("a", (offer(of),), 3600)
+    assert len({job.lane for job in cluster.queued}) == 1
+    waits = cluster.round().waits
+    assert list(cluster.started) == [cheap]
+    assert waits[dear].reason is waits[own].reason is Reason.BUDGET
+    assert "$20.00 needed" in waits[dear].detail
+    assert "own budget" in waits[own].detail
+
+
+def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> None:
+    full, empty = pool("full", nodes=1, slots=1), pool("empty", nodes=1, slots=1)
+    of = tenant("a", [full, empty], budget_micro=4 * MICRO)
+    cluster = Cluster(supply([full, empty], [of, tenant("b", [full])]))
+    cluster.add("b", (offer(full),))
+    cluster.round()
+    dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (36_000, 3600))
+    assert cluster.round().waits[dear].reason is Reason.CAPACITY
+    assert cluster.held[cheap].pool == "empty"
+
+
+def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
+    of = pool(nodes=1, slots=2)
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=4 * MICRO), tenant("b", [of])]))
+    running = cluster.add("b", (offer(of),), 36_000)
+    cluster.round()
+    dear = cluster.add("a", (offer(of, 2),), 3600)  # 4 USD
+    cluster.now = 600.0
+    assert cluster.round().reservations == {"pool": dear}
+    cluster.accounts["a"] = Account(1, 0)
+    del cluster.held[running]
+    other = cluster.add("b", (offer(of),), 36_000)
+    decision = cluster.round()
+    assert decision.waits[dear].reason is Reason.BUDGET
+    assert not decision.reservations
+    assert other in cluster.held
+
+
+def paying(of: PoolSupply, micro: int) -> Cluster:
+    """A tenant whose budget is taken from lower jobs for higher ones."""
+    rule = tenant("a", [of], budget_micro=micro)
+    budgets = {"a": replace(rule.budgets["a"], on_exhausted="preempt", overrun_micro=0)}
+    return Cluster(supply([of], [replace(rule, budgets=budgets)], aging_s=600.0))
+
+
+def test_money_is_taken_for_one_job_at_a_time_and_no_more_than_is_missing() -> None:
+    of = pool(nodes=2, slots=8)  # 2 USD an hour for a slot
+    cluster = paying(of, 16 * MICRO)
+    for _ in range(8):
+        cluster.add("a", (offer(of),), 3600, preemptible=True)
+    cluster.round()
+    cluster.now = 60.0
+    high = [cluster.add("a", (offer(of),), 3600, Level.HIGH) for _ in range(8)]
+    decision = cluster.round()
+    assert {one.beneficiary for one in decision.preempts} == {high[0]}
+    assert len(decision.preempts) == 2  # one has used a 60th of what it holds
+    cluster.round()
+    assert high[0] in cluster.started
+    assert high[1] not in cluster.started
+
+
+def test_money_that_is_given_back_is_not_for_others() -> None:
+    of = pool(nodes=2, slots=8)
+    cluster = paying(of, 10 * MICRO)
+    low = [cluster.add("a", (offer(of),), 9000, preemptible=True) for _ in range(2)]  # 5 USD each
+    cluster.round()
+    cluster.now = 100.0
+    high = cluster.add("a", (offer(of),), 16_200, Level.HIGH)  # 9 USD
+    cheap = cluster.add("a", (offer(of),), 5400, Level.HIGH)  # 3 USD, of the same lane
+    decision = decide(cluster.snapshot(), cluster.supply)
+    assert {one.job for one in decision.preempts} == set(low)
+    cluster.reservations = dict(decision.reservations)
+    first, second = (replace(cluster.held[job], preempting_for=high) for job in low)
+    cluster.held = {second.job: second}
+    account = cluster.accounts["a"]
+    cluster.accounts["a"] = replace(account, held_micro=account.held_micro - first.hold_micro)
+    decision = decide(cluster.snapshot(), cluster.supply)
+    assert not decision.starts
+    assert decision.waits[cheap].reason is Reason.BUDGET
+    cluster.held, cluster.accounts = {}, {}
+    started = [start.job for start in decide(cluster.snapshot(), cluster.supply).starts]
+    assert started == [high]
+
+
+def test_a_job_that_gave_its_money_back_does_not_take_it_again_by_age() -> None:
+    of = pool(nodes=2, slots=8)
+    cluster = paying(of, 10 * MICRO)
+    low = cluster.add("a", (offer(of),), 10_800, preemptible=True)  # 6 USD
+    cluster.round()
+    cluster.now = 7300.0
+    high = cluster.add("a", (offer(of),), 9000, Level.HIGH)  # 5 USD
+    assert [one.job for one in cluster.round().preempts] == [low]
+    cluster.round()
+    assert list(cluster.held) == [high]
+
+
+def test_where_the_budget_says_so_a_higher_job_takes_what_lower_ones_hold() -> None:
+    of = pool(nodes=2, slots=4)
+    cluster = paying(of, 4 * MICRO)
+    low = cluster.add("a", (offer(of),), 7200, preemptible=True)  # 2 USD an hour: all of the budget
+    cluster.round()
+    cluster.now = 600.0
+    high = cluster.add("a", (offer(of),), 1800, Level.HIGH)
+    decision = cluster.round()
+    assert [preempt.job for preempt in decision.preempts] == [low]
+    cluster.round()
+    assert high in cluster.started
+    assert low not in cluster.held
