@@ -100,6 +100,11 @@ class Offer:
     key: str
     """Catalog key of the GPU, or `mig`: what its events are called by."""
 
+    def rate(self, capacity_type: str) -> int:
+        """Price of an hour on nodes of that capacity type, in millionths of a USD."""
+        spot = self.spot_rate_micro if capacity_type == "spot" else None
+        return self.rate_micro if spot is None else spot
+
     def as_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 

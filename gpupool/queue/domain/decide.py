@@ -36,9 +36,10 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
             continue
         refusals = round.start(head)
         if refusals:
-            round.waits[head.job] = _follows(round, head, refusals[0])
+            waiting = round.waits[head.job] = _follows(round, head, refusals[0])
             # Others of its lane would wait for the same, unless they cost less or may be on spot.
-            if not head.on_demand_only and all(one.reason is not Reason.BUDGET for one in refusals):
+            poor = any(one.reason is Reason.BUDGET for one in (waiting, *refusals))
+            if not head.on_demand_only and not poor:
                 _not_reached(round, lane)
                 continue
         lane.popleft()
@@ -62,9 +63,13 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
         round.unreserve(job)
         return waiting
     offer = job.offers[0]
+    wanted = round.capacity_types(job, offer)
+    payment = round.payment(job, offer, "spot" if "spot" in wanted else "on-demand")
+    if isinstance(payment, Waiting):  # what others gave up for it would be of no use to it
+        round.unreserve(job)
+        return payment
     holder = round.reserved.get(offer.pool)
     if job.preempts and not any(held.preempting_for == job.job for held in round.held):
-        wanted = round.capacity_types(job, offer)
         least_s = round.supply.rules.least_run_s
         taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now, least_s)
         if taken and (holder is None or holder.job == job.job or holder.level < job.level):

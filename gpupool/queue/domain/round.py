@@ -169,19 +169,20 @@ class Round:
             return self.full[alike]
         pool = self.supply.pools[offer.pool]
         capacity_type = pool.nodes[placement[0][0]].capacity_type
-        rate = offer.rate_micro
-        if capacity_type == "spot" and offer.spot_rate_micro is not None:
-            rate = offer.spot_rate_micro
-        hold = budget.hold(job, rate)
+        hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
             return hold
-        refused = budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts)
-        if refused is not None:
-            return refused
         if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
             return self.passed_over(offer.pool)
-        self._take(job, offer, placement, capacity_type, rate, hold)
+        self._take(job, offer, placement, capacity_type, hold)
         return None
+
+    def payment(self, job: Queued, offer: Offer, capacity_type: str) -> budget.Hold | Waiting:
+        """What an attempt holds there, or why the budgets don't allow it."""
+        hold = budget.hold(job, offer.rate(capacity_type))
+        if isinstance(hold, Waiting):
+            return hold
+        return budget.refusal(job, hold.micro, self.rule(job.tenant), self.accounts) or hold
 
     def capacity_types(self, job: Queued, offer: Offer) -> frozenset[str]:
         """Where the spot share wants a job: on spot, if it may, or not; whichever brings the share nearer."""
@@ -262,15 +263,14 @@ class Round:
         offer: Offer,
         placement: Placement,
         capacity_type: str,
-        rate: int,
         hold: budget.Hold,
     ) -> None:
         charge = fairness.charge(offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight)
         clock_key = (offer.pool, job.tenant)
         self.clocks[clock_key] = self.clocks.get(clock_key, 0) + charge
         start = Start(
-            job.job, job.attempt, job.tenant, offer, capacity_type, placement, rate, hold.micro,
-            hold.run_limit_s, charge,
+            job.job, job.attempt, job.tenant, offer, capacity_type, placement, offer.rate(capacity_type),
+            hold.micro, hold.run_limit_s, charge,
         )  # fmt: skip
         held = held_by(job, start, self.now)
         self.starts.append(start)

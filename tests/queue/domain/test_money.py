@@ -32,7 +32,7 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster.add("b", (offer(full),))
     cluster.round()
     dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (36_000, 3600))
-    assert cluster.round().waits[dear].reason is Reason.CAPACITY
+    assert cluster.round().waits[dear].reason is Reason.BUDGET
     assert cluster.held[cheap].pool == "empty"
 
 
@@ -51,6 +51,20 @@ def test_a_job_that_can_no_longer_pay_has_no_reservation() -> None:
     assert decision.waits[dear].reason is Reason.BUDGET
     assert not decision.reservations
     assert other in cluster.held
+
+
+def test_a_job_that_could_not_pay_preempts_and_reserves_nothing() -> None:
+    of = pool(nodes=1, slots=1)  # 2 USD an hour
+    cluster = Cluster(supply([of], [tenant("a", [of], budget_micro=MICRO), tenant("b", [of])]))
+    cluster.add("b", (offer(of),), 36_000, preemptible=True)
+    cluster.round()
+    cluster.now = 7200.0
+    dear = cluster.add("a", (offer(of),), 36_000, Level.CRITICAL, preempts=True)
+    cheap = cluster.add("a", (offer(of),), 600, Level.CRITICAL, preempts=True)  # 0.33 USD
+    decision = decide(cluster.snapshot(), cluster.supply)
+    assert decision.waits[dear].reason is Reason.BUDGET
+    assert {one.beneficiary for one in decision.preempts} == {cheap}
+    assert decision.reservations == {"pool": cheap}
 
 
 def paying(of: PoolSupply, micro: int) -> Cluster:
