@@ -97,11 +97,12 @@ class Executor:
 
     async def renew(self) -> bool:
         """Renew the leases of what runs; stop what was cancelled, is preempted or is no longer ours."""
-        if not self._running:
+        held = dict(self._running)  # `step` may take more while the database answers
+        if not held:
             return False
-        ours = await attempts.heartbeat(self._db, self.name, list(self._running), LEASE_S)
+        ours = await attempts.heartbeat(self._db, self.name, list(held), LEASE_S)
         still = {(one.job, one.attempt): one for one in ours}
-        for key, running in list(self._running.items()):
+        for key, running in held.items():
             state = still.get(key)
             if state is None:
                 running.stop.ask("lost")
@@ -186,4 +187,7 @@ class Executor:
                 kept.append(f"[gpupool: the log has {limit} bytes, and what follows is not kept]")
                 break
             kept.append(line)
-        await attempts.append_log(self._db, job.id, job.attempt, kept)
+        try:
+            await attempts.append_log(self._db, job.id, job.attempt, kept)
+        except StoreError as error:  # the process must not wait for a reader
+            log.warning("log.lost", job=job.id, attempt=job.attempt, lines=len(kept), error=str(error))

@@ -103,7 +103,7 @@ class HttpJobs:
             return str(error) or type(error).__name__
         return None if result.status < 400 else f"the target answered {result.status}"
 
-    async def _exchange(self, url: str, body: Any, headers: Mapping[str, str]) -> Result:
+    async def _exchange(self, url: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
         method = "POST"
         connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._hosts), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
@@ -111,7 +111,7 @@ class HttpJobs:
                 self._check(url)
                 sent = {"json": body} if method == "POST" else {}
                 async with session.request(
-                    method, url, headers=headers, allow_redirects=False, **sent
+                    method, url, headers=sent_headers, allow_redirects=False, **sent
                 ) as answer:
                     target = answer.headers.get("Location")
                     if answer.status in (301, 302, 303, 307, 308) and target:
@@ -119,9 +119,8 @@ class HttpJobs:
                         method = method if answer.status in (307, 308) else "GET"
                         continue
                     kept = await _first(answer)
-                    return Result(
-                        answer.status, tuple(answer.headers.items()), kept[:KEPT], truncated=len(kept) > KEPT
-                    )
+                    headers = tuple((_text(name), _text(value)) for name, value in answer.headers.items())
+                    return Result(answer.status, headers, kept[:KEPT], truncated=len(kept) > KEPT)
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
@@ -144,6 +143,11 @@ async def _first(answer: aiohttp.ClientResponse) -> bytes:
         if len(kept) > KEPT:
             break
     return kept[: KEPT + 1]
+
+
+def _text(header: str) -> str:
+    """Without the surrogates that aiohttp decodes to what is not UTF-8: no database keeps them."""
+    return header.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _judged(sending: asyncio.Task[Result]) -> tuple[Outcome, Result | None]:

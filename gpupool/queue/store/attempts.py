@@ -152,6 +152,8 @@ async def end(
     row = rows[0]
     if outcome.kind != "succeeded" and (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
         outcome = Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
+    if outcome.reason:  # a container's own message may have what PostgreSQL can't keep
+        outcome = replace(outcome, reason=outcome.reason.replace("\0", "\ufffd"))
     after = following(row, outcome, backoff)
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])

@@ -55,6 +55,68 @@ def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
     database(scenario)
 
 
+def test_an_answer_with_headers_of_another_encoding_ends_its_job(database) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nX-Name: J\xf6rg\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        await writer.drain()
+        writer.close()
+
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        queue = Queue(db)
+        port = server.sockets[0].getsockname()[1]
+        queue.executor._http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
+        id = await queue.submit()
+        ended = await queue.ended(id)
+        server.close()
+        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        result = await jobs.result(db, id)
+        assert result is not None
+        assert ("X-Name", "J\ufffdrg") in result.headers
+
+    database(scenario)
+
+
+def test_a_job_that_is_taken_while_leases_are_renewed_runs_once(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        first = await queue.submit(**python("import time; time.sleep(60)"))
+        await queue.until(first, lambda job: job.state is State.RUNNING)
+        second = await queue.submit(**python("import time; time.sleep(1)"))
+        await queue.dispatcher.step()
+        async with db.transaction() as connection:  # the renewal waits for this
+            await connection.execute("SELECT FROM gpu_jobs WHERE id = %s::uuid FOR UPDATE", (first,))
+            renewing = asyncio.create_task(queue.executor.renew())
+            await asyncio.sleep(0.2)
+            await queue.executor.step()
+        await renewing
+        ended = await queue.ended(second)
+        assert (ended.state, ended.attempt) == (State.SUCCEEDED, 1)
+        await jobs.cancel(db, first, "ada", queue.now())
+        await queue.ended(first)
+
+    database(scenario)
+
+
+def test_output_that_cannot_be_stored_keeps_no_process_from_ending(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(**python("import time\nfor _ in range(20000): print('x' * 99)"))
+        async with db.connection() as connection:
+            await connection.execute(
+                "CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$BEGIN RAISE 'no space left' USING ERRCODE = 'disk_full'; END$$"
+            )
+            await connection.execute("CREATE TRIGGER t BEFORE INSERT ON gpu_logs EXECUTE FUNCTION no_space()")
+        assert (await queue.ended(id)).state is State.SUCCEEDED
+
+    database(scenario)
+
+
 def test_a_process_gets_its_variables_and_its_output_is_kept(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)

@@ -44,6 +44,16 @@ def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
     database(test)
 
 
+def test_a_reason_is_kept_without_what_the_database_refuses(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        done = await attempts.finish(db, job.id, 1, Outcome("failed", "a\0b", retry=False), NOW, (1, 1))
+        assert done is not None
+        assert done.reason == "a\ufffdb"
+
+    database(test)
+
+
 def test_two_that_finish_an_attempt_at_once_end_it_once(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
