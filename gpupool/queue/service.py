@@ -28,7 +28,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.events.bus import Bus, NatsBus, NoBus
+from gpupool.queue.events.bus import Bus, bus_of
 from gpupool.queue.events.envelope import Message, message
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
@@ -263,10 +263,7 @@ async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
 
 
 async def _bus(options: Options, source: PlanSource, stack: contextlib.AsyncExitStack) -> Bus:
-    url = options.nats or source.plan().queue.nats_url
-    if not url:
-        return NoBus()
-    bus = NatsBus(url, source.plan().queue.event_prefix)
+    bus = bus_of(options.nats or source.plan().queue.nats_url, source.plan().queue.event_prefix)
     stack.push_async_callback(bus.close)
     return bus
 

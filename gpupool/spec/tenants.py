@@ -35,7 +35,7 @@ class Budget(Model):
     """USD per period."""
     period: Literal["day", "week", "month"] = "month"
     """What the sum is for."""
-    alert_at: list[Annotated[float, Field(gt=0, le=10)]] = [0.8, 1.0]
+    alert_at: list[Annotated[float, Field(ge=0.01, le=10)]] = [0.8, 1.0]
     """Shares of the budget at which an alert goes out."""
     on_exhausted: Literal["wait", "reject", "preempt"] = "wait"
     """What happens to jobs when it is spent."""

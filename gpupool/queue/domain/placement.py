@@ -50,12 +50,6 @@ class Slots:
             if node < len(free):
                 free[node] -= units
 
-    def give(self, pool: str, resource: str, placement: Placement) -> None:
-        """Free units."""
-        self.take(pool, resource, tuple((node, -units) for node, units in placement))
-        free = self.free.get((pool, resource), [])
-        self.most[pool, resource] = max(free, default=0)
-
     def total(self, pool: str, resource: str) -> int:
         """Units of one node, empty."""
         nodes = self.pools[pool].nodes if pool in self.pools else ()

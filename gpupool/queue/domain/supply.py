@@ -14,8 +14,6 @@ from gpupool.plan.model import Plan, Pool
 from gpupool.plan.tenants import Budget
 from gpupool.queue.records import MICRO
 
-DAY = 86_400
-
 
 @dataclass(frozen=True, slots=True)
 class Node:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import smtplib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -91,15 +91,13 @@ class Alerts:
         if found:
             await accounts.raise_alerts(self._db, found, now)
         for alert in await accounts.alerts_due(self._db, now):
-            try:
-                await send(channels, f"{plan.environment}: {sentence(alert)}")
-            except (aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
-                log.warning("alert.failed", name=alert.name, error=_reason(error), again_in=str(pause))
-                await accounts.alert_failed(self._db, alert, now + pause)
-            else:
+            failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
+            for channel, error in failed.items():
+                log.warning("alert.failed", name=alert.name, channel=channel, error=error, again_in=str(pause))
+            if not failed:
                 log.info("alert.sent", name=alert.name, threshold=alert.threshold)
-                await accounts.alert_sent(self._db, alert, now)
+            await accounts.alert_tried(self._db, alert, now, now + pause if failed else None)
         return False
 
 
@@ -128,17 +126,32 @@ def sentence(alert: Alert) -> str:
     )
 
 
-async def send(channels: Channels, text: str) -> None:
-    """Send to every channel. Raises what the first one that fails raises."""
-    if channels.webhook:
-        timeout = aiohttp.ClientTimeout(SEND_S)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(channels.webhook, json={"text": text}, allow_redirects=False) as answer,
-        ):
-            answer.raise_for_status()
-    if channels.smtp:
-        await asyncio.to_thread(_mail, channels.smtp, channels.password, text)
+async def send(channels: Channels, text: str, alert: Alert) -> dict[str, str]:
+    """Send to each channel that has not taken it; those that do so are added to `alert.taken`, the others are
+    returned with the reason."""
+    sending: dict[str, Awaitable[None]] = {}
+    if channels.webhook and "webhook" not in alert.taken:
+        sending["webhook"] = _post(channels.webhook, text)
+    if channels.smtp and "mail" not in alert.taken:
+        sending["mail"] = asyncio.to_thread(_mail, channels.smtp, channels.password, text)
+    failed = {}
+    for channel, attempt in sending.items():
+        try:
+            await attempt
+        except (aiohttp.ClientError, OSError, smtplib.SMTPException, TimeoutError) as error:
+            failed[channel] = _reason(error)
+        else:
+            alert.taken.append(channel)
+    return failed
+
+
+async def _post(webhook: str, text: str) -> None:
+    timeout = aiohttp.ClientTimeout(SEND_S)
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.post(webhook, json={"text": text}, allow_redirects=False) as answer,
+    ):
+        answer.raise_for_status()
 
 
 def _mail(smtp: Smtp, password: str | None, text: str) -> None:

@@ -38,7 +38,7 @@ class Janitor:
         db: Database,
         leadership: Leadership,
         kept: Callable[[], Kept],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._db = db
         self._leadership = leadership
@@ -54,8 +54,9 @@ class Janitor:
         return await self._leadership.act(self._act)
 
     async def _act(self, _: int) -> bool:
-        now, kept = self._now(), self._kept()
-        requeued = await housekeeping.expire_leases(self._db, now)
+        moment, kept = self._now() if self._now else None, self._kept()
+        requeued = await housekeeping.expire_leases(self._db, moment)
+        now = moment or datetime.now(UTC)
         expired = await housekeeping.expire_queued(self._db, now)
         archived = await housekeeping.archive(self._db, now - kept.jobs)
         await housekeeping.prune_events(self._db, now - kept.events)

@@ -1,4 +1,4 @@
-"""Money and use: totals of accounts, use by project and pool, spend per day, alerts.
+"""Money and use: totals of accounts, use by project and pool, alerts.
 
 Amounts come from the ledger and from attempts that ended; holds are in the accounts alone. This module must
 not know budgets or where alerts are sent.
@@ -23,15 +23,6 @@ class Usage:
     jobs: int
     micro: int
     gpu_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """What was settled on a day (UTC)."""
-
-    day: date
-    project: str | None
-    micro: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +63,8 @@ class Alert:
     spent_micro: int
     limit_micro: int
     tries: int
+    taken: list[str]
+    """Channels that it was sent to."""
     text: str | None
     """What it says where it is not about a budget."""
 
@@ -89,12 +82,6 @@ async def usage(db: Database, tenant: str, since: datetime, until: datetime) -> 
         return [
             Usage(**row) for row in await fetch(connection, "usage", tenant=tenant, since=since, until=until)
         ]
-
-
-async def spend_per_day(db: Database, tenant: str, since: datetime, until: datetime) -> list[Spend]:
-    values = {"tenant": tenant, "since": since, "until": until}
-    async with db.connection() as connection:
-        return [Spend(**row) for row in await fetch(connection, "spend_per_day", **values)]
 
 
 async def use_per_day(db: Database, tenants: Collection[str], since: datetime) -> list[DayOfUse]:
@@ -117,16 +104,9 @@ async def alerts_due(db: Database, now: datetime, limit: int = 20) -> list[Alert
         return [Alert(**row) for row in await fetch(connection, "alerts_due", now=now, limit=limit)]
 
 
-async def alert_sent(db: Database, alert: Alert, now: datetime) -> None:
-    await _tried(db, alert, sent_at=now, due_at=now)
-
-
-async def alert_failed(db: Database, alert: Alert, again_at: datetime) -> None:
-    """It could not be sent; it is due again then."""
-    await _tried(db, alert, sent_at=None, due_at=again_at)
-
-
-async def _tried(db: Database, alert: Alert, sent_at: datetime | None, due_at: datetime) -> None:
-    key = {name: getattr(alert, name) for name in ("scope", "name", "period", "threshold")}
+async def alert_tried(db: Database, alert: Alert, now: datetime, again_at: datetime | None) -> None:
+    """`alert.taken` have it; for the other channels it is due again then, None where there is no other."""
+    values = {name: getattr(alert, name) for name in ("scope", "name", "period", "threshold", "taken")}
     async with db.connection() as connection:
-        await run(connection, "alert_tried", **key, sent_at=sent_at, due_at=due_at)
+        sent_at = now if again_at is None else None
+        await run(connection, "alert_tried", **values, sent_at=sent_at, due_at=again_at or now)

@@ -107,7 +107,7 @@ async def snapshot(db: Database, now: datetime, per_lane: int, known: Known | No
         held=(*known.held.values(), *map(_foreign, foreign)),
         queued=tuple(known.queued.values()),
         accounts={name: Account(spent, held) for name, spent, held in accounts},
-        clocks={(pool, tenant): clock for pool, tenant, clock in clocks},
+        clocks={(pool, tenant): int(clock) for pool, tenant, clock in clocks},
         reservations={row["pool"]: row["job"] for row in reservations},
         waits={id: _waiting(text) for id, _, text in heads if text},
     )

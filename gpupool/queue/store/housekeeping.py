@@ -6,7 +6,7 @@ transaction is long; call again while something was done. This module must not d
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.store.attempts import end
@@ -18,8 +18,9 @@ LOST = "its executor has not answered"
 DEADLINE = "deadline"
 
 
-async def expire_leases(db: Database, now: datetime, limit: int = 100) -> list[Job]:
-    """End attempts whose executor has not renewed their lease, as disrupted."""
+async def expire_leases(db: Database, now: datetime | None = None, limit: int = 100) -> list[Job]:
+    """End attempts whose executor has not renewed their lease, as disrupted. By the database's clock where
+    `now` is None, as leases are given."""
     ended: list[Job] = []
     while len(ended) < limit:
         async with db.transaction() as connection:
@@ -27,7 +28,8 @@ async def expire_leases(db: Database, now: datetime, limit: int = 100) -> list[J
             if not rows:
                 break
             outcome = Outcome("disrupted", LOST)
-            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, now, (0, 0))
+            at = now or datetime.now(UTC)
+            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, at, (0, 0))
         if job is not None:
             ended.append(job)
     return ended
@@ -66,7 +68,7 @@ async def prune_idempotency(db: Database, before: datetime, limit: int = 5000) -
 
 
 async def prune_output(db: Database, before: datetime, limit: int = 5000) -> int:
-    """Delete logs and answers of targets from before then; how many."""
+    """Delete answers of targets from before then, and logs of jobs whose last attempt ended before then; how many."""
     answers = await _prune(db, "prune_results", before, limit)
     return answers + await _prune(db, "prune_logs", before, limit)
 

@@ -151,6 +151,7 @@ async def cancel(db: Database, id: str, by: str, now: datetime) -> Job | None:
     async with db.transaction() as connection:
         if not _is_id(id):
             return None
+        await run(connection, "job_lock", id=id)  # an attempt may end now, and the job be queued again
         values = {"id": id, "reason": reason, "now": now, "by": by, "state": "cancelled"}
         if rows := await fetch(connection, "cancel_queued", **values):
             tenants = await cancel_dependents(connection, id, now)

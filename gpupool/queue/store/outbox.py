@@ -46,11 +46,6 @@ async def after(
         return [event_of(row) for row in await fetch(connection, "events_after", **values)]
 
 
-async def oldest(db: Database) -> int:
-    """The first position that is kept; the next one to come where there is none."""
-    return (await bounds(db))[0]
-
-
 async def bounds(db: Database) -> tuple[int, int]:
     """The first position that is kept, and the last that was given."""
     async with db.connection() as connection:

@@ -17,6 +17,7 @@ from gpupool.plan.tenants import Budget
 from gpupool.queue.records import MICRO
 from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import Alerts, Channels, crossed
+from gpupool.queue.store import accounts
 from gpupool.queue.store.database import Database
 from tests.queue.roles.running import SOURCE, Queue, opened
 
@@ -58,7 +59,7 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
         alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
         await alerts.step()
         assert texts == []
-        id = await queue.submit(request={"container_image": "a:1", "container_command": ["sleep", "0.3"]})
+        id = await queue.submit(**_second())
         await queue.ended(id)
         await alerts.step()
         await alerts.step()
@@ -74,6 +75,41 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
         assert "(80 % reached)" in texts[0]
 
     database(scenario)
+
+
+def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        texts = []
+
+        async def hook(request: web.Request) -> web.Response:
+            texts.append((await request.json())["text"])
+            return web.Response()
+
+        app = web.Application()
+        app.router.add_post("/", hook)
+        runner = web.AppRunner(app)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        away = Smtp("127.0.0.1", 9, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
+        channels = Channels(f"http://127.0.0.1:{runner.addresses[0][1]}/", away)
+        queue = Queue(db)
+        plan = _plan(0.000001, 0.8)
+        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
+        await queue.ended(await queue.submit(**_second()))
+        for hours in (0, 1, 2):
+            queue.ahead = timedelta(hours=hours)
+            await alerts.step()
+        await runner.cleanup()
+        assert len(texts) == 1
+        (due,) = await accounts.alerts_due(db, queue.now() + timedelta(hours=2))
+        assert (due.taken, due.tries) == (["webhook"], 3)
+
+    database(scenario)
+
+
+def _second() -> dict[str, object]:
+    return {"request": {"container_image": "a:1", "container_command": ["sleep", "0.3"]}}
 
 
 @pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "TLS from the start"])
@@ -107,7 +143,7 @@ def test_an_alert_goes_by_mail(
         queue = Queue(db)
         plan = _plan(0.000001, 0.8)
         alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(smtp=mail), queue.now)
-        id = await queue.submit(request={"container_image": "a:1", "container_command": ["sleep", "0.3"]})
+        id = await queue.submit(**_second())
         await queue.ended(id)
         await alerts.step()
         server.close()

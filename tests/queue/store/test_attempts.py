@@ -54,6 +54,18 @@ def test_a_reason_is_kept_without_what_the_database_refuses(database: Run) -> No
     database(test)
 
 
+def test_a_job_that_is_queued_again_while_it_is_cancelled_stays_cancelled(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        async with db.transaction() as connection:
+            await attempts.end(connection, job.id, 1, Outcome("disrupted"), NOW, (0, 0))
+            cancelling = asyncio.create_task(store.cancel(db, job.id, "ada", NOW))
+            await asyncio.sleep(0.3)
+        assert (await cancelling or job).state is State.CANCELLED
+
+    database(test)
+
+
 def test_two_that_finish_an_attempt_at_once_end_it_once(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)

@@ -248,7 +248,6 @@ def test_positions_have_no_gap_and_only_the_leader_gives_them(database: Run) -> 
         await dispatch.resign(db, outbox.ROLE, "one")
         with pytest.raises(dispatch.Deposed):
             await outbox.place(db, epoch)
-        assert await outbox.oldest(db) == 1
 
     database(test)
 
@@ -258,7 +257,7 @@ def test_pruned_events_are_the_oldest_and_positions_go_on(database: Run) -> None
         epoch = await dispatch.lead(db, outbox.ROLE, "one", 60) or 0
         for day in (0, 2, 1, 3):
             await submitted(db, now=NOW + timedelta(days=day))
-            await outbox.place(db, epoch)
+            await outbox.published(db, await outbox.place(db, epoch))
         await submitted(db)
         # The third is old enough, and stays: the second is before it in the stream.
         assert await housekeeping.prune_events(db, NOW + timedelta(days=1, hours=1)) == 1
@@ -266,11 +265,12 @@ def test_pruned_events_are_the_oldest_and_positions_go_on(database: Run) -> None
         assert await housekeeping.prune_events(db, NOW + timedelta(days=9)) == 3
         assert await outbox.bounds(db) == (5, 4)
         assert [event.position for event in await outbox.place(db, epoch)] == [5]
+        assert await housekeeping.prune_events(db, NOW + timedelta(days=9)) == 0  # not published
 
     database(test)
 
 
-def test_usage_and_spend_are_by_project_pool_and_day(database: Run) -> None:
+def test_usage_is_by_project_and_pool(database: Run) -> None:
     async def test(db: Database) -> None:
         for day, project in ((0, "detector"), (0, "detector"), (1, None)):
             now = NOW + timedelta(days=day)
@@ -280,10 +280,6 @@ def test_usage_and_spend_are_by_project_pool_and_day(database: Run) -> None:
         assert await accounts.usage(db, "vision", since, until) == [
             accounts.Usage(None, "t4", 1, 6000, 15.0),
             accounts.Usage("detector", "t4", 2, 12000, 30.0),
-        ]
-        assert await accounts.spend_per_day(db, "vision", since, until) == [
-            accounts.Spend(NOW.date(), "detector", 12000),
-            accounts.Spend(NOW.date() + timedelta(days=1), None, 6000),
         ]
         assert (await accounts.totals(db, NOW))["vision"].spent_micro == 18000
         assert await accounts.usage(db, "vision", until, until) == []
@@ -298,8 +294,8 @@ def test_an_alert_is_due_once_per_threshold_and_again_after_a_failure(database: 
             await accounts.raise_alerts(db, crossed, NOW)
         half, most = await accounts.alerts_due(db, NOW)
         assert (half.threshold, half.period.isoformat(), half.tries) == (50, "2026-11-01", 0)
-        await accounts.alert_sent(db, half, NOW)
-        await accounts.alert_failed(db, most, NOW + timedelta(minutes=1))
+        await accounts.alert_tried(db, half, NOW, None)
+        await accounts.alert_tried(db, most, NOW, NOW + timedelta(minutes=1))
         assert await accounts.alerts_due(db, NOW) == []
         (again,) = await accounts.alerts_due(db, NOW + timedelta(minutes=1))
         assert (again.threshold, again.tries) == (80, 1)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpupool.queue.records import Job, State, new_id
-from gpupool.queue.store import dispatch, housekeeping, keys, outbox
+from gpupool.queue.records import Job, Outcome, State, new_id
+from gpupool.queue.store import attempts, dispatch, housekeeping, keys, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -196,6 +196,34 @@ def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
         assert await housekeeping.prune_idempotency(db, NOW + timedelta(seconds=1)) == 1
         assert not (await store.submit(db, [new()], "key", b"other", now=NOW)).replayed
         assert await housekeeping.prune_output(db, NOW) == 0
+
+    database(test)
+
+
+def test_logs_are_kept_from_the_end_of_their_job(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        assert await attempts.append_log(db, job.id, 1, ["first"], NOW)
+        late = NOW + timedelta(days=9)
+        assert await housekeeping.prune_output(db, late) == 0
+        await attempts.finish(db, job.id, 1, Outcome("succeeded"), late, (1, 1))
+        assert await housekeeping.prune_output(db, late) == 0
+        assert await housekeeping.prune_output(db, late + timedelta(seconds=1)) == 1
+
+    database(test)
+
+
+def test_a_list_of_present_states_does_not_read_the_history(database: Run) -> None:
+    async def test(db: Database) -> None:
+        await submitted(db)
+        async with db.connection() as connection:  # a history that can't be read
+            await connection.execute("DROP TABLE gpu_job_history CASCADE")
+            await connection.execute(
+                "CREATE VIEW gpu_job_history AS SELECT * FROM gpu_jobs WHERE 1 / (random() * 0)::int = 1"
+            )
+        for tenants in (None, frozenset({"vision"})):
+            held = JobFilter(tenants, frozenset({State.RUNNING, State.QUEUED}))
+            assert len((await store.jobs(db, held)).jobs) == 1
 
     database(test)
 

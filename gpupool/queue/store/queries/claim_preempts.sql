@@ -9,5 +9,5 @@ WITH asked AS (
 )
 INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)
 SELECT id, seq, 'preempted', tenant, project, pool, %(now)s,
-    jsonb_build_object('state', state, 'attempt', attempt) || preempt_reason
+    jsonb_build_object('state', state, 'attempt', attempt) || (preempt_reason - 'for')
 FROM asked

@@ -12,7 +12,8 @@ SELECT * FROM (
     UNION ALL
     (SELECT own.* FROM unnest(%(tenants)s::text[]) AS t (tenant) CROSS JOIN LATERAL (SELECT * FROM gpu_job_history j
      WHERE j.tenant = t.tenant AND (j.enqueued_at, j.id) < (%(before)s::timestamptz, %(before_id)s::uuid)
-        AND (%(states)s::text[] IS NULL OR j.state = ANY(%(states)s::text[]))
+        AND (%(states)s::text[] IS NULL
+            OR %(states)s::text[] && '{succeeded,failed,cancelled,expired}' AND j.state = ANY(%(states)s::text[]))
         AND (%(project)s::text IS NULL OR j.project = %(project)s::text)
         AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
         AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)

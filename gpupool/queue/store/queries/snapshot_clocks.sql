@@ -1,1 +1,1 @@
-SELECT pool, tenant, clock::bigint AS clock FROM gpu_clocks
+SELECT pool, tenant, clock FROM gpu_clocks

@@ -324,6 +324,7 @@ CREATE TABLE gpu_alerts (
     due_at timestamptz NOT NULL,
     sent_at timestamptz,
     tries int NOT NULL DEFAULT 0 CHECK (tries >= 0),
+    taken text[] NOT NULL DEFAULT '{}',
     text text CONSTRAINT budgets_speak_for_themselves CHECK ((text IS NULL) = (scope <> 'job')),
     PRIMARY KEY (scope, name, period, threshold)
 );
