@@ -64,22 +64,20 @@ class PlanSource:
     def targets(self) -> tuple[str, ...]:
         return self.current.plan.queue.targets
 
-    def refresh(self) -> bool:
-        """Read the file again where it has changed; whether the Plan is another one now."""
+    def refresh(self) -> None:
+        """Read the file again where it has changed."""
         mark = self._mark()
         if mark == self._seen:
-            return False
+            return
         self._seen = mark
         try:
             found = current(resolve(load(self.path)))
         except (GpupoolError, OSError) as error:
             log.error("plan.refused", file=str(self.path), error=str(error), kept=self.current.hash)
-            return False
-        changed = found.hash != self.current.hash
-        self.current = found
-        if changed:
+            return
+        if found.hash != self.current.hash:
             log.info("plan.changed", file=str(self.path), plan=found.hash)
-        return changed
+        self.current = found
 
     def _mark(self) -> tuple[int, int, int] | None:
         try:

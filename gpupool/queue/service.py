@@ -46,7 +46,7 @@ from gpupool.queue.roles.janitor import Janitor, Kept
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import late, repeat
-from gpupool.queue.roles.policies import mirror
+from gpupool.queue.roles.policies import Policies
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -126,13 +126,15 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
         url = options.database or await _embedded(stack, options.folder)
         await asyncio.to_thread(migrate, url)
         db = await stack.enter_async_context(Database.open(url))
-        await mirror(db, source.current)
-        await _run(options, source, db, url, stack, stopped, ready)
+        policies = Policies(db, source)
+        await policies.step()
+        await _run(options, source, policies, db, url, stack, stopped, ready)
 
 
 async def _run(
     options: Options,
     source: PlanSource,
+    policies: Policies,
     db: Database,
     url: str,
     stack: contextlib.AsyncExitStack,
@@ -154,8 +156,7 @@ async def _run(
         return Leadership(db, role, holder, LEASE_S)
 
     async def reload() -> bool:
-        if source.refresh():
-            await mirror(db, source.current)
+        if await policies.step():
             all_awake()
         return False
 

@@ -19,4 +19,6 @@ def variables(job: Job) -> dict[str, str]:
         "GPUPOOL_GPUS": str(job.gpu_count),
         "GPUPOOL_CHECKPOINT_URI": str(job.request.get("checkpoint_s3_path") or ""),
     }
+    if job.group_index is not None:
+        own["GPUPOOL_ARRAY_INDEX"] = str(job.group_index)
     return {**given, **own}

@@ -30,6 +30,21 @@ class Named:
     user: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """On whose behalf a request is made, as granted."""
+
+    tenant: Tenant
+    project: str | None
+    user: str
+
+
+def caller_of(now: Current, principal: Principal, named: Named, body: JobRequest) -> Caller:
+    """What the credential grants of what headers and body name. Raises Problem."""
+    tenant = tenant_of(now, principal, named.tenant)
+    return Caller(tenant, _project(tenant, named, body), _user(principal, named.user))
+
+
 def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
     """The tenant that the request is for, by name or id. Raises Problem."""
     if named is None:
@@ -146,17 +161,31 @@ def estimate_micro(rate_micro: int, timeout_s: int, limit_micro: int | None) -> 
     return cost if limit_micro is None else min(cost, limit_micro)
 
 
-def accept(now: Current, principal: Principal, named: Named, body: JobRequest, at: datetime) -> list[NewJob]:
+def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
+    """The job's own budget. Raises Problem where it pays for no second: the job would wait for ever."""
+    if body.budget_limit_usd is None:
+        return None
+    limit = round(body.budget_limit_usd * MICRO)
+    least = min(offer.rate(capacity_type) for offer in found for capacity_type in ("on-demand", "spot"))
+    if limit * 3600 < least:
+        raise Problem(
+            "invalid-request",
+            f"budget_limit_usd {body.budget_limit_usd} pays for less than a second: an hour costs "
+            f"{least / MICRO} at least",
+        )
+    return limit
+
+
+def accept(now: Current, caller: Caller, body: JobRequest, at: datetime) -> list[NewJob]:
     """The jobs that the request makes: one, or `array` of them. Raises Problem."""
-    plan = now.plan
-    tenant = tenant_of(now, principal, named.tenant)
-    project, user = _project(tenant, named, body), _user(principal, named.user)
+    plan, tenant = now.plan, caller.tenant
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
     found = offers_of(now, tenant, body)
+    limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
     group = new_id(at.timestamp()) if body.array else None
     ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
@@ -164,8 +193,8 @@ def accept(now: Current, principal: Principal, named: Named, body: JobRequest, a
         NewJob(
             id=id,
             tenant=tenant.name,
-            project=project,
-            user=user,
+            project=caller.project,
+            user=caller.user,
             name=body.job_name,
             priority=rank.name,
             level=rank.level,
@@ -175,9 +204,7 @@ def accept(now: Current, principal: Principal, named: Named, body: JobRequest, a
             preempts=rank.preempts,
             retries=plan.queue.retries if body.retries is None else body.retries,
             timeout_s=timeout,
-            budget_limit_micro=None
-            if body.budget_limit_usd is None
-            else round(body.budget_limit_usd * MICRO),
+            budget_limit_micro=limit,
             offers=found,
             request=request,
             plan_hash=now.hash,

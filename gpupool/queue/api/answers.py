@@ -32,17 +32,7 @@ _ASKED = (
 
 
 class WaitingBody(BaseModel):
-    reason: Literal[
-        "capacity",
-        "tenant_limit",
-        "budget",
-        "reservation",
-        "exclusive",
-        "spot_share",
-        "backoff",
-        "dependency",
-        "turn",
-    ]
+    reason: Reason
     detail: str
 
 

@@ -15,9 +15,8 @@ from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from gpupool.plan.tenants import Tenant
 from gpupool.queue.api import answers
-from gpupool.queue.api.accept import Named, accept, estimate_micro, rank_of, tenant_of
+from gpupool.queue.api.accept import Caller, Named, accept, caller_of, estimate_micro, rank_of, tenant_of
 from gpupool.queue.api.auth import Reader, Writer
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import (
@@ -78,23 +77,24 @@ async def submit_job(
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
     at = context.clock()
     current = context.current()
-    made = accept(current, principal, chosen, body, at)
-    first = made[0]
-    tenant = tenant_of(current, principal, first.tenant)
-    await _check_budget(context, current, tenant, first, idempotency_key, at)
-    fingerprint = None
-    if idempotency_key:
-        asked = f"{first.project}\n{first.user}\n{body.model_dump_json()}"
-        fingerprint = hashlib.sha256(asked.encode()).digest()
+    caller = caller_of(current, principal, chosen, body)
+    asked = f"{caller.project}\n{caller.user}\n{body.model_dump_json()}"
+    key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
+    fresh: Job | None = None
     try:
-        stored = await jobs.submit(context.db, made, idempotency_key, fingerprint, tenant.queued, at)
+        made = accept(current, caller, body, at)
+        await _check_budget(context, current, caller, made[0], at)
+        stored = await jobs.submit(context.db, made, key, caller.tenant.queued, at)
+        fresh = None if stored.replayed or made[0].depends_on else _fresh(made[0], at)
     except UnknownDependency as error:
         raise Problem("no-such-dependency", str(error)) from None
-    job = (
-        await jobs.job(context.db, stored.ids[0])
-        if stored.replayed or first.depends_on
-        else _fresh(first, at)
-    )
+    except Problem:
+        # What would be refused now may have been accepted before: the file and what is spent change.
+        before = await jobs.made_before(context.db, caller.tenant.name, key) if key else None
+        if before is None:
+            raise
+        stored = before
+    job = fresh or await jobs.job(context.db, stored.ids[0])
     if job is None:
         raise Problem("not-found", "the job of this Idempotency-Key is gone")
     answer = {**answers.job_json(job, at), "job_ids": list(stored.ids)}
@@ -111,22 +111,17 @@ def _fresh(job: NewJob, at: datetime) -> Job:
 
 
 async def _check_budget(
-    context: Context, current: Current, tenant: Tenant, job: NewJob, key: str | None, at: datetime
+    context: Context, current: Current, caller: Caller, job: NewJob, at: datetime
 ) -> None:
-    """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem.
-
-    A request that is repeated makes no job: the answer to its key is the job that may have spent the rest.
-    """
-    project = next((project for project in tenant.projects if project.name == job.project), None)
-    budgets = (tenant.budget, project.budget if project else None)
+    """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
+    project = next((project for project in caller.tenant.projects if project.name == job.project), None)
+    budgets = (caller.tenant.budget, project.budget if project else None)
     if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
         return
     totals = await accounts.totals(context.db, at)
     for budget in budgets_json(current, totals, job, 1):
         own = budgets["/" in budget["scope"]]
         if not budget["allows"] and own is not None and own.on_exhausted == "reject":
-            if key is not None and await jobs.has_key(context.db, tenant.name, key):
-                return
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
             raise Problem(
                 "budget-exhausted",
@@ -158,7 +153,7 @@ async def validate_job(context: Present, principal: Reader, chosen: Chosen, body
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
     current = context.current()
-    job = accept(current, principal, chosen, body, at)[0]
+    job = accept(current, caller_of(current, principal, chosen, body), body, at)[0]
     estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     found = await context.explanations.of(current, queued_of(job, at), None, at)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)

@@ -30,7 +30,8 @@ router = APIRouter(prefix="/api/v1", tags=["pools"])
 
 
 class HeldBody(BaseModel):
-    """Slots that a job holds; job and tenant are null where they are not the caller's."""
+    """Slots that are held. Tenant and job are null where they are not the caller's; pods of a tenant's own
+    have no job."""
 
     resource: str
     units: int
@@ -114,7 +115,8 @@ def _pool(
         mine = principal.acts_for(job.tenant) or "admin" in principal.scopes
         used[job.resource] = used.get(job.resource, 0) + job.units
         for node, units in job.placement:
-            shown = {"tenant": job.tenant if mine else None, "job": job.job if mine else None}
+            id = job.job if mine and job.of_queue else None
+            shown = {"tenant": job.tenant if mine else None, "job": id}
             by_node.setdefault(node, []).append({"resource": job.resource, "units": units, **shown})
     spot = supply.spot_rate_micro
     return {

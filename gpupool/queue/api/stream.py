@@ -88,5 +88,5 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
             return
         if now - quiet_since >= HEARTBEAT_SECONDS:
             quiet_since = now
-            yield b": heartbeat\n\n"
+            yield f"id: {position}\n: heartbeat\n\n".encode()
         await asyncio.sleep(POLL_SECONDS)

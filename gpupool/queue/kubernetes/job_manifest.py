@@ -172,8 +172,6 @@ def _template(
 def _variables(job: Job, nodes: int) -> list[Object]:
     """The job's, and what lets its pods find each other."""
     own = {**variables(job), "GPUPOOL_NODES": str(nodes)}
-    if job.group_index is not None:
-        own["GPUPOOL_ARRAY_INDEX"] = str(job.group_index)
     if nodes > 1:
         name = name_of(job.id, job.attempt)
         own["GPUPOOL_FIRST_NODE"] = f"{name}-0.{name}"

@@ -94,7 +94,9 @@ class Alerts:
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
             for channel, error in failed.items():
-                log.warning("alert.failed", name=alert.name, channel=channel, error=error, again_in=str(pause))
+                log.warning(
+                    "alert.failed", name=alert.name, channel=channel, error=error, again_in=str(pause)
+                )
             if not failed:
                 log.info("alert.sent", name=alert.name, threshold=alert.threshold)
             await accounts.alert_tried(self._db, alert, now, now + pause if failed else None)

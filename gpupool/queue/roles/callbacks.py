@@ -26,7 +26,7 @@ SECONDS = 10.0
 FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_TRIES = 12
-"""Over some five hours."""
+"""Over some three and a half hours."""
 
 
 class Callbacks:

@@ -78,6 +78,8 @@ class HttpJobs:
     async def send(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
         """The attempt's outcome and the target's answer; it ends early when `stop` is asked."""
         headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
+        if job.group_index is not None:
+            headers["X-Gpupool-Array-Index"] = str(job.group_index)
         url = str(job.request["target_url"])
         sending = asyncio.create_task(self._exchange(url, job.request.get("request_json"), headers))
         stopping = asyncio.create_task(stop.wait())

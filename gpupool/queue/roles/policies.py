@@ -6,11 +6,31 @@ It must not read anything back: the Plan is where limits come from.
 from __future__ import annotations
 
 from gpupool.plan.tenants import Budget
-from gpupool.queue.plan_source import Current
+from gpupool.queue.plan_source import Current, PlanSource
 from gpupool.queue.records import MICRO
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
+
+
+class Policies:
+    """Keeps the tenants in the database as the environment file has them."""
+
+    def __init__(self, db: Database, source: PlanSource) -> None:
+        self._db = db
+        self._source = source
+        self._written: str | None = None
+
+    async def step(self) -> bool:
+        """Read the file where it has changed, and write what is not written yet; whether that was another
+        Plan."""
+        self._source.refresh()
+        present = self._source.current
+        if present.hash == self._written:
+            return False
+        await mirror(self._db, present)
+        self._written = present.hash
+        return True
 
 
 async def mirror(db: Database, current: Current) -> None:

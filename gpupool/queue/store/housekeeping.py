@@ -68,7 +68,8 @@ async def prune_idempotency(db: Database, before: datetime, limit: int = 5000) -
 
 
 async def prune_output(db: Database, before: datetime, limit: int = 5000) -> int:
-    """Delete answers of targets from before then, and logs of jobs whose last attempt ended before then; how many."""
+    """Delete answers of targets from before then, and logs of jobs whose last attempt ended before then; how
+    many."""
     answers = await _prune(db, "prune_results", before, limit)
     return answers + await _prune(db, "prune_logs", before, limit)
 

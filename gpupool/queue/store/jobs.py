@@ -33,6 +33,14 @@ NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-fffffffff
 
 
 @dataclass(frozen=True, slots=True)
+class Key:
+    """An Idempotency-Key, and a hash of the request that it was sent with."""
+
+    text: str
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """What a request made."""
 
@@ -77,8 +85,7 @@ class Result:
 async def submit(
     db: Database,
     jobs: Sequence[NewJob],
-    key: str | None = None,
-    fingerprint: bytes | None = None,
+    key: Key | None = None,
     queued_limit: int | None = None,
     now: datetime | None = None,
 ) -> Submitted:
@@ -94,8 +101,8 @@ async def submit(
         given = [_new(job, states.get(job.depends_on or ""), now, index) for index, job in enumerate(jobs)]
         values = {
             "tenant": tenant,
-            "key": key,
-            "fingerprint": fingerprint or b"",
+            "key": key.text if key else None,
+            "fingerprint": key.fingerprint if key else b"",
             "ids": list(ids),
             "now": now,
         }
@@ -103,15 +110,15 @@ async def submit(
             made = await fetch(connection, "submit", jobs=as_json(given), limit=queued_limit, **values)
         except RaiseException:
             raise QueueFull(tenant, queued_limit or 0) from None
-        if not made:
-            return await _replayed(connection, tenant, key or "", fingerprint or b"")
+        if not made and key and (before := await _before(connection, tenant, key)):
+            return before
     return Submitted(ids, replayed=False)
 
 
-async def has_key(db: Database, tenant: str, key: str) -> bool:
-    """Whether a request of the tenant was stored with this key."""
+async def made_before(db: Database, tenant: str, key: Key) -> Submitted | None:
+    """What the tenant's request of this key made; None where there was none. Raises IdempotencyMismatch."""
     async with db.connection() as connection:
-        return bool(await fetch(connection, "idempotency_read", tenant=tenant, key=key))
+        return await _before(connection, tenant, key)
 
 
 async def job(db: Database, id: str) -> Job | None:
@@ -229,11 +236,11 @@ def _is_id(text: str) -> bool:
     return True
 
 
-async def _replayed(connection: Connection, tenant: str, key: str, fingerprint: bytes) -> Submitted:
-    row = (await fetch(connection, "idempotency_read", tenant=tenant, key=key))[0]
-    if bytes(row["fingerprint"]) != fingerprint:
-        raise IdempotencyMismatch(key)
-    return Submitted(tuple(row["job_ids"]), replayed=True)
+async def _before(connection: Connection, tenant: str, key: Key) -> Submitted | None:
+    rows = await fetch(connection, "idempotency_read", tenant=tenant, key=key.text)
+    if rows and bytes(rows[0]["fingerprint"]) != key.fingerprint:
+        raise IdempotencyMismatch(key.text)
+    return Submitted(tuple(rows[0]["job_ids"]), replayed=True) if rows else None
 
 
 async def _dependency(connection: Connection, tenant: str, id: str) -> State:

@@ -83,7 +83,8 @@ class _Names(Names):
         return self._visitor.name(tenant)
 
     def job(self, held: Held) -> str | None:
-        return held.job if self._visitor.principal.acts_for(held.tenant) else None
+        mine = held.of_queue and self._visitor.principal.acts_for(held.tenant)
+        return held.job if mine else None
 
 
 def _pools(context: Context, visitor: Visitor, seen: Snapshot, colours: Mapping[str, str]) -> list[DrawnPool]:

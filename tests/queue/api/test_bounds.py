@@ -50,6 +50,7 @@ SENT = {
     "half a GPU": (body(gpu_count=0.5), "invalid-request"),
     "a rich job": (body(budget_limit_usd=1e300), "invalid-request"),
     "no budget": (body(budget_limit_usd=0), "invalid-request"),
+    "a budget that pays for no second": (body(budget_limit_usd=1e-6), "invalid-request"),
     "long names": (body(job_name="x" * 201), "invalid-request"),
     "NUL in a name": (body(job_name="a\x00"), "invalid-request"),
     "an escape in a name": (body(job_name="\x1b[31m"), "invalid-request"),

@@ -26,7 +26,7 @@ from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Outcome
-from gpupool.queue.store import attempts
+from gpupool.queue.store import attempts, launches
 from tests.queue.api.served import LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 
@@ -41,6 +41,19 @@ async def running(served: Served, **fields: Any) -> dict[str, Any]:
     assert await attempts.started(served.db, made["id"], 1, served.clock())
     served.clock.forward(2)
     return made
+
+
+def test_pods_of_a_tenants_own_are_shown_as_no_job(api: Any) -> None:
+    async def test(served: Served) -> None:
+        own = launches.ForeignPods("notebooks", "nvidia.com/gpu.shared", 0, "vision", "on-demand", 2, 250_000)
+        await launches.replace_foreign(served.db, [own])
+        answer = await served.client.get("/api/v1/pools")
+        (notebooks,) = (pool for pool in answer.json()["pools"] if pool["name"] == "notebooks")
+        (held,) = notebooks["nodes"][0]["held"]
+        assert (held["tenant"], held["job"], held["units"]) == ("vision", None, 2)
+        assert "/jobs/pods" not in (await served.client.get("/")).text
+
+    api(test)
 
 
 def test_pools_show_who_holds_what_and_hide_other_tenants(api: Any) -> None:
@@ -150,6 +163,8 @@ def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
         place = "/api/v1/gpu-jobs"
         again = await served.submit(headers=key, **HELD)
         assert again["id"] == made["id"], "the job that has spent it"
+        other = await served.client.post(place, json=HELD | {"job_name": "b"}, headers=key)
+        assert problem(other) == "idempotency-mismatch"
         body = {"gpu_pool_requested": "t4", "container_image": "a"}
         refused = await served.client.post(place, json=body, headers={"X-Tenant-Id": "vision"})
         assert (refused.status_code, problem(refused)) == (422, "budget-exhausted")

@@ -105,6 +105,7 @@ def test_a_quiet_stream_has_heartbeats_and_ends_some_time(api: Any, monkeypatch:
         response = await served.client.get(EVENTS)
         assert 2 <= response.text.count(": heartbeat\n\n") <= 6
         assert response.text.startswith("retry: 2000\nid: 0\n")
+        assert "\n\nid: 0\n: heartbeat\n\n" in response.text, "a quiet reader's position moves on"
 
     api(test)
 

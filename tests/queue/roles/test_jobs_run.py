@@ -58,7 +58,9 @@ def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
 def test_an_answer_with_headers_of_another_encoding_ends_its_job(database) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nX-Name: J\xf6rg\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nX-Name: J\xf6rg\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+        )
         await writer.drain()
         writer.close()
 

@@ -18,7 +18,18 @@ from gpupool.queue.store.accounts import Crossed
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from tests.queue.conftest import Run
-from tests.queue.store.samples import NOW, finished, leading, new, read, running, sql, start_all, submitted
+from tests.queue.store.samples import (
+    NOW,
+    dispatched,
+    finished,
+    leading,
+    new,
+    read,
+    running,
+    sql,
+    start_all,
+    submitted,
+)
 
 TABLES = (
     *("gpu_jobs", "gpu_job_history", "gpu_lanes", "gpu_attempts", "tenant_gpu_policies", "gpu_accounts"),
@@ -228,6 +239,30 @@ def test_no_statement_breaks_a_rule_of_state(database: Run, change: str) -> None
         await submitted(db)
         with pytest.raises(psycopg.errors.CheckViolation):
             await sql(db, f"UPDATE gpu_jobs SET {change}")
+
+    database(test)
+
+
+BROKEN_ELSEWHERE = [
+    "gpu_attempts SET outcome = 'lost', finished_at = now()",
+    "gpu_attempts SET finished_at = now()",
+    "gpu_attempts SET cost_micro = 1",
+    "gpu_attempts SET gpu_micro = 0",
+    "gpu_attempts SET capacity_type = 'reserved'",
+    "gpu_accounts SET held_micro = -1",
+    "tenant_gpu_policies SET queued_limit = -1",
+    "tenant_gpu_policies SET weight = 0",
+]
+
+
+@pytest.mark.parametrize("change", BROKEN_ELSEWHERE)
+def test_no_statement_breaks_a_rule_of_attempts_accounts_and_policies(database: Run, change: str) -> None:
+    async def test(db: Database) -> None:
+        await dispatch.mirror(db, "", [dispatch.TenantPolicy("vision")])
+        await submitted(db)
+        await dispatched(db)
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await sql(db, f"UPDATE {change}")
 
     database(test)
 

@@ -12,7 +12,7 @@ from gpupool.queue.store import attempts, dispatch, housekeeping, keys, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
-from gpupool.queue.store.jobs import JobFilter
+from gpupool.queue.store.jobs import JobFilter, Key
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, cancelled, dispatched, finished, new, read, running, sql, submitted
 
@@ -191,10 +191,10 @@ def test_a_job_that_may_start_again_has_its_lane_again(database: Run) -> None:
 
 def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
     async def test(db: Database) -> None:
-        await store.submit(db, [new()], "key", b"", now=NOW)
+        await store.submit(db, [new()], Key("key", b""), now=NOW)
         assert await housekeeping.prune_idempotency(db, NOW) == 0
         assert await housekeeping.prune_idempotency(db, NOW + timedelta(seconds=1)) == 1
-        assert not (await store.submit(db, [new()], "key", b"other", now=NOW)).replayed
+        assert not (await store.submit(db, [new()], Key("key", b"other"), now=NOW)).replayed
         assert await housekeeping.prune_output(db, NOW) == 0
 
     database(test)

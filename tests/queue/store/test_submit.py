@@ -11,6 +11,7 @@ from gpupool.queue.store import dispatch
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import IdempotencyMismatch, QueueFull, UnknownDependency, Unstorable
+from gpupool.queue.store.jobs import Key
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, cancelled, finished, new, read, running, sql, submitted
 
@@ -32,12 +33,12 @@ def test_a_job_is_read_as_it_was_submitted(database: Run) -> None:
 
 def test_the_same_key_and_body_answer_with_the_same_job(database: Run) -> None:
     async def test(db: Database) -> None:
-        first = await store.submit(db, [new()], "key", b"body", 10)
-        again = await store.submit(db, [new()], "key", b"body", 10)
+        first = await store.submit(db, [new()], Key("key", b"body"), 10)
+        again = await store.submit(db, [new()], Key("key", b"body"), 10)
         assert (again.ids, again.replayed) == (first.ids, True)
         with pytest.raises(IdempotencyMismatch, match="use a new key"):
-            await store.submit(db, [new()], "key", b"another", 10)
-        other = await store.submit(db, [new("speech")], "key", b"another", 10)
+            await store.submit(db, [new()], Key("key", b"another"), 10)
+        other = await store.submit(db, [new("speech")], Key("key", b"another"), 10)
         assert not other.replayed
         assert await store.depth(db) == {("vision", 1): 1, ("speech", 1): 1}
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies WHERE tenant = 'vision'"))[0][
@@ -49,7 +50,7 @@ def test_the_same_key_and_body_answer_with_the_same_job(database: Run) -> None:
 
 def test_of_requests_with_one_key_at_once_one_makes_a_job(database: Run) -> None:
     async def test(db: Database) -> None:
-        made = await asyncio.gather(*(store.submit(db, [new()], "key", b"body", 10) for _ in range(8)))
+        made = await asyncio.gather(*(store.submit(db, [new()], Key("key", b"body"), 10) for _ in range(8)))
         assert len({one.ids for one in made}) == 1
         assert sorted(one.replayed for one in made) == [False] + [True] * 7
         assert sum((await store.depth(db)).values()) == 1
@@ -60,7 +61,7 @@ def test_of_requests_with_one_key_at_once_one_makes_a_job(database: Run) -> None
 def test_the_limit_of_queued_jobs_holds_for_requests_at_once(database: Run) -> None:
     async def test(db: Database) -> None:
         made = await asyncio.gather(
-            *(store.submit(db, [new()], f"key {n}", b"", 7) for n in range(20)), return_exceptions=True
+            *(store.submit(db, [new()], Key(f"key {n}", b""), 7) for n in range(20)), return_exceptions=True
         )
         refused = [one for one in made if isinstance(one, QueueFull)]
         assert len(refused) == 13

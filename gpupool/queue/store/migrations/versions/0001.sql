@@ -128,34 +128,36 @@ CREATE TABLE gpu_attempts (
     project text,
     pool text NOT NULL,
     resource text NOT NULL,
-    capacity_type text NOT NULL,
+    capacity_type text NOT NULL CHECK (capacity_type IN ('spot', 'on-demand')),
     placement jsonb NOT NULL,
-    gpu_micro bigint NOT NULL,
-    rate_micro bigint NOT NULL,
+    gpu_micro bigint NOT NULL CHECK (gpu_micro > 0),
+    rate_micro bigint NOT NULL CHECK (rate_micro >= 0),
     plan_hash text NOT NULL,
     decided_at timestamptz NOT NULL,
     launched_at timestamptz,
     node text,
     started_at timestamptz,
     finished_at timestamptz,
-    outcome text,
+    outcome text CHECK (
+        outcome IN ('succeeded', 'failed', 'timeout', 'cancelled', 'disrupted', 'preempted')),
     reason text,
     exit_code int,
     cost_micro bigint NOT NULL DEFAULT 0 CHECK (cost_micro >= 0),
     logged_until text,
     PRIMARY KEY (job, attempt),
-    CONSTRAINT an_end_has_an_outcome CHECK ((finished_at IS NULL) = (outcome IS NULL))
-);
+    CONSTRAINT an_end_has_an_outcome CHECK ((finished_at IS NULL) = (outcome IS NULL)),
+    CONSTRAINT what_never_started_costs_nothing CHECK (started_at IS NOT NULL OR cost_micro = 0)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX gpu_attempts_usage ON gpu_attempts (tenant, finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE TABLE tenant_gpu_policies (
     tenant text PRIMARY KEY,
     tenant_id uuid,
     weight double precision NOT NULL DEFAULT 1 CHECK (weight > 0),
-    running_limit int,
-    queued_limit int,
-    gpus_per_job int,
-    budget_micro bigint,
+    running_limit int CHECK (running_limit >= 0),
+    queued_limit int CHECK (queued_limit >= 0),
+    gpus_per_job int CHECK (gpus_per_job >= 0),
+    budget_micro bigint CHECK (budget_micro >= 0),
     period text NOT NULL DEFAULT 'month' CHECK (period IN ('day', 'week', 'month')),
     projects jsonb NOT NULL DEFAULT '{}',
     queued int NOT NULL DEFAULT 0 CONSTRAINT queued_is_counted CHECK (queued >= 0),
@@ -198,7 +200,7 @@ CREATE TABLE gpu_ledger (
     at timestamptz NOT NULL,
     CONSTRAINT one_entry_of_a_kind_per_attempt UNIQUE (job, attempt, kind),
     CONSTRAINT a_project_has_a_period CHECK ((project IS NULL) = (period_project IS NULL))
-);
+) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 CREATE INDEX gpu_ledger_spent ON gpu_ledger (tenant, at) WHERE kind = 'settle';
 
 CREATE FUNCTION gpu_ledger_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -301,7 +303,7 @@ CREATE TABLE gpu_logs (
     at timestamptz NOT NULL,
     text text NOT NULL,
     PRIMARY KEY (job, number)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02);
 CREATE INDEX gpu_logs_at ON gpu_logs USING brin (at);
 
 CREATE TABLE gpu_results (
