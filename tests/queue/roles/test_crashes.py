@@ -1,4 +1,4 @@
-"""The n-th call of the store, the bus or a target fails, before or after it takes effect, for every n: nothing is lost.
+"""The n-th call of store, bus or target fails, before or after it takes effect, for every n: nothing is lost.
 
 A process dies at that call. Another one takes over: every accepted job ends exactly once, no attempt is
 decided twice, the ledger balances, and the events are complete and in order.
