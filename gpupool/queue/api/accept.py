@@ -45,6 +45,18 @@ def caller_of(now: Current, principal: Principal, named: Named, body: JobRequest
     return Caller(tenant, _project(tenant, named, body), _user(principal, named.user))
 
 
+def check_choice(now: Current, principal: Principal, named: Named) -> None:
+    """Whether the credential grants what the headers name, whatever the operation does with it. Raises
+    Problem."""
+    mine = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
+    tenants = mine if named.tenant is None else [tenant_of(now, principal, named.tenant)]
+    wanted = named.project
+    projects = {name for tenant in tenants for one in tenant.projects for name in (one.name, one.id)}
+    if wanted is not None and projects.isdisjoint({wanted, wanted.lower()}):
+        raise Problem("project-not-granted", f"the credential has no project {wanted[:100]!r}")
+    _user(principal, named.user)
+
+
 def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
     """The tenant that the request is for, by name or id. Raises Problem."""
     if named is None:

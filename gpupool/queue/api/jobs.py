@@ -16,8 +16,17 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api import answers
-from gpupool.queue.api.accept import Caller, Named, accept, caller_of, estimate_micro, rank_of, tenant_of
-from gpupool.queue.api.auth import Reader, Writer
+from gpupool.queue.api.accept import (
+    Caller,
+    Named,
+    accept,
+    caller_of,
+    check_choice,
+    estimate_micro,
+    rank_of,
+    tenant_of,
+)
+from gpupool.queue.api.auth import Reader, Writer, principal
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import (
     budgets_json,
@@ -41,12 +50,17 @@ Present = Annotated[Context, Depends(present)]
 
 
 async def named(
+    context: Present,
+    caller: Annotated[Principal, Depends(principal)],
     x_tenant_id: Annotated[str | None, HEADER] = None,
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
 ) -> Named:
-    """What the headers choose among what the credential grants."""
-    return Named(x_tenant_id or None, x_project_id or None, x_user_id or None)
+    """What the headers choose among what the credential grants. Raises Problem where it does not."""
+    chosen = Named(x_tenant_id or None, x_project_id or None, x_user_id or None)
+    if chosen != Named():
+        check_choice(context.current(), caller, chosen)
+    return chosen
 
 
 Chosen = Annotated[Named, Depends(named)]

@@ -263,9 +263,14 @@ def test_headers_choose_only_among_what_the_credential_grants(
     api: Any, headers: dict[str, str], said: str
 ) -> None:
     async def test(served: Served) -> None:
-        key = await served.key("vision")
-        response = await served.client.post("/api/v1/gpu-jobs", json=HTTP_JOB, headers=key | headers)
-        assert (response.status_code, problem(response)) == (403, said)
+        key = await served.key("vision", scopes=EVERY)
+        job = await served.submit(key)
+        for operation, (method, path, _, body) in OPERATIONS.items():
+            if operation in ("usage", "metrics"):  # they take no such headers
+                continue
+            path = path.replace("{id}", job["id"])
+            response = await served.client.request(method, path, headers=key | headers, json=body)
+            assert (response.status_code, problem(response)) == (403, said), operation
         portal = await served.key("vision", scopes=("jobs:write", "users:any"))
         named = await served.client.post(
             "/api/v1/gpu-jobs", json=HTTP_JOB, headers=portal | {"X-User-Id": "ada"}

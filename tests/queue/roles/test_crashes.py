@@ -22,7 +22,7 @@ from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, dispatch, housekeeping, outbox
 from gpupool.queue.store.database import Database
-from tests.queue.roles.running import Memory, Queue, opened
+from tests.queue.roles.running import SOURCE, Memory, Queue, opened
 
 CALLS = {
     dispatch: ("lead", "snapshot", "claim"),
@@ -133,6 +133,31 @@ async def _sound(db: Database, bus: Memory, queue: Queue, ids: list[str]) -> Non
         assert await cursor.fetchall() == []
         cursor = await connection.execute("SELECT count(*) AS n FROM gpu_accounts WHERE held_micro <> 0")
         assert (await cursor.fetchone()) == {"n": 0}
+
+
+def test_a_dispatcher_whose_clock_stood_still_writes_nothing(database) -> None:
+    async def test(db: Database) -> None:
+        await opened(db)
+        clocks = {"first": 0.0, "second": 0.0}
+        leads = [
+            leader.Leadership(db, dispatch.ROLE, name, 60, lambda name=name: clocks[name]) for name in clocks
+        ]
+        first, second = (dispatcher.Dispatcher(db, one, SOURCE.supply) for one in leads)
+        await first.step()
+        queue = Queue(db)
+        id = await queue.submit()
+        await _forget_leaders(db)  # the first one's lease is over, though not by its clock
+        assert await leads[1].seek() == 2
+        assert leads[0].epoch == 1
+        await first.step()
+        assert (await queue.job(id)).state is State.QUEUED
+        assert leads[0].epoch is None
+        await second.step()
+        assert (await queue.job(id)).state is State.DISPATCHING
+        clocks["second"] = 41.0  # two thirds of its lease have passed: it stops by itself
+        assert leads[1].epoch is None
+
+    database(test)
 
 
 MODULES = (dispatcher, executor, janitor, leader, relay)
