@@ -38,8 +38,8 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
         if refusals:
             waiting = round.waits[head.job] = _follows(round, head, refusals[0])
             # Others of its lane would wait for the same, unless they cost less or may be on spot.
-            poor = any(one.reason is Reason.BUDGET for one in (waiting, *refusals))
-            if not head.on_demand_only and not poor:
+            reasons = {waiting.reason, *(one.reason for one in refusals)}
+            if not head.on_demand_only and Reason.BUDGET not in reasons:
                 _not_reached(round, lane)
                 continue
         lane.popleft()
@@ -63,12 +63,15 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
         round.unreserve(job)
         return waiting
     offer = job.offers[0]
+    holder = round.reserved.get(offer.pool)
+    due = holder is None and round.now - job.enqueued >= round.supply.rules.reserve_after_s
+    if not (due or job.preempts or (holder is not None and holder.job == job.job)):
+        return waiting
     wanted = round.capacity_types(job, offer)
     payment = round.payment(job, offer, "spot" if "spot" in wanted else "on-demand")
     if isinstance(payment, Waiting):  # what others gave up for it would be of no use to it
         round.unreserve(job)
         return payment
-    holder = round.reserved.get(offer.pool)
     if job.preempts and not any(held.preempting_for == job.job for held in round.held):
         least_s = round.supply.rules.least_run_s
         taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now, least_s)
@@ -76,7 +79,7 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
             _preempt(round, job, taken)
             round.reserve(job)
             return Waiting(waiting.reason, f"{waiting.detail}; {len(taken)} running jobs make room")
-    if holder is None and round.now - job.enqueued >= round.supply.rules.reserve_after_s:
+    if due:
         round.reserve(job)
     return waiting
 

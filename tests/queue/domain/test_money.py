@@ -32,7 +32,7 @@ def test_a_job_that_is_too_dear_for_its_other_offer_keeps_no_cheaper_one() -> No
     cluster.add("b", (offer(full),))
     cluster.round()
     dear, cheap = (cluster.add("a", (offer(full), offer(empty)), seconds) for seconds in (36_000, 3600))
-    assert cluster.round().waits[dear].reason is Reason.BUDGET
+    assert cluster.round().waits[dear].reason is Reason.CAPACITY
     assert cluster.held[cheap].pool == "empty"
 
 
