@@ -24,7 +24,7 @@ from gpupool.plan.queue import Smtp
 from gpupool.plan.tenants import Budget
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.records import MICRO
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import accounts
 from gpupool.queue.store.accounts import Alert, Crossed
 from gpupool.queue.store.database import Database
@@ -54,8 +54,10 @@ class Channels:
         return bool(self.webhook or self.smtp)
 
 
-class Alerts:
+class Alerts(LeaderRole):
     """Looks at the accounts while it leads its role, and sends what is due."""
+
+    interval_s = 15.0
 
     def __init__(
         self,
@@ -65,19 +67,11 @@ class Alerts:
         channels: Callable[[], Channels],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._plan = plan
         self._channels = channels
         self._now = now
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 15.0) -> None:
-        """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """Raise what was crossed, send what is due."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, _: int) -> bool:
         channels = self._channels()

@@ -14,7 +14,7 @@ import structlog
 
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.roles.http_job import HttpJobs
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import callbacks, jobs
 from gpupool.queue.store.callbacks import Callback
 from gpupool.queue.store.database import Database
@@ -29,7 +29,7 @@ MOST_TRIES = 12
 """Over some three and a half hours."""
 
 
-class Callbacks:
+class Callbacks(LeaderRole):
     """Makes callbacks while it leads its role."""
 
     def __init__(
@@ -39,18 +39,10 @@ class Callbacks:
         http: HttpJobs,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._http = http
         self._now = now
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 2.0) -> None:
-        """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """Make what is due; whether there may be more."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, _: int) -> bool:
         found = await callbacks.due(self._db, self._now())

@@ -6,7 +6,6 @@ jobs or talk to a cluster.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ import structlog
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 
@@ -45,8 +44,10 @@ class Decided:
     """Whether there may be further jobs that can start: of a long lane, or in place of one that changed."""
 
 
-class Dispatcher:
+class Dispatcher(LeaderRole):
     """Decides while it leads. `supply` gives the present supply and the hash of its Plan."""
+
+    interval_s = 1.0
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class Dispatcher:
         decided: Callable[[], None] = lambda: None,
         measures: Measures | None = None,
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._supply = supply
         self._now = now
         self._decided = decided
@@ -68,14 +69,6 @@ class Dispatcher:
         self._epoch: int | None = None
         self._lanes = MOST_HEADS
         """Lanes that the last round saw."""
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
-        """Rounds until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """One round; whether another may find more to start."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:

@@ -6,7 +6,6 @@ idle. It must not touch pods: who runs an attempt stops it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +16,7 @@ from gpupool.queue.kubernetes.job_manifest import PARTS, name_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.gpu_use import NotKnown, Pod, Use
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import idle
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Found, Watched
@@ -25,8 +24,10 @@ from gpupool.queue.store.idle import Found, Watched
 log = structlog.get_logger()
 
 
-class Idle:
+class Idle(LeaderRole):
     """Looks at running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
+
+    interval_s = 30.0
 
     def __init__(
         self,
@@ -37,20 +38,12 @@ class Idle:
         alerts: Callable[[], bool],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._plan = plan
         self._measures = measures
         self._alerts = alerts
         self._now = now
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 30.0) -> None:
-        """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """Judge every attempt that has run for long enough."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, _: int) -> bool:
         plan, now = self._plan(), self._now()

@@ -5,14 +5,13 @@ It must not decide which job runs.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import housekeeping
 from gpupool.queue.store.database import Database
 
@@ -30,7 +29,7 @@ class Kept:
     logs: timedelta = timedelta(days=7)
 
 
-class Janitor:
+class Janitor(LeaderRole):
     """Tidies up while it leads its role."""
 
     def __init__(
@@ -40,18 +39,10 @@ class Janitor:
         kept: Callable[[], Kept],
         now: Callable[[], datetime] | None = None,
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._kept = kept
         self._now = now
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 2.0) -> None:
-        """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """Everything that is due now."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, _: int) -> bool:
         moment, kept = self._now() if self._now else None, self._kept()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -76,3 +77,25 @@ class Leadership:
         """Let another process lead at once."""
         self._epoch = None
         await dispatch.resign(self._db, self.role, self.holder)
+
+
+class LeaderRole(ABC):
+    """A role in which the process acts while it leads."""
+
+    interval_s = 2.0
+    """Between two steps where nothing wakes it."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+
+    async def run(self, wake: asyncio.Event) -> None:
+        """Steps until cancelled."""
+        await self._leadership.run(self.step, wake, self.interval_s)
+
+    async def step(self) -> bool:
+        """Do what is due, if this process leads; whether there may be more at once."""
+        return await self._leadership.act(self._act)
+
+    @abstractmethod
+    async def _act(self, epoch: int) -> bool:
+        """A step, under that epoch."""

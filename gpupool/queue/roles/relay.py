@@ -5,7 +5,6 @@ The database is the truth; a broker that is away delays and loses nothing. It mu
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import structlog
@@ -13,7 +12,7 @@ import structlog
 from gpupool.queue.events.bus import Bus, BusUnavailable
 from gpupool.queue.events.envelope import Message
 from gpupool.queue.records import JobEvent
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 
@@ -22,24 +21,18 @@ log = structlog.get_logger()
 BATCH = 500
 
 
-class Relay:
+class Relay(LeaderRole):
     """Publishes while it leads its role."""
+
+    interval_s = 1.0
 
     def __init__(
         self, db: Database, leadership: Leadership, bus: Bus, message: Callable[[JobEvent], Message]
     ) -> None:
+        super().__init__(leadership)
         self._db = db
-        self._leadership = leadership
         self._bus = bus
         self._message = message
-
-    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
-        """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, interval_s)
-
-    async def step(self) -> bool:
-        """Place what is new, publish what is placed; whether there is more."""
-        return await self._leadership.act(self._act)
 
     async def _act(self, epoch: int) -> bool:
         placed = await outbox.place(self._db, epoch, BATCH)
