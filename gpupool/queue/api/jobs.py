@@ -152,7 +152,7 @@ class ValidBody(BaseModel):
     offers: list[answers.OfferBody]
     """Where it could run, best first."""
     estimate_usd: float
-    """At most, on the first offer."""
+    """At most, on the first offer; of all jobs of an array."""
     budgets: list[dict[str, Any]]
     budget_allows: bool
     waiting: answers.WaitingBody | None
@@ -167,8 +167,10 @@ async def validate_job(context: Present, principal: Reader, chosen: Chosen, body
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
     current = context.current()
-    job = accept(current, caller_of(current, principal, chosen, body), body, at)[0]
-    estimate = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
+    made = accept(current, caller_of(current, principal, chosen, body), body, at)
+    job = made[0]
+    each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
+    estimate = each * len(made)
     found = await context.explanations.of(current, queued_of(job, at), None, at)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     answer = explanation_json(found)

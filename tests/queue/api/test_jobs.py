@@ -191,6 +191,10 @@ def test_a_dry_run_says_what_would_become_of_a_job(api: Any) -> None:
         assert answer["offers"][0]["pool"] == "notebooks"
         assert answer["estimate_usd"] == pytest.approx(4 * answer["offers"][0]["usd_per_hour"], abs=1e-5)
         assert answer["projected_start"]
+        array = await served.client.post(
+            f"{JOBS}:validate", json=CONTAINER_JOB | {"array": 5}, headers={"X-Tenant-Id": "vision"}
+        )
+        assert array.json()["estimate_usd"] == pytest.approx(5 * answer["estimate_usd"], abs=1e-5)
         assert (await served.client.get(JOBS)).json()["jobs"] == []
 
     api(test)
