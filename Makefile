@@ -93,9 +93,11 @@ schema: setup ## write schemas of the environment file, GPU models and the chart
 kinds: setup go ## write vapcheck/server/kinds/*.json from the local control plane's API server
 	@GPUPOOL_LOCAL_APIS=all gpupool local up >/dev/null && python -m gpupool.local.kinds_from_cluster
 
-golden: setup ## write golden files again; read the difference before committing it
-	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet tests/golden tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
-	@git --no-pager diff --stat -- tests/golden
+GOLDEN ?= tests/golden tests/cluster/queue/test_chart.py tests/unit/cli/test_policy_outputs.py tests/unit/spec/test_wrong_environments.py
+
+golden: schema ## write schemas and golden files again; read the difference before committing it
+	@GPUPOOL_WRITE_GOLDEN=1 pytest --quiet $(GOLDEN)
+	@git --no-pager diff --stat -- tests/golden docs/policy-table.md
 
 clean: down ## remove everything that was made here, the cache of built programs excepted
 	@rm -rf $(VENV) .gpupool build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = ("environments", "generators", "gpupool", "infra", "policies", "vapcheck")
+COPIED = (
+    *("environments", "generators", "gpupool", "infra", "policies", "vapcheck", "charts", "docs"),
+    *("Makefile", "pyproject.toml", "tests/conftest.py", "tests/sampling.py"),
+    "tests/golden/test_policy_table.py",
+)
 END = ""
 """Before this anchor a text goes to the end of the file."""
 
@@ -41,6 +45,21 @@ plan = read_plan("homelab")
 now = datetime.now(UTC)
 print([drift.reason for drift in examine(plan, generate(plan), Snapshot({}, now), now)])
 """
+
+STALE = """
+from pathlib import Path
+from gpupool.schema import gpu_types, published
+from tests.golden import test_policy_table
+made = {
+    published.FILE: published.text("environment"),
+    published.CATALOG_FILE: published.text("catalog"),
+    published.VALUES_FILE: published.text("values"),
+    Path("gpupool/client/gpu_types.py"): gpu_types.text(),
+    test_policy_table.TABLE: test_policy_table.table(),
+}
+print("stale:", [path.name for path, text in made.items() if path.read_text() != text])
+"""
+"""Which files that are written from others differ from what would be written now."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +237,7 @@ CHANGES = (
     Change(
         row="add a kind of drift",
         new={
-            "gpupool/drift/politeness.py": "from gpupool.drift.drift import Drift\n\n\ndef check(sight):\n"
+            "gpupool/drift/politeness.py": "from gpupool.drift.drift import Drift\n\n\ndef check(inputs):\n"
             "    yield Drift("
             'layer="objects", kind="impolite", object="it", reason="no please", repair="say it")\n',
         },
@@ -266,8 +285,12 @@ def test_only_what_the_row_names_is_touched(change: Change) -> None:
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.row)
 def test_the_change_works(change: Change, tmp_path: Path) -> None:
-    for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.pyc.*"))
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.pyc.*"))
+        else:
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / name)
     for name, text in change.new.items():
         path = tmp_path / name
         assert not path.exists()
@@ -281,15 +304,36 @@ def test_the_change_works(change: Change, tmp_path: Path) -> None:
             text = text.replace(anchor, added + anchor) if anchor else text + added
         path.write_text(text, encoding="utf-8")
     (tmp_path / "trial.yaml").write_text(change.trial, encoding="utf-8")
-    done = subprocess.run(
-        f"{sys.executable} -B {change.command}",
+    written = write_again(change, tmp_path)
+    shown = run(f"{sys.executable} -B {change.command}", tmp_path)
+    assert change.shows in shown.stdout + shown.stderr
+    assert "Traceback" not in shown.stderr, shown.stderr
+    stale = run(f"{sys.executable} -B -c '{STALE}'", tmp_path)
+    assert stale.stdout == "stale: []\n", written + stale.stdout + stale.stderr
+
+
+def write_again(change: Change, root: Path) -> str:
+    """Run the command that the row ends with, if any. Of `make golden` only what shipped policies concern."""
+    command = re.search(r"then `(make \w+)`", rows()[change.row][0])
+    if command is None:
+        return ""
+    assert run("git init --quiet && git add docs", root).returncode == 0
+    line = f"{command[1]} --old-file=.venv/.ready GOLDEN=tests/golden/test_policy_table.py"
+    done = run(line, root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    in_summary = "docs/policy-table.md" in done.stdout
+    assert in_summary == any(path.startswith("policies/") for path in change.new), done.stdout
+    return done.stdout
+
+
+def run(command: str, root: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
         shell=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert change.shows in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
