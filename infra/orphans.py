@@ -32,10 +32,7 @@ Key = tuple[str, str, str | None, str]
 _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
-_DELIVERERS = frozenset({"argocd-application-controller"}).union(
-    *(engine.managers for engine in ENGINE_CLASSES.values())
-)
-"""The first is Argo CD's where it applies on the client's side."""
+_DELIVERERS = frozenset().union(*(engine.managers for engine in ENGINE_CLASSES.values()))
 _LISTED = tuple(kind for kind in KINDS if kind.owned)
 """Others carry our labels without being made by us."""
 _LAST = rank_of("ConfigMap")

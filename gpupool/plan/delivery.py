@@ -22,7 +22,7 @@ class Engine(Protocol):
     title: ClassVar[str]
     managers: ClassVar[frozenset[str]]
     """Field managers under which it applies in the place of `gpupool up` (Argo CD documentation, server-side
-    apply; Flux documentation, Kustomization, server-side apply)."""
+    apply, and its name where it applies on the client's side; Flux documentation, Kustomization)."""
     on_removal: ClassVar[str]
     """What it does where the file says nothing: confirm, keep or delete."""
     asks: ClassVar[bool]
@@ -58,7 +58,7 @@ class Pulumi:
 class ArgoCd:
     name: ClassVar[str] = "argocd"
     title: ClassVar[str] = "Argo CD"
-    managers: ClassVar[frozenset[str]] = frozenset({"argocd-controller"})
+    managers: ClassVar[frozenset[str]] = frozenset({"argocd-controller", "argocd-application-controller"})
     on_removal: ClassVar[str] = "confirm"
     asks: ClassVar[bool] = True
     takes_scp: ClassVar[bool] = True

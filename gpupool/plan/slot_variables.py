@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gpupool.plan.model import Pool
-from gpupool.sharing import GPU_RESOURCE
+from gpupool.sharing import GPU_RESOURCE, Isolation
 
 
 def slot_variables(pools: Iterable[Pool]) -> Mapping[str, str]:
@@ -20,18 +20,17 @@ def slot_variables(pools: Iterable[Pool]) -> Mapping[str, str]:
     """
     counts = {"MIG_TOTAL_SLOTS": 0}
     for pool in pools:
-        if pool.sharing.mode == "mig":
+        if pool.sharing.layout:
             counts["MIG_TOTAL_SLOTS"] += sum(pool.slices_max.values())
             continue
         word = pool.gpu.key.upper().replace("-", "_").replace(".", "_")
         shared, exclusive = f"{word}_SHARED_SLOTS", f"{word}_EXCLUSIVE_SLOTS"
         counts.setdefault(shared, 0)
         counts.setdefault(exclusive, 0)
-        if pool.sharing.mode == "exclusive":
-            counts[exclusive] += pool.nodes_max * pool.gpus_per_node
-        else:
-            counts[shared] += sum(pool.slices_max.values())
-        if pool.sharing.mode == "time-slicing" and {machine.gpus for machine in pool.machines} == {1}:
+        counts[shared if pool.sharing.one_slice else exclusive] += sum(pool.slices_max.values())
+        # A job that is alone on a GPU has all of it where nothing bounds its share.
+        unbounded = pool.sharing.isolation is Isolation.nothing
+        if unbounded and {machine.gpus for machine in pool.machines} == {1}:
             counts[exclusive] += pool.nodes_max
     found = {name: str(count) for name, count in counts.items()} | {"GPU_RESOURCE_NAME": GPU_RESOURCE}
     return dict(sorted(found.items()))

@@ -19,6 +19,7 @@ class Exclusive:
     isolation: ClassVar[Isolation] = Isolation.full
     plugin_key: ClassVar[str | None] = None
     grant_field: ClassVar[str] = "slices"
+    one_slice: ClassVar[bool] = False
     has_daemon: ClassVar[bool] = False
     may_fall_back: ClassVar[bool] = False
     layout: ClassVar[Mapping[str, int]] = {}

@@ -28,6 +28,7 @@ class MigSharing:
     isolation: ClassVar[Isolation] = Isolation.full
     plugin_key: ClassVar[str | None] = None
     grant_field: ClassVar[str] = "profiles"
+    one_slice: ClassVar[bool] = False
     has_daemon: ClassVar[bool] = False
     may_fall_back: ClassVar[bool] = False
 

@@ -49,6 +49,8 @@ class Sharing(Protocol):
     """Under which name the device plugin's configuration has the replicas; None where it has none."""
     grant_field: ClassVar[str]
     """In which field of a tenant's grant shares are counted; `gpus` counts whole GPUs of every mode."""
+    one_slice: ClassVar[bool]
+    """Whether a container gets one slice at most, because more would be no more of a GPU."""
     has_daemon: ClassVar[bool]
     """Whether pods compute through a daemon on their node, and may not survive its restart."""
     may_fall_back: ClassVar[bool]

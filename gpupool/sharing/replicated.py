@@ -23,6 +23,7 @@ class Replicated:
 
     replicas: int
     grant_field: ClassVar[str] = "slices"
+    one_slice: ClassVar[bool] = True
     layout: ClassVar[Mapping[str, int]] = {}
 
     @classmethod

@@ -30,7 +30,7 @@ def wish(
         raise UsageError(f"no pool {pool!r} in environment {plan.environment}; there are: {names}")
     resource = _resource(chosen, profile)
     count = 1 if slices is None else slices
-    most = 1 if chosen.sharing.mode in ("time-slicing", "mps") else chosen.slices_per_node[resource]
+    most = 1 if chosen.sharing.one_slice else chosen.slices_per_node[resource]
     if not 1 <= count <= most:
         why = "a container gets one slice of a shared GPU" if most == 1 else "the largest node has no more"
         raise UsageError(f"--slices {count}: a pod on pool {pool} gets at most {most} {resource}; {why}")
@@ -39,7 +39,7 @@ def wish(
 
 def _resource(pool: Pool, profile: str | None) -> str:
     offered = list(pool.slices_per_node)
-    if pool.sharing.mode != "mig":
+    if not pool.sharing.layout:
         if profile is not None:
             raise UsageError(f"--profile {profile}: pool {pool.name} is not partitioned; leave it out")
         return offered[0]
