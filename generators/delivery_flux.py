@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from generators import lasting
-from generators.kinds import OPERATORS, WORKLOADS, Wave
+from generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
 from generators.layout import DELIVERY, manifest_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
@@ -33,20 +33,22 @@ _TIMEOUTS: Mapping[str, str] = {"operators": "20m", "machines": "10m", "pools": 
 _CHART_TIMEOUT = "15m"
 _CHART_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
-_READY = "status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
+
+def _health(kind: Kind) -> Mapping[str, str]:
+    """Once its controller accepts it, it is current; a refusal that lasts is a failure."""
+    stated = f"status.conditions.exists(c, c.type == '{kind.accepted}' && c.status == '%s')"
+    refused = {"failed": stated % "False"} if kind.refusal_lasts else {}
+    return {**refused, "current": stated % "True"}
+
+
 _HEALTH: Mapping[str, Mapping[str, str]] = {
+    **{kind.name: _health(kind) for kind in KINDS if kind.accepted},
     # Accepted is enough. Ready it is only while every operand runs on every node, which isn't so whenever a
     # node starts; waves behind it must not wait for that.
     "ClusterPolicy": {
         "failed": "status.state == 'ignored'",
         "current": "status.state in ['ready', 'notReady']",
     },
-    "EC2NodeClass": {"current": _READY},
-    "NodeOverlay": {
-        "failed": "status.conditions.exists(c, c.type == 'ValidationSucceeded' && c.status == 'False')",
-        "current": "status.conditions.exists(c, c.type == 'ValidationSucceeded' && c.status == 'True')",
-    },
-    "NodePool": {"current": _READY},
 }
 """Kind -> CEL expressions over the object. An expression over what is not there yet means: wait. States of a
 ClusterPolicy: GPU Operator v26.7.0, api/nvidia/v1; conditions: Karpenter 1.14."""

@@ -66,6 +66,8 @@ class Kind:
     """Whether `up` waits until it is ready."""
     accepted: str | None = None
     """The condition that says that its controller takes it."""
+    refusal_lasts: bool = False
+    """Whether that condition is False only until the file changes; of others the reason may pass."""
     immutable: tuple[str, ...] = ()
     """Fields that the API server never lets change, so that a new value needs a new object (Kubernetes:
     pkg/apis/scheduling/validation, pkg/apis/rbac/validation)."""
@@ -96,7 +98,7 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _POLICY = "ValidatingAdmissionPolicy"
 _OURS = (OPERATOR_NAMESPACE, SYSTEM_NAMESPACE)
 _ROLES = ("Role", "ClusterRole", "ServiceAccount")
-_CLASSES = ("KWOKNodeClass", "EC2NodeClass", "NodeOverlay")
+NODE_CLASSES = ("KWOKNodeClass", "EC2NodeClass")
 
 KINDS = (
     Kind("Namespace", "v1", NAMESPACES, delete_timeout="15m"),
@@ -128,13 +130,20 @@ KINDS = (
         holds_jobs=True,
     ),
     # It holds no jobs, and one that stays behind contradicts those that came in its place.
-    Kind("NodeOverlay", "karpenter.sh/v1alpha1", MACHINES, (RELEASE,), accepted="ValidationSucceeded"),
+    Kind(
+        "NodeOverlay",
+        "karpenter.sh/v1alpha1",
+        MACHINES,
+        (RELEASE,),
+        accepted="ValidationSucceeded",
+        refusal_lasts=True,
+    ),
     # Karpenter drains the nodes of one that goes, jobs and all, and needs its class until then.
     Kind(
         "NodePool",
         "karpenter.sh/v1",
         POOLS,
-        ("ClusterPolicy", RELEASE, *_CLASSES),
+        ("ClusterPolicy", RELEASE, *NODE_CLASSES, "NodeOverlay"),
         accepted="Ready",
         holds_jobs=True,
         dependents=True,

@@ -14,7 +14,7 @@ from typing import Any
 from generators.kinds import kind_of
 from generators.manifest import Bundle, Manifest
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.pulumi_plugins.readiness import condition
+from gpupool.cluster.live_objects import condition
 
 WAIT_SECONDS = 3.0
 
@@ -54,6 +54,6 @@ def _judge(api: KubeApi, wanted: list[Manifest]) -> Report:
             continue
         reason = found.get("message") or found.get("reason") or "its controller has not processed it yet"
         line = f"{manifest}: {accepted} is {found.get('status', 'not known')}: {reason}"
-        refused = manifest.kind == "NodeOverlay" and found.get("status") == "False"
+        refused = kind_of(manifest.kind).refusal_lasts and found.get("status") == "False"
         (broken if refused else waiting).append(line)
     return Report(tuple(waiting), tuple(broken))

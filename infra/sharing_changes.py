@@ -7,7 +7,6 @@ plugins load, change at once. Only reads; a few list calls, and the pods only wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,13 +14,13 @@ import yaml
 
 from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import is_gpu_job, offered
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
 
 _PLUGIN_PREFIX = "gpupool-device-plugin"
 _MIG_LABEL = "nvidia.com/mig.config"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _OFF = ("", "all-disabled")
-_GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:
@@ -41,7 +40,7 @@ def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tup
         return tuple(_left_alone(plan, changed))
     busy: dict[str, int] = {}
     for pod in api.list("v1", "Pod"):
-        if _holds_gpu(pod):
+        if is_gpu_job(pod):
             where = pod["spec"].get("nodeName", "")
             busy[where] = busy.get(where, 0) + 1
     return tuple(_notes(plan, changed, busy))
@@ -94,7 +93,7 @@ def _affected(
 
     def changes(node: Mapping[str, Any]) -> bool:
         moved = _layout(node["metadata"]["labels"].get(_MIG_LABEL, "")) != (pool.mig_config or "")
-        return otherwise_shared or ((other or moved) and _offered(node) != _asked(pool, node))
+        return otherwise_shared or ((other or moved) and offered(node) != _asked(pool, node))
 
     return [node["metadata"]["name"] for node in mine if changes(node)]
 
@@ -102,12 +101,6 @@ def _affected(
 def _kind(settings: str) -> frozenset[str]:
     """How the plugin shares GPUs: time-slicing and MPS make the same slices in ways that jobs notice."""
     return frozenset((yaml.safe_load(settings) or {}).get("sharing") or ())
-
-
-def _offered(node: Mapping[str, Any]) -> dict[str, int]:
-    """The node's slices; the kubelet keeps removed ones at zero."""
-    counts = (node.get("status") or {}).get("allocatable") or {}
-    return {name: int(count) for name, count in counts.items() if _GPU.fullmatch(name) and int(count)}
 
 
 def _asked(pool: Pool, node: Mapping[str, Any]) -> dict[str, int]:
@@ -134,15 +127,3 @@ def _live_settings(api: KubeApi) -> Mapping[str, str]:
         return {}
     live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}
     return live.get("data") or {}
-
-
-def _holds_gpu(pod: Mapping[str, Any]) -> bool:
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return False
-    if any(owner.get("kind") == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ()):
-        return False
-    return any(
-        _GPU.fullmatch(resource)
-        for container in pod["spec"]["containers"]
-        for resource in (container.get("resources") or {}).get("limits") or {}
-    )

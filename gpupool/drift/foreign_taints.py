@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gpupool.cluster.live_objects import offered
 from gpupool.drift import repair
 from gpupool.drift.drift import Drift, Level
-from gpupool.drift.operator_view import offered
 from gpupool.drift.pool_nodes import PoolNode
 
 _KNOWN = (

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.kinds import kind_of
+from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.moments import condition, duration, going
+from gpupool.drift.moments import duration, going
 from gpupool.plan.model import POOL_LABEL, Pool
 from vapcheck.server.canonical_text import quantity
 
@@ -50,7 +51,7 @@ def _accepted(inputs: DriftInput) -> Iterator[Drift]:
         reason = found.get("message") or found.get("reason") or "Karpenter has not processed it yet"
         since = found.get("lastTransitionTime") or live["metadata"].get("creationTimestamp")
         late = inputs.since(since) >= limits.CONTROLLER or (
-            manifest.kind == "NodeOverlay" and found.get("status") == "False"
+            kind_of(manifest.kind).refusal_lasts and found.get("status") == "False"
         )
         yield Drift(
             layer="karpenter",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from generators.kinds import NODE_CLASSES
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL
 from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
 from gpupool.pulumi_plugins.diff import MISSING, Step
 
-_KARPENTER = frozenset({"NodePool", "NodeOverlay", "EC2NodeClass", "KWOKNodeClass"})
+_KARPENTER = frozenset({"NodePool", "NodeOverlay", *NODE_CLASSES})
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 _PARAMETERS = frozenset({POOLS, TENANTS, OWNERS, LIMITS})
 

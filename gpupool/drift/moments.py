@@ -1,8 +1,7 @@
-"""What an object says of its state, and for how long it has."""
+"""Times in objects: for how long something has been so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,12 +27,6 @@ def since(moment: Any, now: datetime) -> float:
 def going(thing: Object) -> bool:
     """Whether the object is being deleted."""
     return bool(thing["metadata"].get("deletionTimestamp"))
-
-
-def condition(thing: Object, kind: str) -> Mapping[str, Any]:
-    """One entry of status.conditions by its type; empty where it is not there."""
-    rows = (thing.get("status") or {}).get("conditions") or ()
-    return next((row for row in rows if row.get("type") == kind), {})
 
 
 def duration(seconds: float) -> str:

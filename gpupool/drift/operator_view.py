@@ -6,7 +6,6 @@ simulated operator has no pods; what its operands would log is in an annotation 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -15,14 +14,12 @@ import yaml
 
 from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import Object, labels, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.moments import condition
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
-RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
-"""What the device plugin registers."""
 MIG_STATE = "nvidia.com/mig.config.state"
 MIG_CONFIG = "nvidia.com/mig.config"
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
@@ -34,13 +31,6 @@ DRIVER = "nvidia.com/cuda.driver-version.full"
 _LOCAL_LOG = "simulated.gpupool.dev/error"
 _ALWAYS_TOLERATED = "node.kubernetes.io/"
 """Taints that every DaemonSet's pods tolerate (Kubernetes documentation, DaemonSet)."""
-
-
-def offered(node: Object, field: str = "allocatable") -> dict[str, int]:
-    """The slices that a node offers. A kubelet keeps resources that are gone at zero: those are left out."""
-    have = (node.get("status") or {}).get(field) or {}
-    found = {name: str(count) for name, count in have.items() if RESOURCE.fullmatch(name)}
-    return {name: int(count) for name, count in found.items() if count.isdigit() and int(count)}
 
 
 class OperatorView:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from gpupool.cluster.live_objects import condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, Snapshot, labels, notes
 from gpupool.drift import limits
-from gpupool.drift.moments import age, condition, duration, going, since
+from gpupool.drift.moments import age, duration, going, since
 from gpupool.plan.model import Machine, Plan, Pool
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"

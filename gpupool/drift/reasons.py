@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from generators.device_plugin import DEFAULT_KEY
+from gpupool.cluster.live_objects import offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Level
@@ -24,7 +25,6 @@ from gpupool.drift.operator_view import (
     OperatorView,
     gpu_labels_there,
     mig_state_since,
-    offered,
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpupool.cluster.live_objects import condition
+
 Live = Mapping[str, Any]
 
 
@@ -17,12 +19,6 @@ def waiting_for(live: Live) -> str | None:
     """What a live object still waits for; None when it is ready or its kind has no notion of it."""
     check = _CHECKS.get((live["apiVersion"], live["kind"]))
     return check(live) if check else None
-
-
-def condition(live: Live, kind: str) -> Mapping[str, Any]:
-    """One entry of status.conditions by its type; empty when it is not there."""
-    rows = live.get("status", {}).get("conditions") or ()
-    return next((row for row in rows if row.get("type") == kind), {})
 
 
 def _deployment(live: Live) -> str | None:

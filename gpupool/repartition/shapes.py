@@ -6,12 +6,12 @@ Labels and states: gpu-operator v26.7.0, k8s-device-plugin v0.20.0, mig-parted v
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from gpupool.cluster.live_objects import is_gpu_job, offered
 from gpupool.plan.model import Pool
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
@@ -26,8 +26,6 @@ MARK = "gpupool.dev/repartition"
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 NO_LAYOUT = "all-disabled"
 """What the operator sets on nodes that ask for no layout; the same as no label."""
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +142,10 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
         plugin=labels.get(PLUGIN_LABEL, ""),
         mig=None if mig in (None, "", NO_LAYOUT) else mig,
         mig_state=labels.get(MIG_STATE_LABEL) or None,
-        slices=_slices(status.get("allocatable") or {}),
+        slices=dict(sorted(offered(body).items())),
         machine=labels.get(_INSTANCE_TYPE),
         jobs=tuple(job for job in found if job is not None),
     )
-
-
-def _slices(allocatable: Mapping[str, str]) -> dict[str, int]:
-    """GPU resources that are there; the kubelet keeps removed ones at zero (kubernetes issue 92396)."""
-    counts = {name: int(count) for name, count in allocatable.items() if _GPU_RESOURCE.fullmatch(name)}
-    return {name: count for name, count in sorted(counts.items()) if count}
 
 
 def _mark(text: str | None) -> Mark | None:
@@ -169,19 +161,9 @@ def _mark(text: str | None) -> Mark | None:
 
 def _job(pod: Mapping[str, Any], now: datetime) -> Job | None:
     """The pod as a job; None where it holds no GPU, has ended, or belongs to a DaemonSet, which stays."""
+    if not is_gpu_job(pod):
+        return None
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    if status.get("phase") in _ENDED:
-        return None
-    if any(owner.get("kind") == "DaemonSet" for owner in meta.get("ownerReferences") or ()):
-        return None
-    asked = {
-        name
-        for container in (*spec.get("containers", ()), *spec.get("initContainers", ()))
-        for kind in ("requests", "limits")
-        for name in (container.get("resources") or {}).get(kind) or {}
-    }
-    if not any(_GPU_RESOURCE.fullmatch(name) for name in asked):
-        return None
     deadline, started = spec.get("activeDeadlineSeconds"), status.get("startTime")
     remaining = None
     if deadline is not None and started:

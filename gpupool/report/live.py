@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
@@ -20,10 +21,7 @@ from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodes, TenantUse
 
-Object = Mapping[str, Any]
-
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-_OVER = ("Succeeded", "Failed")
 
 
 def take_snapshot(api: KubeApi, now: datetime | None = None) -> Snapshot:
@@ -77,7 +75,7 @@ def _seen(
         nodes=tuple(sorted(names)),
         nodes_now=len(names),
         pods_at_risk=tuple(
-            _at_risk(pod, tenants, snapshot.taken) for pod in pods if requests(pod) and not _over(pod)
+            _at_risk(pod, tenants, snapshot.taken) for pod in pods if requested(pod) and not ended(pod)
         ),
     )
 
@@ -112,22 +110,6 @@ def _selected(
     return any(selector.items() <= labels(node).items() for selector in selectors)
 
 
-def requests(pod: Object) -> dict[str, int]:
-    """Extended NVIDIA resource -> how many of it the pod's containers ask for together."""
-    total: dict[str, int] = {}
-    for container in pod["spec"].get("containers", ()):
-        resources = container.get("resources") or {}
-        asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        for name, count in asked.items():
-            if name == "nvidia.com/gpu" or name.startswith("nvidia.com/mig-"):
-                total[name] = total.get(name, 0) + int(count)
-    return {name: count for name, count in total.items() if count}
-
-
-def _over(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") in _OVER
-
-
 def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> PodAtRisk:
     metadata = pod["metadata"]
     owners = [one for one in metadata.get("ownerReferences") or () if one.get("controller")]
@@ -141,7 +123,7 @@ def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> 
         age_seconds=max(0, int((now - datetime.fromisoformat(began)).total_seconds())),
         restart_policy=pod["spec"].get("restartPolicy", "Always"),
         owner=f"{owners[0]['kind']} {owners[0]['name']}" if owners else None,
-        requests=counts(requests(pod)),
+        requests=counts(requested(pod)),
         protected=held != "false",
     )
 
@@ -151,9 +133,9 @@ def _over_quota(
 ) -> Iterable[TenantUse]:
     used: dict[str, dict[str, int]] = {}
     for pod in snapshot.of("v1", "Pod"):
-        if not _over(pod):
+        if not ended(pod):
             row = used.setdefault(pod["metadata"]["namespace"], {})
-            for name, count in requests(pod).items():
+            for name, count in requested(pod).items():
                 row[name] = row.get(name, 0) + count
     after_tenants = {tenant.namespace: tenant for tenant in _of(after)}
     for tenant in {**{one.namespace: one for one in _of(before)}, **after_tenants}.values():

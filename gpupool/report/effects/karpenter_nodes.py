@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from generators.kinds import NODE_CLASSES
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.pools import renamed_pools
 from gpupool.plan.model import Capacity, Pool
@@ -17,7 +18,6 @@ from gpupool.report.effects.effect import effect, stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
 
-_CLASSES = ("EC2NodeClass", "KWOKNodeClass")
 Pair = tuple[Pool, Capacity]
 
 
@@ -71,7 +71,7 @@ def _bodies(state: EnvironmentState, kinds: tuple[str, ...]) -> dict[tuple[str, 
 
 def _all_drifts(before: EnvironmentState, after: EnvironmentState) -> dict[str, list[Drift]]:
     """NodePool -> why nodes of it are replaced."""
-    old_classes, new_classes = _bodies(before, _CLASSES), _bodies(after, _CLASSES)
+    old_classes, new_classes = _bodies(before, NODE_CLASSES), _bodies(after, NODE_CLASSES)
     old_pools, new_pools = _bodies(before, ("NodePool",)), _bodies(after, ("NodePool",))
     found: dict[str, list[Drift]] = {}
     for key, new in new_pools.items():

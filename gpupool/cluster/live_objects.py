@@ -1,0 +1,63 @@
+"""What live objects say of themselves: conditions, and the GPU slices of nodes and pods.
+
+Reads objects as the API server returns them, and judges nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Object = Mapping[str, Any]
+
+_GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
+"""What the device plugin registers (k8s-device-plugin v0.20.0)."""
+
+
+def condition(thing: Object, kind: str) -> Object:
+    """One entry of status.conditions by its type; empty where it is not there."""
+    rows = (thing.get("status") or {}).get("conditions") or ()
+    return next((row for row in rows if row.get("type") == kind), {})
+
+
+def offered(node: Object, field: str = "allocatable") -> dict[str, int]:
+    """The slices that a node offers, by resource. A kubelet keeps resources that are gone at zero (kubernetes
+    issue 92396): those are left out."""
+    return _slices((node.get("status") or {}).get(field) or {})
+
+
+def requested(pod: Object) -> dict[str, int]:
+    """The slices that a pod holds, by resource: what its containers request together, or one of its init
+    containers where that is more."""
+    spec, total = pod["spec"], dict[str, int]()
+    for container in spec.get("containers") or ():
+        for name, count in _of_container(container).items():
+            total[name] = total.get(name, 0) + count
+    for container in spec.get("initContainers") or ():
+        for name, count in _of_container(container).items():
+            total[name] = max(total.get(name, 0), count)
+    return total
+
+
+def ended(pod: Object) -> bool:
+    """Whether its containers have ended and will not start again."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_gpu_job(pod: Object) -> bool:
+    """Whether it holds GPUs, and is no DaemonSet's pod, which stays on its node."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return (
+        bool(requested(pod)) and not ended(pod) and all(owner.get("kind") != "DaemonSet" for owner in owners)
+    )
+
+
+def _of_container(container: Object) -> dict[str, int]:
+    resources = container.get("resources") or {}
+    return _slices({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def _slices(counts: Object) -> dict[str, int]:
+    found = {name: str(count) for name, count in counts.items() if _GPU.fullmatch(name)}
+    return {name: int(count) for name, count in found.items() if count.isdigit() and int(count)}
