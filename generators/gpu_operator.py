@@ -24,9 +24,6 @@ _CONTROL_PLANE = {
     "operator": "Exists",
     "effect": "NoSchedule",
 }
-_NEEDS_REBOOT = ("ampere",)
-"""Architectures that enter MIG mode only by a reboot when the GPU is passed through to a virtual machine
-(gpu-operator issues 668 and 1606, MIG user guide)."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
@@ -89,9 +86,7 @@ def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:
     if config_map is None:
         return {"config": {"create": False, "name": "", "default": "all-disabled"}}
     partitioned = [pool for pool in plan.pools if pool.mig_config]
-    reboot = plan.cluster.platform == "eks" and any(
-        pool.gpu.architecture in _NEEDS_REBOOT for pool in partitioned
-    )
+    reboot = plan.cluster.platform == "eks" and any(pool.gpu.reboots_into_mig for pool in partitioned)
     env = {"env": [{"name": "WITH_REBOOT", "value": "true"}]} if reboot else {}
     return {"config": {"create": False, "name": config_map, "default": "all-disabled"}, **env}
 

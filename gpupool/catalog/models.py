@@ -177,6 +177,12 @@ class GpuModel:
     own_file: str | None = None
     """The text of the project's file that describes the model; None for one that ships with gpupool."""
 
+    @property
+    def reboots_into_mig(self) -> bool:
+        """Whether a virtual machine that the GPU is passed through to enters MIG mode only by a reboot
+        (gpu-operator issues 668 and 1606, MIG user guide)."""
+        return self.architecture == "ampere"
+
     def instance_type(self, name: str) -> InstanceType:
         """The instance type called `name` of this model. Raises CatalogError naming the ones there are."""
         for candidate in self.instance_types:
@@ -278,8 +284,7 @@ def _read_unusable() -> Mapping[str, str]:
 
 
 def _read_yaml(path: Path) -> Data:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return cast(Data, yaml.load(path.read_bytes(), Loader=loader))
+    return cast(Data, yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader))
 
 
 def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:

@@ -17,7 +17,6 @@ from gpupool.sharing.replicated import MIN_REPLICAS
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")
-WHY = "Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.implied import implied
 from gpupool.convert.spec_words import fits
+from gpupool.plan.checks.images import BOTTLEROCKET, LAST_AL2
 from gpupool.plan.operator_releases import version_key
 
 KINDS = ("AWSNodeTemplate", "EC2NodeClass")
@@ -24,8 +25,6 @@ _SELECTORS = ("subnetSelectorTerms", "securityGroupSelectorTerms", "subnetSelect
 _DEFAULT_ALIAS = {"AL2": "al2@latest", "AL2023": "al2023@latest"}
 _INSTEAD = "al2023@latest"
 """What takes the place of an image that the pool can't have."""
-_LAST_AL2 = (1, 32)
-"""Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
 _FAMILY = {"al2023": "AL2023"}
 """Image families that a pool can have to itself, by alias."""
 
@@ -126,7 +125,7 @@ def _bottlerocket(found: NodeClass) -> None:
     for field in ("amiFamily", "amiSelectorTerms", "amiSelector"):
         if part := found.part.at(field):
             found.bottlerocket = found.bottlerocket or field
-            part.left(bottlerocket.WHY, f"try {_INSTEAD} in a small environment")
+            part.left(BOTTLEROCKET, f"try {_INSTEAD} in a small environment")
     if user_data := found.part.at("userData"):
         shared = bottlerocket.read(found.part, found.name) is not None
         user_data.left(
@@ -174,7 +173,7 @@ def _is_plain(value: Any) -> bool:
 def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes: str | None = None) -> None:
     """What the node classes of the draft's pools say, on the pools and on the section `karpenter`;
     `kubernetes` is the cluster's version where it is known."""
-    older = kubernetes is not None and version_key(kubernetes) <= _LAST_AL2
+    older = kubernetes is not None and version_key(kubernetes) <= LAST_AL2
     classes = list({id(node_class): node_class for _, node_class in used}.values())
     for section, field, parts in (("nodeRole", "role", ("role",)), ("discoveryTag", "tag", _SELECTORS)):
         said = [(c, getattr(c, field)) for c in classes if getattr(c, field)]

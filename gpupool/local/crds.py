@@ -39,8 +39,7 @@ def definitions(report: Report = lambda _: None, listing: Path = LISTING) -> lis
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    definition: dict[str, Any] = yaml.load(path.read_bytes(), Loader=loader)  # both are safe loaders
+    definition: dict[str, Any] = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
     return definition
 
 

@@ -83,8 +83,7 @@ class OperatorReleases:
 @functools.cache
 def load_operator_releases() -> OperatorReleases:
     """The releases in `operator_releases.yaml`. Cached."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data = yaml.load(_FILE.read_bytes(), Loader=loader)
+    data = yaml.load(_FILE.read_bytes(), Loader=yaml.CSafeLoader)
     rows = [_release(row, data["features"]) for row in data["releases"]]
     return OperatorReleases(tested=data["tested"], releases={release.version: release for release in rows})
 

@@ -20,8 +20,6 @@ from gpupool.spec.yaml_source import display_path
 
 SHIPPED = shipped.folder("policies")
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Both are safe loaders and read YAML 1.1, as kubectl does."""
 _ACTIONS = ("spec", "validationActions")
 _EXPRESSIONS = ("spec", "matchResources", "namespaceSelector", "matchExpressions")
 _MAPPINGS = (
@@ -79,7 +77,8 @@ def _objects(path: Path, _: int) -> tuple[dict[str, Any], ...]:
     """The objects of one file, read again when it has changed."""
     where = display_path(path)
     try:
-        bodies = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=_LOADER))
+        # YAML 1.1, as kubectl reads it.
+        bodies = list(yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader))
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyFileError(f"{where}: can't be read: {error}; save it as a text file in UTF-8") from error
     except yaml.YAMLError as error:

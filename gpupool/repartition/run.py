@@ -304,6 +304,5 @@ def _await_window(pool: Pool, options: Options, notify: Notify, pace: Pace) -> N
 
 
 def _reboots(pool: Pool) -> bool:
-    """Whether machines reboot to enter MIG mode: clouds give Ampere GPUs to virtual machines
-    (gpu-operator issues 668, 1606)."""
-    return bool(pool.capacities) and pool.gpu.architecture == "ampere"
+    """Whether machines reboot to enter MIG mode: those of clouds are virtual."""
+    return bool(pool.capacities) and pool.gpu.reboots_into_mig

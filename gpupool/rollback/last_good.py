@@ -17,10 +17,10 @@ from hashlib import sha256
 from typing import Any
 
 from generators.metadata import object_labels
+from generators.project_files import policy_texts
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
-from gpupool.plan.policy_files import SHIPPED
 
 NAME = "gpupool-last-good"
 HISTORY = 5
@@ -53,7 +53,7 @@ def record(api: KubeApi, plan: Plan, text: str, now: datetime) -> None:
     The same state again changes only its time. Raises ApiError, among others where gpupool-system does not
     exist yet, and GpupoolError for a file too large to be kept.
     """
-    policies = _policy_texts(plan)
+    policies = policy_texts(plan)
     digest = _digest(text, policies)
     state = LastGood(plan.environment, text, digest, now.astimezone(UTC), policies)
     states = [state, *(old for old in history(api) if old.digest != digest)][:HISTORY]
@@ -91,11 +91,6 @@ def history(api: KubeApi) -> list[LastGood]:
     data = (live or {}).get("data") or {}
     found = [_unpacked(data[key]) for key in sorted(data) if key.startswith(_PREFIX)]
     return [state for state in found if state is not None]
-
-
-def _policy_texts(plan: Plan) -> dict[str, str]:
-    own = [path for path in plan.policies.files if path.parent != SHIPPED]
-    return {path.name: path.read_text(encoding="utf-8") for path in own}
 
 
 def _digest(text: str, policies: Mapping[str, str]) -> str:

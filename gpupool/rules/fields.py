@@ -12,7 +12,6 @@ import yaml
 
 from vapcheck.server.canonical_text import amount
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -66,7 +65,7 @@ def parsed(document: Any) -> Mapping[str, Any] | None:
     if not isinstance(document, str):
         return None
     try:
-        value = yaml.load(document, Loader=_LOADER)
+        value = yaml.load(document, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
     return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None

@@ -16,12 +16,10 @@ from gpupool.spec.yaml_source import Loc
 _ALONE = ("alias", "id")
 _FINDS = ("alias", "id", "name", "tags", "ssmParameter")
 _FAMILIES = {"al2": "AL2", "al2023": "AL2023", "bottlerocket": "Bottlerocket"}
-_LAST_AL2 = (1, 32)
+LAST_AL2 = (1, 32)
 """Last Kubernetes with an EKS image of Amazon Linux 2 (EKS User Guide, Amazon Linux 2 AMI deprecation)."""
 _BOTTLEROCKET = "bottlerocket@"
-_TWO_PLUGINS = (
-    "can't be used: Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
-)
+BOTTLEROCKET = "Bottlerocket has a device plugin of its own, and the GPU Operator's can't work beside it"
 """Both fail where both run (bottlerocket issue 4309); Bottlerocket's is set by userData alone
 (bottlerocket.dev, kubelet-device-plugins, 1.54), and the operator is switched off for whole clusters."""
 
@@ -30,7 +28,9 @@ def bottlerocket(context: Context) -> Iterator[Problem]:
     """No pool's machines are Bottlerocket's."""
     alias = context.environment.karpenter.ami_alias
     if context.platform == "eks" and alias.startswith(_BOTTLEROCKET):
-        yield Problem(("karpenter", "amiAlias"), f"{alias} {_TWO_PLUGINS}", "use al2023@latest")
+        yield Problem(
+            ("karpenter", "amiAlias"), f"{alias} can't be used: {BOTTLEROCKET}", "use al2023@latest"
+        )
     for index, pool in enumerate(context.environment.pools):
         image = pool.nodes.image
         if image is None:
@@ -38,12 +38,12 @@ def bottlerocket(context: Context) -> Iterator[Problem]:
         loc: Loc = ("pools", index, "nodes", "image")
         if image.family == "Bottlerocket":
             hint = "use AL2023, or Custom with Ubuntu as in docs/known-limits.md"
-            yield Problem((*loc, "family"), f"{image.family} {_TWO_PLUGINS}", hint)
+            yield Problem((*loc, "family"), f"{image.family} can't be used: {BOTTLEROCKET}", hint)
             continue
         for position, term in enumerate(image.selector_terms):
             if term.alias is not None and term.alias.startswith(_BOTTLEROCKET):
                 place = (*loc, "selectorTerms", position, "alias")
-                yield Problem(place, f"{term.alias} {_TWO_PLUGINS}", "use al2023@latest")
+                yield Problem(place, f"{term.alias} can't be used: {BOTTLEROCKET}", "use al2023@latest")
 
 
 def terms(context: Context) -> Iterator[Problem]:
@@ -90,6 +90,6 @@ def aliases(context: Context) -> Iterator[Problem]:
             loc: Loc = ("pools", index, "nodes", "image", "selectorTerms", position, "alias")
             found.append((loc, term.alias or ""))
     for loc, alias in found:
-        if alias.startswith("al2@") and version_key(version) > _LAST_AL2:
+        if alias.startswith("al2@") and version_key(version) > LAST_AL2:
             message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; 1.32 was the last"
             yield Problem(loc, message, "use al2023@latest")
