@@ -1,8 +1,8 @@
 """Reading the checker's output, the protobuf message cel.expr.CheckedExpr, into a tree.
 
-Facts: checked.proto and syntax.proto of cel-spec. Fields are read by their number, one level at a time: as one
-declared message, protobuf refuses expressions nested deeper than 50 (its limit is 100 messages, and each level
-is two). Nothing here checks or evaluates.
+Facts: checked.proto and syntax.proto of cel-spec. Fields are read by their number, one level at a time:
+as one declared message, protobuf refuses expressions nested deeper than 50 (its limit is 100 messages, and
+each level is two). Nothing here checks or evaluates.
 """
 
 from __future__ import annotations
