@@ -1,5 +1,5 @@
-"""Everything that touches a cluster or Pulumi: the program, its resources, and the local control plane.
+"""What `gpupool up`, `preview` and `destroy` do: the Pulumi program, its stack, and checks around them.
 
-Layers: above `generators` and the `gpupool` core, below `cli`. Only this package may import pulumi
-or talk to a Kubernetes API.
+Beside it only the stand-ins for Pulumi's plugins and the policy pack import pulumi. Requests to a cluster go
+through `gpupool.cluster`.
 """

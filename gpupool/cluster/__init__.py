@@ -1,4 +1,5 @@
-"""The one Kubernetes client: requests, kubeconfig, a snapshot of a cluster, and a work queue for controllers.
+"""Access to a cluster: clients, kubeconfig, a snapshot of a cluster, and a work queue for controllers.
 
-Nothing here depends on environments; no other package may import a Kubernetes client library.
+No other package may import a Kubernetes client library. Nothing here depends on
+environments, but for `snapshot`: it lists the kinds that one has.
 """
