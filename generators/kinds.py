@@ -27,8 +27,8 @@ class Wave:
 NAMESPACES = Wave(10, "namespaces")
 ACCESS = Wave(20, "access")
 PARAMETERS = Wave(30, "parameters")
-"""What judges goes before what is judged: a quota that grows with its pools would else be refused by the old
-parameters, and nothing behind it, the new parameters among it, would ever be applied."""
+"""Parameters are applied before the objects they validate; otherwise a larger quota would be rejected by the
+old parameters, and nothing after it, the new parameters included, would ever be applied."""
 POLICIES = Wave(40, "policies")
 ENFORCEMENT = Wave(50, "enforcement")
 BOUNDS = Wave(60, "bounds")
@@ -59,7 +59,7 @@ class Kind:
     everything in it."""
     listed: tuple[str | None, ...] = (None,)
     """Namespaces where those that an earlier file made are looked for, None for all. Of some kinds a cluster
-    has many that are none of our business. Empty: looked for where the file has one."""
+    has many that gpupool does not manage. Empty: looked for where the file has one."""
     owned: bool = True
     """False where objects are somebody else's and only some fields are ours."""
     awaited: bool = True

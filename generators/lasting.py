@@ -14,7 +14,7 @@ from generators.metadata import TENANT_LABEL
 
 def holds_work(manifest: Manifest) -> bool:
     """Whether jobs or people's data go with the object, or what bounds them: a namespace that stays must not
-    lose its quota, for then every GPU is its own."""
+    lose its quota, otherwise the namespace could use every GPU."""
     kind = kind_of(manifest.kind)
     bounds = kind.wave is BOUNDS and manifest.name == quotas.NAME and TENANT_LABEL in manifest.labels
     return manifest.protect or kind.holds_jobs or bounds

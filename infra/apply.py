@@ -92,8 +92,8 @@ def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None
 
 
 class Candidates:
-    """Manifests by kind and namespace, so that who waits for whom is not a question to every other one: of
-    4,000 objects that is 16 million questions."""
+    """Manifests by kind and namespace, so that dependencies are found without comparing all pairs: of
+    4,000 objects these are 16 million."""
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self._kinds: dict[str, dict[str | None, list[Manifest]]] = {}

@@ -12,7 +12,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
 
 VARIABLE = "GPUPOOL_DESPITE_GITOPS"
-"""Set to anything, it makes plain `pulumi up` go on, as `--despite-gitops` does `up` and `destroy`."""
+"""Set to anything, it is for plain `pulumi up` the equivalent of `--despite-gitops`."""
 
 
 class DeliveredError(GpupoolError):
@@ -36,7 +36,7 @@ def require_ours(plan: Plan, despite: bool = False, command: str = "up") -> None
         )
     else:
         reason = (
-            "which would make again what goes from here; take it out there first. To forget a stack from "
+            "which would recreate what is deleted here; take it out there first. To forget a stack from "
             f"before {who} and keep everything: pulumi stack rm {name} --force. To destroy it from here"
         )
     raise DeliveredError(

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from vapcheck import PolicyFinding
 
 _GARBAGE = 50_000
-"""Objects between two looks for garbage (Python: 700). What thousands of resources hold is none, and looking
-took a third of the time in which they are registered."""
+"""Allocations between garbage collections (Python: 700). What thousands of resources hold is no garbage, and
+collecting took a third of the time in which they are registered."""
 Verdict = Callable[[], "tuple[PolicyFinding, ...]"]
 """Waits for what policy says: its warnings. Raises PolicyRefusalError."""
 _UPSERT = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"

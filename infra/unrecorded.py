@@ -49,7 +49,7 @@ class Marks:
         self._states, self._stack = root / "stacks" / project, stack
         self._folder = root / "unrecorded" / project / stack
         self.left: tuple[Path, ...] = tuple(sorted(self._folder.glob("*.json"))) if self.possible else ()
-        """Marks of runs that did not save what they did, or that are under way."""
+        """Marks of runs that are unfinished or did not save their state."""
 
     def same_cluster(self, cluster: str | None) -> bool:
         """Whether every run that left a mark was one on the cluster with this id. A run that was stopped

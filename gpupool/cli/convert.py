@@ -112,7 +112,7 @@ def _platform(platform: str | None) -> str | None:
 
 
 def chosen_gpus(given: Sequence[str]) -> dict[str, str]:
-    """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for a GPU that there is not."""
+    """`["t4", "big=h200"]` as `{"": "t4", "big": "h200"}`. Raises UsageError for an unknown GPU."""
     from gpupool.catalog.models import CatalogError
     from gpupool.catalog.project import catalog_here
 

@@ -61,7 +61,7 @@ def _platform(answer: str) -> Platform:
     from gpupool.findings import UsageError
 
     if answer not in get_args(Platform):
-        raise UsageError(f"platform {answer}: there is none of that name; local, eks or static")
+        raise UsageError(f'unknown platform "{answer}"; use local, eks or static')
     return cast(Platform, answer)
 
 

@@ -85,7 +85,7 @@ class Question:
 
 def answer(question: Question, output: Output) -> int:
     """Judge, print, and return the exit code: 1 when anything is denied or can't be read."""
-    # Next to nothing of a check is cyclic garbage, and looking for it takes a tenth of the time.
+    # A check creates almost no cyclic garbage, and collecting it takes a tenth of the time.
     gc.disable()
     try:
         check = run(question)
@@ -152,7 +152,7 @@ class _Policies:
     sources: tuple[str, ...] = ()
     """Where they came from, as the user would name it."""
     environment: ReadEnvironment | None = None
-    """Whose they are, if anybody's."""
+    """The environment that owns them, if any."""
 
 
 def _files_of(environments: Iterable[Document]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Where one control plane keeps its things: every path of an instance, and nothing but paths.
+"""Where one control plane stores its files: every path of an instance, and nothing but paths.
 
 All of it lies under one folder, which only its owner can enter; `down` removes the folder. So whatever
 must vanish with the control plane (the Pulumi state of the stack `local`, for one) belongs in here.

@@ -28,7 +28,7 @@ class ClusterObjects:
     """gpupool's own ConfigMaps of what policies judge by, by name."""
 
     def take(self, part: Part) -> bool:
-        """Whether the object is one that is read here; if so, it is kept."""
+        """Add the object if it is read here; return whether it was."""
         document = part.document
         if document.kind == "ConfigMap" and document.namespace == SYSTEM_NAMESPACE and ours(part):
             self.parameters[document.name] = part

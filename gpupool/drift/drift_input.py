@@ -1,4 +1,4 @@
-"""What every check gets to see."""
+"""The input of every check."""
 
 from __future__ import annotations
 

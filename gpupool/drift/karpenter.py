@@ -101,8 +101,8 @@ def _foreign(inputs: DriftInput) -> Iterator[Drift]:
                 layer="karpenter",
                 kind="overlay-over",
                 object=f"NodeOverlay {name}",
-                reason=f"it is not the file's, outweighs ours ({row['spec']['weight']}, ours "
-                f"{_OVERLAY_WEIGHT}) and says how many slices nodes of our pools have",
+                reason=f"it is not the file's, has a higher weight ({row['spec']['weight']}, ours "
+                f"{_OVERLAY_WEIGHT}) and sets the number of slices of our pools' nodes",
                 repair=repair.delete("nodeoverlay", name),
             )
     ours = {capacity.name for pool in inputs.plan.pools for capacity in pool.capacities}

@@ -23,7 +23,7 @@ _CONSEQUENCES = {
         "missing",
     ): "Karpenter counts physical GPUs and starts a node for each slice that is asked for",
     ("NodePool", "missing"): "Karpenter starts no nodes for this pool",
-    ("ResourceQuota", "missing"): "nothing holds the tenant to what it was given",
+    ("ResourceQuota", "missing"): "the tenant's quota is not enforced",
     ("NetworkPolicy", "missing"): "pods of other namespaces reach the tenant's",
     ("PriorityClass", "missing"): "pods that name it are refused",
     ("ValidatingAdmissionPolicy", "missing"): "what it forbids is let in",

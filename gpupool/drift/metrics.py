@@ -45,7 +45,7 @@ def registry(outcome: Outcome) -> CollectorRegistry:
             "When the cluster was compared, Unix time.",
             outcome.taken.timestamp(),
         ),
-        ("duration_seconds", "How long the look took.", outcome.seconds),
+        ("duration_seconds", "How long the check took.", outcome.seconds),
         ("objects", "Objects that were compared.", float(outcome.objects)),
     ):
         Gauge(f"gpupool_assert_{name}", title, ("environment",), registry=made).labels(

@@ -150,7 +150,9 @@ def _unplanned_nodes(inputs: DriftInput) -> Iterator[Drift]:
                 reason = f'its label {POOL_LABEL} says "{label}", and there is no such pool'
                 yield _unplanned(name, "unknown-pool", reason, repair.label(name, POOL_LABEL, None))
             else:
-                reason = f"it carries the label of pool {label} and was not started for it: jobs land on it"
+                reason = (
+                    f"it has the label of pool {label} and was not started for it: jobs are scheduled on it"
+                )
                 yield _unplanned(name, "foreign-node", reason, repair.label(name, POOL_LABEL, None))
 
 

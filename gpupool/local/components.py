@@ -25,7 +25,7 @@ AFTER_CRDS = ("karpenter", "gpu-operator")
 NAMES = (*CORE, *AFTER_CORE, *AFTER_CRDS)
 """Every component in the order of its start; the reverse is the order of the stop."""
 MODULES = ("gpu-operator", "pod-runner")
-"""Those that are this Python; they make a file once they are ready."""
+"""Components that run in this Python; they make a file once they are ready."""
 PROGRAMS = tuple(name for name in NAMES if name not in MODULES)
 """Those that are programs of binaries.yaml."""
 GO_RUNTIME = {"GOGC": "400"}

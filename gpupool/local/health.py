@@ -130,9 +130,7 @@ def credential(layout: Layout) -> str | None:
         return f"{layout.kubeconfig}: the API server does not accept its token ({error})"
     except GpupoolError as error:
         return str(error)
-    return (
-        f"{layout.kubeconfig}: its user {user} has not all rights in the cluster, as the administrator's must"
-    )
+    return f"{layout.kubeconfig}: its user {user} is not cluster-admin"
 
 
 def answers(url: str) -> bool:

@@ -78,7 +78,7 @@ def _state(node: Node, task: Task) -> str:
     if missing(node, new) is None:
         return f"new{cordoned}"
     if missing(node, old, strict=False) is None:
-        said = "; the MIG manager says failed" if node.mig_state == "failed" else ""
+        said = "; the MIG manager reports failed" if node.mig_state == "failed" else ""
         return f"old{cordoned}{said}"
     wrong = missing(node, new if node.has_labels_of(new) else old, strict=False)
     return f"{'new' if node.has_labels_of(new) else 'old'}{cordoned}; {wrong}"

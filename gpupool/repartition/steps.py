@@ -82,7 +82,7 @@ class Seen:
     failed: frozenset[str] = frozenset()
     """They did not come up in their new shape; each goes back, and no further node is begun."""
     judged: frozenset[str] = frozenset()
-    """They are back, and the MIG manager's `failed` is its last word: their slices decide."""
+    """They are back, and the MIG manager reports `failed`; the slices decide."""
     lost: frozenset[str] = frozenset()
     """They did not come back in their old shape either; each stays cordoned for a person to check."""
     early: frozenset[str] = frozenset()

@@ -24,7 +24,7 @@ def missing(node: Node, shape: Shape, strict: bool = True) -> str | None:
     if node.mig_state in UNDER_WAY:
         return f"the MIG manager is running ({node.mig_state})"
     if strict and shape.mig is not None and node.mig_state != "success":
-        return f"the MIG manager says {node.mig_state or 'nothing yet'}"
+        return f"the MIG manager reports {node.mig_state or 'nothing yet'}"
     if shape.slices and dict(node.slices) != dict(shape.slices):
         return f"it offers {node.shape()} instead of {shape}"
     return None

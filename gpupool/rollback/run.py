@@ -65,8 +65,8 @@ def states(api: KubeApi, environment: str) -> list[LastGood]:
     kept = last_good.history(api)
     if not kept:
         raise GpupoolError(
-            f"no state of {environment} has been found good yet; `gpupool assert {environment}` notes one "
-            "whenever it finds nothing to complain of"
+            f"no state of {environment} has been found good yet; `gpupool assert {environment}` "
+            "records one when it finds no drift"
         )
     own = [state for state in kept if state.environment == environment]
     if not own:

@@ -34,7 +34,9 @@ def test_a_kubeconfig_without_rights_is_named_and_written_anew(data_folder: Path
     powerless = token_without_rights(plane)
     spoilt = {
         sound.replace(token, "wrong"): "the API server does not accept its token",
-        sound.replace(token, powerless): "its user system:serviceaccount:default:default has not all rights",
+        sound.replace(
+            token, powerless
+        ): "its user system:serviceaccount:default:default is not cluster-admin",
         "{}": "Expected key current-context",
     }
     for text, words in spoilt.items():

@@ -1,7 +1,7 @@
 """What hand-written settings convert to, file by file, and what is said to be left.
 
 Each folder of `convert/` is a case: `input/` with the files, `choices.json` with what the caller says,
-`environment.yaml` and `listing.txt` as they are expected. `make golden` writes the expected files anew; read
+`environment.yaml` and `listing.txt` as they are expected. `make golden` writes the expected files again; read
 the difference before committing it.
 """
 

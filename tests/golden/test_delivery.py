@@ -2,7 +2,7 @@
 
 The objects themselves are those of every engine (tests/unit/generators/test_delivery.py), so these files have
 the index, what lies in `delivery/`, and the objects that carry more than their order. `make golden` writes
-them anew; read the difference before committing it.
+them again; read the difference before committing it.
 """
 
 from __future__ import annotations

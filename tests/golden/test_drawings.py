@@ -1,4 +1,4 @@
-"""What the drawings look like, character by character. `make golden` writes them anew; look at them then."""
+"""What the drawings look like, character by character. `make golden` writes them again; look at them then."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The table of shipped policies in the documentation says what the policies say of themselves.
 
-`make golden` writes it anew from their annotations.
+`make golden` writes it again from their annotations.
 """
 
 from __future__ import annotations

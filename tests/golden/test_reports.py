@@ -1,8 +1,8 @@
 """What `gpupool report` says of typical pull requests, word by word.
 
 Each folder of `report/` is a case: `base.yaml` and `head.yaml` (one of them missing where the environment
-comes or goes), and what is expected as Markdown and as JSON. `make golden` writes what is expected anew; read
-the difference before committing it: it is what reviewers will see.
+comes or goes), and what is expected as Markdown and as JSON. `make golden` writes what is expected again;
+read the difference before committing it: it is what reviewers will see.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CASES = {
     "machines-and-zones": "an instance type and a zone are allowed no more",
     "no-more-spot": "one of a pool's two NodePools goes",
     "maximum-lowered": "no node goes because of it",
-    "image-pinned-anew": "nodes may be replaced: it hangs on the image",
+    "image-pinned-again": "nodes may be replaced: it depends on the image",
     "operator-upgraded": "the driver with it: every node is cordoned, one after the other",
     "static-nodes-moved": "labels change in place, and the MIG manager repartitions",
     "quotas-and-budgets": "less for one, no bound for it, another tenant",

@@ -1,6 +1,6 @@
 """What the shipped environments amount to, file by file and number by number.
 
-`make golden` writes the expected files anew after a generator has changed; read the difference before
+`make golden` writes the expected files again after a generator has changed; read the difference before
 committing it: it is what users will see in their own repositories.
 """
 

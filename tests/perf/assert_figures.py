@@ -1,6 +1,6 @@
 """`gpupool assert` of 1,000 objects and 500 nodes against a local API server, from process start.
 
-Objects are applied and nodes made directly: what is measured is the look, not how they came about. The
+Objects are applied and nodes made directly: what is measured is the check, not how they came about. The
 cluster is what the file says, and a verdict that says otherwise is a missed figure.
 """
 

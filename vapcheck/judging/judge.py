@@ -67,10 +67,9 @@ class Judge:
     ) -> list[PolicyFinding]:
         """Every finding about one object. An error while judging it is a finding too, never a silent pass.
 
-        With a `subresource`, as pods/exec, the operation follows from it, and objects that it is none of have
-        no findings.
-        `old` is the object as it was, for UPDATE and DELETE; without it UPDATE compares the object with
-        itself, and DELETE takes the document for the old object.
+        With a `subresource`, as pods/exec, the operation follows from it, and objects without that
+        subresource have no findings. `old` is the object as it was, for UPDATE and DELETE; without it UPDATE
+        compares the object with itself, and DELETE takes the document for the old object.
         """
         findings: list[PolicyFinding] = []
         try:

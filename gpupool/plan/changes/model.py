@@ -115,7 +115,7 @@ class QuotaChange:
 
 @dataclass(frozen=True, slots=True)
 class TenantChange:
-    """A tenant in two states; at least one of them is there."""
+    """A tenant before and after; at least one is set."""
 
     name: str
     namespace: str

@@ -118,7 +118,7 @@ def values(context: Context) -> Iterator[Problem]:
     for key in environment.gpu_operator.values:
         close = get_close_matches(key, _CHART_KEYS, 1, 0.8)
         if close and key not in _CHART_KEYS:
-            message = f"Helm value {key} is none of the operator's chart"
+            message = f"Helm value {key} is not a value of the operator's chart"
             yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
     partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]
     manager = environment.gpu_operator.values.get("migManager")

@@ -42,7 +42,7 @@ class Drift:
 
     reason: str
     which: Literal["all", "some", "unknown"]
-    """all of its nodes; those that `only` describes; or it hangs on what is not in the manifests."""
+    """all of its nodes; those that `only` describes; or it depends on something outside the manifests."""
     only: str = ""
     """Which ones, as `with instance type g5.xlarge`."""
 

@@ -18,7 +18,7 @@ from gpupool.report.model import NodeEffect
 
 
 def mps_pools(old: Plan, new: Plan) -> tuple[str, ...]:
-    """Pools whose pods compute through an MPS daemon now and whose nodes are looked after still."""
+    """Pools whose pods compute through an MPS daemon now and whose nodes are still managed."""
     kept = {pool.name for pool in new.pools}
     return tuple(pool.name for pool in old.pools if pool.sharing.has_daemon and pool.name in kept)
 

@@ -90,7 +90,7 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     if was.values != now.values:
         yield _everywhere(
             f"gpuOperator.values change ({', '.join(_changed_keys(was.values, now.values))})",
-            "which of the operator's pods restart hangs on the values; a changed toolkit restarts the "
+            "which of the operator's pods restart depends on the values; a changed toolkit restarts the "
             "container runtime",
             "kept",
             old,

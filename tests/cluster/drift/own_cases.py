@@ -349,7 +349,7 @@ CASES = (
         _overlay(200),
         "karpenter",
         "overlay-over",
-        "outweighs ours",
+        "has a higher weight",
         "kubectl delete nodeoverlay",
     ),
     Case(

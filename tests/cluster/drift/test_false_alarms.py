@@ -76,7 +76,7 @@ def test_scaling_up_and_down_is_no_drift(world: World) -> None:
             "the nodes have gone", lambda: not world.kube.nodes("karpenter.sh/nodepool=batch"), 120
         )
     assert not alarms(reported)
-    # The looks have seen the work, or they would prove nothing.
+    # The checks have seen the work, or they would prove nothing.
     assert {drift.kind for drift in reported} & {"starting", "leaving", "claim-starting"}
     world.clean()
 

@@ -154,7 +154,7 @@ def test_a_node_that_fails_goes_back_and_the_rest_stays(lab: Lab) -> None:
     # It failed before it touched anything, and works as before; no further node was begun.
     assert lab.shapes() == {"node-0": NEW, "node-1": OLD, "node-2": OLD}
     states = {row.node: row.state for row in result.rows}
-    assert states == {"node-0": "new", "node-1": "old; the MIG manager says failed", "node-2": "old"}
+    assert states == {"node-0": "new", "node-1": "old; the MIG manager reports failed", "node-2": "old"}
     assert result.notes[-2:] == (
         "go on: gpupool repartition lab parted",
         "take it back: gpupool repartition lab parted --rollback",

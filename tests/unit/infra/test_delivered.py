@@ -35,7 +35,7 @@ def test_destroy_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(delivered.VARIABLE, raising=False)
     done = CliRunner().invoke(app, ["destroy", str(EDGE), "--yes"])
     assert isinstance(done.exception, delivered.DeliveredError)
-    assert "would make again what goes from here" in str(done.exception)
+    assert "would recreate what is deleted here" in str(done.exception)
     assert "pulumi stack rm edge-argocd --force" in str(done.exception)
     assert "gpupool destroy edge-argocd --despite-gitops" in str(done.exception)
 

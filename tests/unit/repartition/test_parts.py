@@ -139,8 +139,8 @@ def test_what_is_read_of_a_node() -> None:
         ({"ready": False}, "not Ready"),
         ({"mig": None}, "labels ask for pool"),
         ({"mig_state": "rebooting"}, "running (rebooting)"),
-        ({"mig_state": "failed"}, "says failed"),
-        ({"mig_state": None}, "says nothing yet"),
+        ({"mig_state": "failed"}, "reports failed"),
+        ({"mig_state": None}, "reports nothing yet"),
         ({"slices": {"nvidia.com/gpu": 1}}, "offers 1 gpu instead of 2 mig-3g.40gb"),
     ],
 )
