@@ -18,7 +18,7 @@ from gpupool.plan.model import Plan
 
 
 class Engine(Protocol):
-    """What a module of an engine has."""
+    """The interface of an engine's module."""
 
     START: str
     """How a person tells the engine of the rendering, once: options of `kubectl apply` before a folder ..."""

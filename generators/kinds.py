@@ -61,7 +61,7 @@ class Kind:
     """Namespaces where those that an earlier file made are looked for, None for all. Of some kinds a cluster
     has many that gpupool does not manage. Empty: looked for where the file has one."""
     owned: bool = True
-    """False where objects are somebody else's and only some fields are ours."""
+    """False where others own the objects and gpupool sets only some fields."""
     awaited: bool = True
     """Whether `up` waits until it is ready."""
     accepted: str | None = None
@@ -129,7 +129,7 @@ KINDS = (
         accepted="Ready",
         holds_jobs=True,
     ),
-    # It holds no jobs, and one that stays behind contradicts those that came in its place.
+    # It holds no jobs, and one that is left behind contradicts its successors.
     Kind(
         "NodeOverlay",
         "karpenter.sh/v1alpha1",
@@ -183,7 +183,7 @@ def rank_of(name: str) -> int:
 
 
 def kind_of(name: str) -> Kind:
-    """What is known of a kind; of one that is not in the table: nothing, and that it comes last."""
+    """The row of a kind; for one that is not in the table, an empty row that comes last."""
     rank = rank_of(name)
     return KINDS[rank] if rank < len(KINDS) else Kind(name, "", WORKLOADS, listed=())
 

@@ -1,9 +1,9 @@
-"""What the policies judge by, where sites and environments differ: ConfigMaps in gpupool's own namespace.
+"""The policies' parameters, where sites and environments differ: ConfigMaps in gpupool's own namespace.
 
-Facts of the Plan as short texts that CEL takes apart by `split`: names apart by spaces, `name=value` where
-each has one. They are in a namespace that no tenant's role can access, under names that never change, so that
-a policy of the user's own can refer to them as well. No quota is in them: a changed grant is a changed
-ResourceQuota and nothing else.
+Facts of the Plan as short texts that CEL separates with `split`: names separated by spaces, `name=value`
+where each has a value. They are in a namespace that no tenant's role can access, under names that never
+change, so that a policy of the user's own can refer to them as well. No quota is in them: a changed grant is
+a changed ResourceQuota and nothing else.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
-"""Does nothing, on every architecture, as no user in particular."""
+"""Does nothing; runs on every architecture and as any user."""
 
 POD: dict[str, Any] = {
     "automountServiceAccountToken": False,

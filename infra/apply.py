@@ -1,4 +1,4 @@
-"""Manifest -> Pulumi resource: type tokens, stable names, and who waits for whom.
+"""Manifest -> Pulumi resource: type tokens, stable names, and dependencies.
 
 Resources are registered by type token and plain values, which is what the classes of
 pulumi_kubernetes send as well; importing those would cost seconds for nothing. No kind is treated
@@ -73,7 +73,7 @@ def release_properties(release: HelmRelease) -> dict[str, Any]:
 
 
 def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
-    """The manifests among `others` that must be there before `manifest`."""
+    """The manifests among `others` that `manifest` depends on."""
     wanted = kind_of(manifest.kind).needs
     return [
         other
@@ -104,7 +104,7 @@ class Candidates:
                 self._namespaces[manifest.name] = manifest
 
     def of(self, manifest: Manifest) -> list[Manifest]:
-        """Everything that `needs` could find for `manifest`, and little else."""
+        """A small superset of what `needs` finds for `manifest`."""
         inside = self._namespaces.get(manifest.namespace or "")
         found = [] if inside is None else [inside]
         for kind in kind_of(manifest.kind).needs:
@@ -117,7 +117,7 @@ class Candidates:
 
 
 def _concerns(manifest: Manifest, other: Manifest) -> bool:
-    """Objects of one pool or namespace wait for each other, not for those of the neighbours."""
+    """Whether the two are of one namespace, or else of one pool; what has no pool is near all."""
     if other.namespace is not None and manifest.namespace is not None:
         return manifest.namespace == other.namespace
     pool, its = manifest.labels.get("gpupool.dev/pool"), other.labels.get("gpupool.dev/pool")

@@ -112,7 +112,7 @@ class Command(automation.PulumiCommand):
                 self._child.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the running command at once; what it leaves behind is the next run's to clear."""
+        """End the running command at once; the next run clears up what it leaves behind."""
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 self._child.kill()

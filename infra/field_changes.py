@@ -130,7 +130,7 @@ def _line(value: Any) -> str:
 
 
 def _apart(old: Any, new: Any) -> tuple[str, str]:
-    """Two values that are shortened to the same text, from shortly before the place where they part."""
+    """Two values that are shortened to the same text, from shortly before their first difference."""
     before, after = _line(old), _line(new)
     pairs = enumerate(zip_longest(before, after))
     place = next((place for place, (one, other) in pairs if one != other), 0)

@@ -1,7 +1,7 @@
-"""Locks of Pulumi's file backend: whose they are, which are left over, and removing those.
+"""Locks of Pulumi's file backend: which run holds them, which are left over, and removing those.
 
-Every file in a stack's lock folder keeps the engine from starting, readable or not. Removed is only what
-certainly belongs to no living run. Must not start an engine or read the state itself.
+Every file in a stack's lock folder keeps the engine from starting, readable or not. Only locks that certainly
+belong to no living run are removed. Must not start an engine or read the state itself.
 
 How the engine works (pulumi 3.259, pkg/backend/diy/lock.go; gocloud.dev 0.46, blob/fileblob): it writes the
 lock to `UUID.json.HEX.tmp`, renames that to `UUID.json`, and only then looks for locks of others; it deletes
@@ -180,7 +180,7 @@ def _remove(lock: Lock, stack: str) -> bool:
 
 
 def _hopeless(kept: Iterable[Lock]) -> bool:
-    """Whether waiting can't help: no engine takes away a file that is none of its own."""
+    """Whether waiting can't help: no engine deletes a file that it did not make."""
     return all(not lock.readable or _strange(lock) for lock in kept)
 
 
@@ -190,7 +190,7 @@ def _strange(lock: Lock) -> bool:
 
 
 def _abandoned(lock: Lock, backend_url: str, waited: float) -> bool:
-    """Whether a file that names no owner has none.
+    """Whether a file that names no owner belongs to no living run.
 
     A temporary one has none once it has settled. One with its final name was left by an engine or a machine
     that ended while writing it; to be sure that the lock of a live run was not damaged, no engine

@@ -40,7 +40,7 @@ _LAST = rank_of("ConfigMap")
 
 
 class ForeignError(GpupoolError):
-    """Objects of somebody else's have names that the file asks for."""
+    """Objects that this environment did not make have names that the file asks for."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Held:
         return tuple(manifest for manifest in manifests if key_of(manifest.body) in ours)
 
     def beside(self, bundle: Bundle, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
-        """Those that neither the file nor the state names, but for what a repartition keeps for itself."""
+        """Those that neither the file nor the state names, except the ConfigMap of a repartition."""
         known = {key_of(manifest.body) for manifest in bundle} | in_state(deployment)
         return tuple(
             manifest
@@ -73,7 +73,7 @@ class Held:
 
 
 def key_of(body: Mapping[str, Any]) -> Key:
-    """By what an object is known."""
+    """What identifies an object."""
     group = str(body["apiVersion"]).rpartition("/")[0]
     metadata = body["metadata"]
     return group, str(body["kind"]), metadata.get("namespace"), str(metadata["name"])
@@ -156,7 +156,7 @@ def protected(found: Iterable[Manifest]) -> frozenset[str]:
 
 
 def summary(found: Iterable[Manifest]) -> str | None:
-    """How many there are and what they are called, for people; None where there are none."""
+    """Their number and names, as a message; None if `found` is empty."""
     names = [str(manifest) for manifest in found]
     if not names:
         return None
@@ -175,8 +175,8 @@ def remove(
 ) -> Iterator[tuple[Manifest, str | None]]:
     """Delete each, kind by kind against the order in which they are made, and wait until it is gone.
 
-    Yields each with what went wrong, None where nothing did. An object that somebody has put in the place of
-    one that was found is left alone: its uid is another.
+    Yields each with the error, None if it was deleted. An object that has been recreated since is left alone:
+    its uid differs.
     """
     rows = sorted(found, key=lambda manifest: manifest.key, reverse=True)
     spaces = {manifest.name for manifest in rows if manifest.kind == "Namespace"}
@@ -192,7 +192,7 @@ def remove(
 
 
 def _delete(api: KubeApi, manifest: Manifest) -> str | None:
-    """What kept the object from going, None where nothing did."""
+    """Why the object was not deleted; None if it was."""
     uid = manifest.body["metadata"]["uid"]
     options = {
         "apiVersion": "v1",

@@ -24,7 +24,7 @@ from gpupool.plan.resolve import read_plan
 from infra import apply, delivered, foreign_operator, static_nodes
 
 _SIGN_SECONDS = 10.0
-"""How long a cluster may take to say that it is there."""
+"""How long a cluster may take to answer."""
 
 
 def run(environment: str) -> None:
@@ -95,8 +95,8 @@ def require_cluster(plan: Plan) -> None:
 def _without_store(api: KubeApi) -> bool:
     """Whether the API server has lost its etcd, by its own check, which takes two seconds to say so.
 
-    Everybody who is authenticated may ask (ClusterRole system:public-info-viewer); where somebody has changed
-    that, it is not known. The check of etcd-readiness would take two seconds more and say the same.
+    Every authenticated user may ask (ClusterRole system:public-info-viewer); where that was changed, the
+    answer is False. The check of etcd-readiness would take two seconds more and say the same.
     """
     try:
         api.request("GET", "/readyz", {"exclude": "etcd-readiness"})

@@ -63,7 +63,7 @@ def consent(lost: Iterable[str], environment: str) -> str | None:
 
 
 def require_going(allowed: Iterable[str], deployment: Mapping[str, Any], kept: Iterable[str]) -> None:
-    """Raise UsageError when a name in `allowed` is of nothing that the next `up` would delete.
+    """Raise UsageError when a name in `allowed` names nothing that the next `up` would delete.
 
     What goes and is protected no more counts as well: a run that was stopped after the consent is
     repeated with the same words.

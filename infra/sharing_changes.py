@@ -120,7 +120,7 @@ def _is_plugin_map(name: str, namespace: str | None) -> bool:
 
 
 def _live_settings(api: KubeApi) -> Mapping[str, str]:
-    """Pool -> the plugin's settings that are in force; empty where nothing of ours is."""
+    """Pool -> the plugin's settings in force; empty where they are not gpupool's."""
     policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy") or {}
     name = str((((policy.get("spec") or {}).get("devicePlugin") or {}).get("config") or {}).get("name", ""))
     if not name.startswith(_PLUGIN_PREFIX):

@@ -79,7 +79,8 @@ class Run:
         self.withheld: dict[str, ObjectChange] = {}
         """By URN: what will be done without the engine."""
         self.orphans: tuple[Manifest, ...] = ()
-        """What is ours in the cluster and not in the state; nor, but for `destroy`, in the file."""
+        """Objects of this environment in the cluster that are not in the state and, except for `destroy`, not
+        in the file."""
 
     def _program(self, bundle: Bundle) -> Awaitable[None]:
         import pulumi

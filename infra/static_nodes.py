@@ -1,4 +1,4 @@
-"""Nodes that exist already: our labels and taints beside their own, and everything back when we go.
+"""Nodes that exist already: our labels and taints beside their own, all of which are given back on removal.
 
 A Node's spec.taints is one value for server-side apply: who sets it owns the whole list. So the patch
 carries the node's own taints as well as ours, and notes on the node which are whose. Before the patch
@@ -79,7 +79,7 @@ def resolve(plan: Plan, manifests: Iterable[Manifest], api: KubeApi) -> tuple[Ma
 
 
 def fit(node: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch `body` with the node's own taints in front of ours, and the notes of whose is whose."""
+    """The patch `body` with the node's own taints in front of ours, and annotations that distinguish them."""
     own, ours = own_taints(node), list(body.get("spec", {}).get("taints", ()))
     taken = {_identity(taint) for taint in own}
     notes = {OURS: _note(ours), OWN: _note(own)}

@@ -1,4 +1,4 @@
-"""Whether a repartition of a pool is under way in a cluster; `up` must not cut across it.
+"""Whether a repartition of a pool is under way in a cluster; `up` must not run meanwhile.
 
 While nodes of old and new shape live side by side the operator's configurations hold both. `up` would put
 the plain ones in their place, and nodes that have not been changed yet would lose their slices at once.
@@ -20,7 +20,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 JOURNAL = "gpupool-repartition"
-"""Name of the ConfigMap that is there from before the first to after the last change of a repartition."""
+"""Name of the ConfigMap that exists from before the first to after the last change of a repartition."""
 JOURNAL_KEY = "journal.json"
 _MAP_PREFIXES = ("gpupool-device-plugin-", "gpupool-mig-")
 _OPERANDS = ("devicePlugin", "migManager")

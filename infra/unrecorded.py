@@ -82,7 +82,7 @@ class Marks:
 
     def end(self, whole: bool) -> None:
         """Take the mark away if the state was saved since `begin`; those of earlier runs as well after a run
-        that came `whole` to its end, which has looked at everything they may have changed."""
+        that came `whole` to its end, which has read everything they may have changed."""
         if self._own is None or self._saved() == self._before:
             return
         for path in (self._own, *(self.left if whole else ())):

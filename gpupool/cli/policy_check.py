@@ -146,7 +146,7 @@ class _Policies:
     """What objects are judged by, besides the policies among them."""
 
     documents: list[Document]
-    """Policies, and what those look at."""
+    """Policies and their parameters."""
     problems: tuple[PolicyFinding, ...] = ()
     """Files of them that can't be read."""
     sources: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ class ReadEnvironment:
 
     @cached_property
     def documents(self) -> list[Document]:
-        """What it amounts to: policies, parameters and namespaces included."""
+        """Its objects, including policies, parameters and namespaces."""
         from infra.policy_gate import documents_of
 
         return documents_of(self.plan, self.bundle)
@@ -61,7 +61,7 @@ class ReadEnvironment:
         return replace(finding, file=str(self.path), line=line, column=column)
 
     def _position(self, finding: PolicyFinding) -> tuple[int, int]:
-        """Of a path in the environment file; (0, 0) where the finding's path is none."""
+        """Position of a path in the environment file; (0, 0) if the finding has no such path."""
         loc = tuple(int(index) if index else key for key, index in _PART.findall(finding.path))
         data = self.loaded.source.data
         return self.loaded.source.place(loc) if loc and loc[0] in data else (0, 0)

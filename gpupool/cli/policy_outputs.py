@@ -1,4 +1,5 @@
-"""What `policy check -o` takes, and who writes it. The one place where an output is registered.
+"""The outputs of `policy check -o`, and the modules that write them. The one place where an output is
+registered.
 
 An output is a module `cli.policy_<name>` with `write(check, stream)`. It prints a finished check and judges
 nothing; only the module that is asked for is imported.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUIET_S = 2.0
-"""How long nothing is said, in seconds, where QUIET_VARIABLE does not say."""
+"""Seconds until the first message, unless QUIET_VARIABLE sets them."""
 QUIET_VARIABLE = "GPUPOOL_QUIET_SECONDS"
 """For callers that compare what is said, as tests do: on a slow day they would find progress among it."""
 REDRAW_S = 0.5
@@ -71,7 +71,7 @@ def _interrupt(here: int) -> Callable[[int, object], None]:
 
 
 class _Progress:
-    """What has been said so far."""
+    """The messages so far."""
 
     def __init__(self, title: str) -> None:
         self._title = title

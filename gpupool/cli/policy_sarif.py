@@ -65,7 +65,7 @@ def _rule(name: str, finding: PolicyFinding | None) -> dict[str, Any]:
 
 
 def _invocation(check: Check) -> dict[str, Any]:
-    """That a policy was applied to nothing is said of the run: a result would be an alert to be fixed."""
+    """A policy that applied to nothing is reported for the run: a result would be an alert to be fixed."""
     notes = [
         {"level": "note", "message": {"text": f"The policy {name} {reason}."}}
         for name, reason in idle_policies(check).items()

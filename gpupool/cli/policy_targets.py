@@ -97,7 +97,8 @@ def labelled_namespace(
     name: str | None, labels: Sequence[str], manifests: Sequence[Document]
 ) -> list[Document]:
     """The Namespace (`default` where none is named) that has these labels (KEY=VALUE, with commas between);
-    nothing without labels. Raises UsageError for labels that are none, or where it is among the manifests."""
+    nothing without labels. Raises UsageError for invalid labels, or if the Namespace is among the
+    manifests."""
     if not labels:
         return []
     from vapcheck.server import name_forms

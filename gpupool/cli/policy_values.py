@@ -93,7 +93,7 @@ def _key(key: Any) -> str:
 
 
 def _written(value: Any) -> str:
-    """A value that only CEL knows. What has no text of its own is shown by its type's name."""
+    """A value that only CEL has; one without a text form is shown by its type's name."""
     # Imported where it is needed: most values are plain, and the interpreter is slow to import.
     from vapcheck.cel import CelError, times
     from vapcheck.cel.libraries.authorization import Decision

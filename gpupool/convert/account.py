@@ -168,17 +168,17 @@ class Part:
             self.account.leave(section, why)
 
     def untouched(self) -> bool:
-        """Whether nothing has been said of any of it yet."""
+        """Whether no part of it is marked yet."""
         return self.account.is_unmarked(self)
 
     def uses(self, *names: str) -> None:
-        """The result says the fields of these names, and nothing is said of any others."""
+        """Mark the fields of these names as used; others stay unmarked."""
         for name in names:
             if inner := self.at(name):
                 inner.used()
 
     def derives(self, *names: str) -> None:
-        """gpupool derives the fields of these names, and nothing is said of any others."""
+        """Mark the fields of these names as derived by gpupool; others stay unmarked."""
         for name in names:
             if inner := self.at(name):
                 inner.derived()

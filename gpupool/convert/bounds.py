@@ -24,8 +24,8 @@ def nodes_max(
     slices: Mapping[str, int],
     unbounded: int,
 ) -> int:
-    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded`
-    where nothing says."""
+    """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded` if
+    there is no limit."""
     allowed: list[tuple[int, str, Part]] = []
     sizes = _sizes(types, slices)
     for name, limit in limits:

@@ -1,4 +1,4 @@
-"""Documents -> an environment file and the list of what it does not say. The entry point of the package.
+"""Documents -> an environment file and the list of what it does not express. The entry point of the package.
 
 Every kind of input is registered in `_sort`, by its kind, or in `_configuration`, by its shape where it has
 none. Pure: no files, no cluster.
@@ -86,7 +86,7 @@ class _Input:
 
 
 def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
-    """The environment that `documents` amount to, as far as gpupool can say it."""
+    """The environment that `documents` describe, as far as gpupool can express it."""
     held = [
         (index, loc, inner) for index, document in enumerate(documents) for loc, inner in embedded(document)
     ]
@@ -220,7 +220,7 @@ def _draft(given: _Input, choices: Choices, account: Account) -> Draft:
 
 
 def _others(cluster: ClusterObjects) -> None:
-    """Objects of kinds that gpupool writes too, and somebody else's."""
+    """Objects of kinds that gpupool writes too: its own and those of others."""
     for kind in ("RoleBinding", "NetworkPolicy"):
         for part in cluster.all(kind):
             if ours(part):

@@ -73,8 +73,8 @@ def _partitioned(config: mig_parted.MigConfig, choices: Choices, draft: Draft) -
 
 
 def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
-    """Leave out a layout of no GPU. Which GPU was meant is asked where several have its profiles: what has to
-    be corrected depends on that."""
+    """Leave out a layout that no GPU has. If several GPUs have its profiles, the list asks which one was
+    meant, because the correction depends on it."""
     reasons: dict[str, str] = {}
     for gpu in catalog_here().models.values():
         if mig_parted.has_profiles(config, gpu):

@@ -55,7 +55,7 @@ _ATTRIBUTES: dict[str, Callable[[Machine], str | int]] = {
     "kubernetes.io/os": lambda _: "linux",
 }
 _NAMES_GPUS = (INSTANCE_TYPE, *(f"{_AWS}{name}" for name in ("family", "category")))
-"""Keys whose values say that a GPU is wanted, where one of them has one."""
+"""Keys that ask for a GPU if one of their values has one."""
 _NEEDS_GPUS = tuple(f"{_AWS}gpu-{name}" for name in ("name", "manufacturer", "count", "memory"))
 
 
@@ -112,8 +112,8 @@ def select(requirements: list[Part]) -> Selection:
 
 
 def holds(requirement: Part, machine: Machine) -> bool | None:
-    """Whether a machine satisfies a requirement; None where the requirement is not about the machine, or is
-    none that Karpenter takes."""
+    """Whether a machine satisfies a requirement; None if it is not about machines, or Karpenter does not
+    accept it."""
     key = requirement.at("key")
     name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
     test = _test(requirement, name) if name in _ATTRIBUTES else None
@@ -157,7 +157,7 @@ def _values(part: Part) -> str:
 
 
 def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
-    """The requirement as a test of a machine; None where it is none that Karpenter would take."""
+    """The requirement as a test of a machine; None if Karpenter would not accept it."""
     attribute, operator = _ATTRIBUTES[name], _operator(part)
     if operator in ("Exists", "DoesNotExist"):
         return lambda _: operator == "Exists"

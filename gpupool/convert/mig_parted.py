@@ -43,7 +43,7 @@ class MigConfig:
 
 
 def read(part: Part, config_map: str) -> list[MigConfig]:
-    """The configurations at `part`, each unmarked: who uses one marks it."""
+    """The configurations at `part`, each unmarked: the caller marks those that it uses."""
     part.says("v1", "version")
     configs = part.at("mig-configs")
     return [MigConfig(name, config_map, inner) for name, inner in configs.items()] if configs else []
@@ -141,7 +141,7 @@ def _concerns(entry: Part, gpu: GpuModel) -> bool:
 
 def known_layout(name: str, gpu: GpuModel) -> dict[str, Any] | None:
     """`sharing` of a configuration that the operator knows by name: all-disabled, all-<profile> with as many
-    as fit, all-balanced. None where there is none of that name for this GPU."""
+    as fit, all-balanced. None if this GPU has no configuration of that name."""
     if name == "all-disabled":
         return dict(WHOLE)
     mig = gpu.mig

@@ -156,7 +156,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
 
 
 def _derived(part: Part, draft: Draft) -> None:
-    """Values that gpupool works out by itself."""
+    """Values that gpupool derives."""
     for path in _ALWAYS_ON:
         if not part.says(True, *path) and (inner := part.at(*path)) and path != ("migManager", "enabled"):
             inner.left("gpupool needs it switched on", "remove it")

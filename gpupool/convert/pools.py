@@ -150,7 +150,7 @@ def _pool(
 
 
 def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
-    """What the fleets' budgets say, which is the same or said by one of them alone."""
+    """The fleets' budgets, which are equal or set by only one of them."""
     for fleet in reversed(group):
         said = budgets.read(fleet.budgets, pool.max or 1)
         if fleet.budgets:

@@ -13,14 +13,14 @@ _SECONDS = {"h": 3600, "m": 60, "s": 1}
 
 
 def quantity(value: Any) -> Fraction | None:
-    """A resource quantity, such as 32, "1k" or "512Gi", as a number; None where it is none. Negative amounts
-    bound nothing and are none."""
+    """A resource quantity, such as 32, "1k" or "512Gi", as a number; None if it is not one, or negative,
+    which bounds nothing."""
     found = amount(value)
     return None if found is None or found < 0 else found
 
 
 def seconds(value: Any) -> int | None:
-    """A duration such as "1h30m" in seconds; None where it is none. Durations are whole seconds here."""
+    """A duration such as "1h30m" in seconds; None if it is not one. Durations are whole seconds here."""
     if not isinstance(value, str) or not value:
         return None
     if re.fullmatch(r"(?:[0-9]{1,9}(?:h|m|s))+", value) is None:

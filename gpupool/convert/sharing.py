@@ -42,7 +42,8 @@ class Sharings:
     """`id` of every configuration that a pool uses."""
 
     def choose(self, name: str, where: str) -> None:
-        """Make the configuration called `name` that of nodes without the label; `where` is who says so."""
+        """Use the configuration called `name` for nodes without the label; `where` is the source of that
+        setting."""
         found = _named(self.plugins, name, self.plugin_map)
         if found is not None and self.default is not None and found.sharing != self.default.sharing:
             self.conflict = (

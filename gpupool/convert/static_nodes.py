@@ -140,7 +140,7 @@ def _is_ours(node: Part) -> bool:
 
 
 def _own_taints(node: Part) -> list[dict[str, str]]:
-    """The taints that gpupool has put on the node, by its own note there."""
+    """The taints that gpupool has put on the node, according to its annotation there."""
     note = node.at("metadata", "annotations", _NOTE)
     try:
         taints = json.loads(str(note.value)) if note else []

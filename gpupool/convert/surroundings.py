@@ -37,7 +37,7 @@ _OBJECT = "the written file"
 
 
 def account_for(part: Part) -> None:
-    """Mark what is not a setting of an object: what the server keeps there, and gpupool's own labels."""
+    """Mark what is not a setting of an object: fields that the server writes, and gpupool's own labels."""
     for path in _SERVER:
         if inner := part.at(*path):
             inner.of_cluster()
@@ -108,7 +108,8 @@ def _eks(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
 
 
 def _controller(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
-    """Who runs Karpenter itself: no object says it, but pools of somebody else in a cluster show it."""
+    """Set `karpenter.install`: no object says who installs Karpenter, but pools of others show that others
+    do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
         why = "gpupool installs Karpenter 1.14, which reads v1 objects only"
         advice = "remove the old release and its objects when the pools have moved"

@@ -210,8 +210,8 @@ def _grants(pools: Sequence[DraftPool], counts: dict[str, int], named: bool) -> 
 
 
 def _spread(total: int, takers: Mapping[str, int], least: int) -> dict[str, int]:
-    """`total` among `takers`, each of which takes at most so many: in proportion to that, and to each at
-    least `least` where there is enough."""
+    """`total` divided among `takers` in proportion to what each takes at most, and at least `least` to each
+    if there is enough."""
     shares: dict[str, int] = {}
     rest, room = total, sum(takers.values())
     for number, (name, most) in enumerate(takers.items(), start=1):

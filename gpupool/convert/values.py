@@ -41,7 +41,7 @@ def leaves(value: Any, loc: Loc) -> Iterator[Loc]:
 
 
 def walk(value: Any, loc: Loc) -> Iterator[tuple[Loc, Any]]:
-    """Every leaf at and below `loc`, where `value` is, with what is there."""
+    """Every leaf of `value`, which is at `loc`, with its value."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from walk(inner, (*loc, key))

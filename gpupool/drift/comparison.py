@@ -1,9 +1,9 @@
 """A manifest against the live object: the fields that the manifest sets, and what others have added to them.
 
-Only fields of the manifest are compared, since defaults and status are the server's; but all of what the
-server keeps as one value, as a selector, which a field more changes. A manifest of a kind of Kubernetes
-itself is first put into the form in which the server writes it (quantities, empty values); custom resources
-are stored as they are given. Nothing is asked of a server.
+Only fields of the manifest are compared, since defaults and status are the server's; but values that the
+server keeps as one, such as selectors, as a whole, because one more field changes them. A manifest of a kind
+of Kubernetes itself is first put into the form in which the server writes it (quantities, empty values);
+custom resources are stored as they are given. Nothing is asked of a server.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _NAMES = ("name", "namespace")
 
 
 class Difference(NamedTuple):
-    """One field that is not as the manifest has it."""
+    """One field that differs from the manifest."""
 
     path: Path
     wanted: Any
-    """What the manifest has; MISSING where it has nothing."""
+    """The manifest's value; MISSING if it sets none."""
     found: Any
-    """What is there; MISSING where nothing is."""
+    """The live value; MISSING if there is none."""
 
 
 def differences(body: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Difference]:
-    """The fields of the manifest `body` that the live object does not have like that."""
+    """The fields of the manifest `body` that differ in the live object."""
     if Kinds.builtin().resource(body["apiVersion"], body["kind"]) is not None:
         form, fields = as_admitted(dict(body), Kinds.builtin(), operation="UPDATE"), Fields.of(live)
     else:
@@ -90,7 +90,7 @@ def _walk(ours: Any, form: Any, live: Any, path: Path, fields: Fields) -> Iterat
 
 
 def _narrowed(path: Path, wanted: Any, found: Any) -> Difference:
-    """The one place in a value where it differs; the value as a whole where there are several."""
+    """The one place where a value differs; the whole value if it differs in several."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         steps: list[Step] = sorted({*wanted, *found})
         pairs = [(step, wanted.get(step, MISSING), found.get(step, MISSING)) for step in steps]
@@ -147,13 +147,13 @@ def _same(wanted: Any, found: Any, path: Path) -> bool:
 
 
 def _unsaid(value: Any) -> bool:
-    """Whether it is to the server as if it weren't there. An empty mapping is a value: the selector `{}`
+    """Whether the server treats it as absent. An empty mapping is a value: the selector `{}`
     selects everything, and none nothing."""
     return value is MISSING or value is None or (isinstance(value, list | str) and not value)
 
 
 class Ownership:
-    """Who set which field of an object, as its metadata.managedFields has it."""
+    """Which manager set which field of an object, from its metadata.managedFields."""
 
     def __init__(self, live: Mapping[str, Any]) -> None:
         self._live = live

@@ -243,7 +243,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
 
 def _unused(inputs: DriftInput, manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
-    delivers, what they have applied is theirs to take away."""
+    delivers, they delete what they have applied."""
     if (
         manifest.kind != "ConfigMap"
         or manifest.namespace != OPERATOR_NAMESPACE

@@ -41,7 +41,7 @@ class OperatorView:
 
     @cached_property
     def policy(self) -> Object | None:
-        """The ClusterPolicy that counts: the oldest one."""
+        """The ClusterPolicy that the operator follows: the oldest one."""
         rows = sorted(
             self._inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"),
             key=lambda row: str(row["metadata"].get("creationTimestamp", "")),
@@ -112,7 +112,7 @@ class OperatorView:
         return min(ages, default=0.0)
 
     def intolerable(self, node: Object) -> str:
-        """The taint that keeps the operands off a node; empty where none does."""
+        """The taint that keeps the operands off a node; empty if there is none."""
         rows = self.setting("daemonsets", "tolerations") or ()
         for taint in (node.get("spec") or {}).get("taints") or ():
             if taint["effect"] == "PreferNoSchedule" or taint["key"].startswith(_ALWAYS_TOLERATED):

@@ -1,4 +1,4 @@
-"""Other tools at the objects of the environment: two that deliver the same, and settings that compete."""
+"""Other tools that change the environment's objects: two that deliver the same, and settings that compete."""
 
 from __future__ import annotations
 

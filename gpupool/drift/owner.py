@@ -37,7 +37,7 @@ def of_another(inputs: DriftInput) -> Drift | None:
 
 
 def _claiming(inputs: DriftInput) -> Iterator[Object]:
-    """What an applied environment always has some of, and a destroyed one nothing."""
+    """Objects of which an applied environment always has some, and a destroyed one none."""
     yield from inputs.snapshot.of("karpenter.sh/v1", "NodePool")
     for thing in inputs.snapshot.of("v1", "ConfigMap"):
         if thing["metadata"].get("namespace") == OPERATOR_NAMESPACE:

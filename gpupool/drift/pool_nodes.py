@@ -28,7 +28,7 @@ class Phase(StrEnum):
 
     serving = "serving"
     starting = "starting"
-    """Not all there yet, and not late."""
+    """Incomplete, and not late."""
     leaving = "leaving"
     """Being drained or deleted."""
     outdated = "outdated"
@@ -46,7 +46,7 @@ class PoolNode:
     claim: Object | None
     phase: Phase
     why: str
-    """What makes it so; empty for a serving node."""
+    """The reason for the phase; empty for a serving node."""
 
     @property
     def name(self) -> str:

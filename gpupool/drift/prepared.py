@@ -71,7 +71,7 @@ def configured(inputs: DriftInput, view: OperatorView, key: str, value: str, *, 
 
 
 def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> str:
-    """Give a node its planned label, the configuration that it names first."""
+    """Give a node its planned label, after the configuration that the label names."""
     bare = repair.label(row.name, key, row.pool.labels[key])
     how = prepared(inputs, view, row, key)
     if how is Prepared.unapplied:

@@ -57,7 +57,7 @@ def softened(inputs: DriftInput, drifts: Iterable[Drift]) -> Iterator[Drift]:
 
 
 def _part_of_it(inputs: DriftInput, pool: str, drift: Drift) -> Drift:
-    """What the repartition has made so, and ends itself."""
+    """What the repartition causes, and ends itself."""
     reason = f"{drift.reason}; the pool is being repartitioned"
     if drift.kind == "outdated":
         # Its own message is about Karpenter, which is paused during the repartition.

@@ -21,7 +21,7 @@ CORE = ("etcd", "kube-apiserver")
 """When one of these is down, the others can't work reliably, so a repair restarts everything."""
 AFTER_CORE = ("kube-controller-manager", "kube-scheduler", "kwok", "pod-runner")
 AFTER_CRDS = ("karpenter", "gpu-operator")
-"""These look for their custom resources once, when they start."""
+"""These discover their custom resources once, when they start."""
 NAMES = (*CORE, *AFTER_CORE, *AFTER_CRDS)
 """Every component in the order of its start; the reverse is the order of the stop."""
 MODULES = ("gpu-operator", "pod-runner")

@@ -23,8 +23,8 @@ from gpupool.local.components import ETCD_SOCKET, Ports
 from gpupool.programs.failures import LocalError
 
 PROBE_SECONDS = 5.0
-"""How long a part may take to say that it is well; twice that and `up` takes the API server for hanging and
-restarts everything, so a busy machine must not look like that."""
+"""How long a part may take to report that it is healthy; twice that and `up` takes the API server for hanging
+and restarts everything, so a busy machine must not look like that."""
 _NO_SPACE = "NOSPACE"
 """etcd's name for the alarm that it raises when its file reaches the quota."""
 _SOCKET_BYTES = 100

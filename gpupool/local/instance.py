@@ -38,7 +38,7 @@ class Instance:
 
     @classmethod
     def read(cls, layout: Layout) -> Instance:
-        """The recorded state; an absent or damaged state file is an instance of which nothing is known."""
+        """The recorded state; an absent or damaged state file is an unknown instance."""
         if not layout.owned:
             return cls(layout, None, {})
         try:
@@ -56,7 +56,7 @@ class Instance:
 
         The lock is on the folder itself, so that nothing of it remains when the folder goes. `make` makes
         a folder that is not there and claims an empty one. Raises LocalError when another process holds
-        it for two minutes, or when the folder is somebody else's or can't be written.
+        it for two minutes, or when the folder belongs to another user or can't be written.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while True:

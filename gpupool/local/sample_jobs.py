@@ -43,7 +43,7 @@ class PoolState:
     usd_per_hour: float | None
     """Cost of its nodes now; None where a price is unknown."""
     pod: str
-    """The sample pod: phase and node, or why there is none."""
+    """The sample pod: phase and node, or why none was started."""
     running: bool
 
     def as_dict(self) -> dict[str, Any]:

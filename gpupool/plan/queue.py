@@ -38,7 +38,7 @@ class Smtp:
     sender: str
     to: tuple[str, ...]
     user: str
-    """Who logs in, where there is a password."""
+    """The user name, if there is a password."""
     password: SecretKey | None
     """None: no login."""
 

@@ -160,7 +160,7 @@ def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
 
 
 def _window(maintenance: spec.Maintenance) -> plan.Window | None:
-    """None where there is no window, or a check will say that it is none."""
+    """None if there is no window, or if it is invalid, which a check reports."""
     try:
         return parse_window(maintenance.window) if maintenance.window else None
     except ValueError:

@@ -30,7 +30,7 @@ from infra.apply import FIELD_MANAGER, properties
 
 PLUGIN_PREFIX, MIG_PREFIX = "gpupool-device-plugin", "gpupool-mig"
 TEMPORARY = "gpupool.dev/temporary"
-"""Label of ConfigMaps that are there only while a repartition is under way."""
+"""Label of ConfigMaps that exist only while a repartition is under way."""
 
 _POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 _MIG_KEY = "config.yaml"
@@ -39,7 +39,7 @@ _OFF = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
 
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """What device plugin and MIG manager are given."""
+    """The configurations of device plugin and MIG manager."""
 
     plugin: Mapping[str, str]
     """Key -> settings, as text."""

@@ -80,7 +80,7 @@ def _per_gpu(settings: Configs, key: str, layout: str | None) -> dict[str, int]:
 
 
 def _replicas(methods: list[Any]) -> dict[str, Any]:
-    """Of time-slicing or MPS, which are written alike; a renamed resource is none of gpupool's."""
+    """Of time-slicing or MPS, which are written alike; gpupool renames no resource."""
     match methods:
         case [{"renameByDefault": False, "resources": [{"name": str(name), "replicas": count}]}]:
             return {name: count}

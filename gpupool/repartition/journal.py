@@ -31,7 +31,7 @@ from gpupool.repartition.shapes import Shape
 from infra.under_way import JOURNAL, JOURNAL_KEY
 
 MANAGER = "gpupool-repartition"
-"""Field manager of everything that is there only while a repartition is under way."""
+"""Field manager of everything that exists only while a repartition is under way."""
 LEASE_SECONDS = 60
 _LEASES = "coordination.k8s.io/v1"
 _RENEW_SECONDS = 15.0
@@ -133,7 +133,7 @@ class Lock:
     renewed: float = 0.0
 
     def renew(self) -> None:
-        """Keep it. Raises BusyError where somebody else has it by now."""
+        """Renew it. Raises BusyError where another run holds it by now."""
         if time.monotonic() - self.renewed < _RENEW_SECONDS:
             return
         live = self.api.get(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
@@ -142,7 +142,7 @@ class Lock:
         self._write(live)
 
     def take(self) -> None:
-        """Get it, from a run that has died if need be. Raises BusyError."""
+        """Acquire it, if need be from a run that has died. Raises BusyError."""
         live = self.api.get(_LEASES, "Lease", JOURNAL, SYSTEM_NAMESPACE)
         if live is not None and not _stale(live["spec"]):
             holder = live["spec"].get("holderIdentity", "?")
@@ -172,7 +172,7 @@ class Lock:
 
 @contextlib.contextmanager
 def locked(api: KubeApi) -> Iterator[Lock]:
-    """Be the only run. Raises BusyError, or ApiError where gpupool-system does not exist."""
+    """Hold the lock. Raises BusyError, or ApiError where gpupool-system does not exist."""
     holder = f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
     lock = Lock(api, holder)
     with _ours_lock:

@@ -186,7 +186,7 @@ def _hash(live: Mapping[str, Any]) -> str:
 
 
 def _bare(live: Mapping[str, Any]) -> dict[str, Any]:
-    """The object as it could be applied again: what the server adds is left out."""
+    """The object without what the server adds, so that it can be applied again."""
     meta = live["metadata"]
     kept: dict[str, Any] = {"name": meta["name"], "labels": meta.get("labels") or {}}
     notes = {k: v for k, v in (meta.get("annotations") or {}).items() if not k.startswith("karpenter.sh/")}

@@ -21,7 +21,7 @@ STEERING = (PLUGIN_LABEL, MIG_LABEL)
 """The labels that decide how a node's GPUs are shared."""
 
 MARK = "gpupool.dev/repartition"
-"""Annotation on a node that is being worked on. It comes and goes in the same write as the cordon."""
+"""Annotation on a node that is being worked on. It is set and removed in the same write as the cordon."""
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 NO_LAYOUT = "all-disabled"
@@ -81,7 +81,7 @@ class Mark:
     """The note on a node that is being worked on."""
 
     cordoned_before: bool
-    """Somebody else had cordoned it: it stays cordoned when we are done."""
+    """It was cordoned before, and stays cordoned afterwards."""
     back: bool = False
     """It did not come up in its new shape and goes back to the old one."""
 

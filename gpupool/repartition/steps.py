@@ -29,7 +29,7 @@ class Act(StrEnum):
     go_back = "go back"
     """Note on the node that it returns to its old shape."""
     end = "uncordon"
-    """Take mark and cordon away, in one write; a cordon of somebody else's stays."""
+    """Remove mark and cordon in one write; a cordon from before stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _advance(
         return [Action(Act.go_back, node.name)]
     untouched = _untouched(node, task)
     if not node.cordoned and room > 0:
-        # Somebody has uncordoned it during the change: nothing may change under jobs that start now.
+        # It was uncordoned during the change: nothing may change under jobs that start now.
         return [Action(Act.begin, node.name)]
     if node.has_labels_of(goal):
         wrong = missing(node, goal, strict=node.name not in seen.judged)

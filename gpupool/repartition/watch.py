@@ -55,7 +55,7 @@ class Watch:
         return Seen(*map(frozenset, (self._failed, self._judged, self._lost, early)))
 
     def _is_early(self, key: _Key, is_reached: bool, now: float) -> bool:
-        """Whether a node has looked as it should for too short a time to be believed."""
+        """Whether a node has been as it should for too short a time to be believed."""
         if not is_reached:
             self._reached.pop(key, None)
             return False

@@ -8,7 +8,7 @@ from gpupool.plan.model import Window
 
 
 def closes(window: Window | None, now: datetime) -> datetime | None:
-    """When the window that is open now closes; None where it is shut. Without a window: never (year 9999)."""
+    """When the window that is open now closes; None if it is closed. Without a window: never (year 9999)."""
     if window is None:
         return datetime.max.replace(tzinfo=UTC)
     ends = [start + timedelta(minutes=window.minutes) for start in _starts(window, now) if start <= now]

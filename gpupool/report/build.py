@@ -48,7 +48,7 @@ class _Read:
     """One environment in one state, as far as it could be read."""
 
     content: bytes | None
-    """None where there is no such file."""
+    """None if the file does not exist."""
     environment: Environment | None
     state: EnvironmentState | None
     invalid: tuple[PolicyNote, ...]

@@ -1,5 +1,5 @@
-"""What a reviewer must not miss about what pools promise: more granted than there is, jobs isolated less from
-each other, older releases of what runs the nodes. Registered in `gpupool.report.risks`."""
+"""What a reviewer must not miss about what pools promise: more granted than they have, jobs isolated less
+from each other, older releases of what runs the nodes. Registered in `gpupool.report.risks`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOST: Mapping[Isolation, str] = {
 
 
 def overgranted(context: Context) -> Iterator[Risk]:
-    """Pools that tenants are together granted more of than there is, where that gets worse."""
+    """Pools whose grants add up to more than their capacity, where that gets worse."""
     if context.before is None or context.after is None:
         return
     before = _granted(context.before)
@@ -36,7 +36,7 @@ def overgranted(context: Context) -> Iterator[Risk]:
 
 
 def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
-    """Pool and resource -> what all tenants are granted of it, and what there is with all nodes."""
+    """Pool and resource -> the sum of all grants, and the capacity with all nodes."""
     sums: dict[tuple[str, str], int] = {}
     for tenant in plan.tenants:
         for pool, grant in tenant.grants.items():

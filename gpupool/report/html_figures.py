@@ -40,7 +40,7 @@ class GpuFigure:
     title: str
     note: str
     there: bool
-    """Whether the pool is there in this state."""
+    """Whether this state has the pool."""
     picture: Markup | None
     """None where the pool is not there or can't be drawn."""
 

@@ -72,7 +72,7 @@ def risks_apart(environment: EnvironmentReport) -> list[Risk]:
 
 
 def gist(pool: PoolChange) -> str:
-    """What there is to know of a changed pool, on one line."""
+    """A changed pool on one line."""
     state = pool.after or pool.before
     if pool.before is None or pool.after is None:
         assert state is not None
@@ -95,7 +95,7 @@ def differences(pool: PoolChange) -> list[tuple[str, str | None, str | None]]:
 
 
 def same(pool: PoolChange) -> str:
-    """What a pool that is in both states amounts to where that does not differ, on one line."""
+    """The figures of a pool that are equal in both states, on one line."""
     kept = [(name.removeprefix("cost "), after) for name, before, after in _both(pool) if before == after]
     return ", ".join(f"{after} {name}" for name, after in kept)
 
@@ -137,7 +137,7 @@ def _derived(state: PoolState) -> dict[str, str]:
 
 
 def amounts(state: PoolState) -> list[tuple[str, str]]:
-    """What a pool amounts to that came or went."""
+    """The settings and figures of an added or removed pool."""
     return [
         ("GPU", state.gpu_title),
         ("sharing", state.sharing),
@@ -154,7 +154,7 @@ def capitalised(sentence: str) -> str:
 
 
 def counted_findings(findings: FindingChanges) -> str:
-    """`2 new, 1 fixed, 14 as before`, without what there is none of."""
+    """`2 new, 1 fixed, 14 as before`, without zeros."""
     counts = ((len(findings.new), "new"), (len(findings.fixed), "fixed"), (findings.remaining, "as before"))
     return ", ".join(f"{count} {what}" for count, what in counts if count)
 

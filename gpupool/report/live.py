@@ -43,7 +43,7 @@ def with_cluster(
 def live_state(
     snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
 ) -> LiveState:
-    """Nodes by pool, and who uses more now than the change leaves."""
+    """Nodes by pool, and tenants that use more now than the change leaves."""
     plans = [state.plan for state in (after, before) if state is not None]
     pools = dict.fromkeys(pool.name for plan in plans for pool in plan.pools)
     return LiveState(

@@ -74,7 +74,7 @@ def _cost(cost: Cost | None) -> str:
 
 
 def pool_rows(pool: PoolChange) -> Iterator[Row]:
-    """What differs in a pool; of one that came or went, what it amounts to."""
+    """What differs in a pool; the figures of an added or removed one."""
     if pool.before and pool.after:
         for field in pool.fields:
             yield field.name, field.before or "-", field.after or "-"
@@ -122,7 +122,7 @@ def layout_drawings(environment: EnvironmentReport) -> list[tuple[str, tuple[str
 
 
 def waiver_words(note: WaiverNote) -> str:
-    """What there is to know of a waiver, on one line."""
+    """A waiver on one line."""
     where = f"in {note.namespace}" if note.namespace else "everywhere"
     change = "" if note.change == "unchanged" else f"{note.change}: "
     until = f"until {note.until.isoformat()}, {days_said(note.days_left)}"

@@ -59,7 +59,7 @@ def _action(policies: Policies, name: str) -> Action:
 
 
 def _edited(old: Policies, new: Policies) -> Iterator[Risk]:
-    """Files of the project's own whose text differs: whether that is laxer is for people to read."""
+    """The project's own files whose text differs; a reviewer must read whether they are laxer."""
     before = {path.name: path for path in old.files}
     for path in new.files:
         was = before.get(path.name)

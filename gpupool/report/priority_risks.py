@@ -69,7 +69,7 @@ def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
 
 
 def _order(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[Risk]:
-    """Pairs of classes, in both states, of which the other one goes first now."""
+    """Pairs of classes in both states whose order has changed."""
     both = [name for name in new if name in old]
     for index, one in enumerate(both):
         for other in both[index + 1 :]:

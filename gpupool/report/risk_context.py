@@ -1,4 +1,4 @@
-"""What a rule about risks may look at."""
+"""The input of rules about risks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpupool.report.model import EnvironmentReport
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a rule may look at."""
+    """The input of a rule."""
 
     report: EnvironmentReport
     before: Plan | None

@@ -38,7 +38,7 @@ def setting_changes(before: Environment | None, after: Environment | None) -> tu
 
 
 def _items(name: str, before: Any, after: Any) -> list[FieldChange]:
-    """What came to a list and what went, item by item; nothing where only the order differs, or no list."""
+    """Items added to and removed from a list; empty if only the order differs, or it is no list."""
     if not (isinstance(before, list) and isinstance(after, list)):
         return []
     old, new = list(map(_text, before)), list(map(_text, after))

@@ -85,7 +85,7 @@ _WIDER = {"access.exposure": "Services of {tenant} may be reached from outside b
 
 
 def access(context: Context) -> Iterator[Risk]:
-    """Who may do more, and who is cut off."""
+    """Access that is widened, and access that is removed."""
     for tenant in context.report.tenants:
         if tenant.change not in ("changed", "renamed"):
             continue

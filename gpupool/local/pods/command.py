@@ -30,7 +30,7 @@ _REFERENCE = re.compile(r"\$\$|\$\(([-._a-zA-Z0-9]+)\)")
 
 
 class Refused(Exception):
-    """The pod asks for what the pod runner does not have; the message says what."""
+    """The pod uses a feature that the pod runner does not have; the message names it."""
 
 
 class NotYetError(Exception):

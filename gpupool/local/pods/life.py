@@ -156,7 +156,7 @@ class Life:
         return self._born + float(self._pod["spec"].get("activeDeadlineSeconds") or math.inf)
 
     def _grace(self) -> float | None:
-        """Seconds that the process gets to end; None while it may go on."""
+        """Seconds that the process gets to end; None while it may continue."""
         if self.gone:
             return 0
         if self._deleted:

@@ -1,7 +1,7 @@
 """The vocabulary of changes: what a pool, a tenant or a cost was before and is after.
 
-Flat, frozen values, fit to be printed; `before` is None where there was nothing, `after` where nothing is
-left. Nothing is computed here but what follows from one value.
+Flat, frozen values, fit to be printed; `before` is None for what is added, `after` for what is removed.
+Nothing is computed here but what follows from one value.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """What a pool amounts to in one state."""
+    """A pool in one state: its settings and capacity."""
 
     name: str
     gpu: str
@@ -84,7 +84,7 @@ class PoolState:
 
 @dataclass(frozen=True, slots=True)
 class PoolChange:
-    """A pool in two states; at least one of them is there."""
+    """A pool before and after; at least one is set."""
 
     name: str
     """Its name after the change, or before where it is removed."""
@@ -109,7 +109,7 @@ class QuotaChange:
 
     resource: str
     before: int
-    """0 where the tenant had none of it or was not there."""
+    """0 if the tenant had none of it or did not exist."""
     after: int
 
 

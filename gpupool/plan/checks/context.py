@@ -50,7 +50,7 @@ class Context:
     new_gpu: Callable[[str], str]
     """A file for a GPU of that key, to be filled in."""
     siblings: Siblings | None
-    """The environments of the project, this one too; None where the file or text is one by itself."""
+    """The environments of the project, including this one; None for a single file or text."""
 
     @property
     def platform(self) -> str | None:

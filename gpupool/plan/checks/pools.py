@@ -16,7 +16,7 @@ _STATIC_FIELDS = ("names", "selector", "gpus", "size")
 
 
 def cluster(context: Context) -> Iterator[Problem]:
-    """What an EKS cluster needs said."""
+    """Fields that an EKS cluster requires."""
     environment = context.environment
     if context.platform != "eks":
         return

@@ -1,7 +1,7 @@
 """Promotion: the environment that changes come from exists, chains have no loops, paths name fields.
 
-Reads the environments beside this one as far as the chain goes, and nothing where there are none. Where those
-are is not looked for here: they may be of another state than the one on disk.
+Reads the environments beside this one as far as the chain goes, and nothing where there are none. They are
+not searched for here: they may be of another state than the one on disk.
 """
 
 from __future__ import annotations

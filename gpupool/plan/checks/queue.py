@@ -78,7 +78,7 @@ def chart(context: Context) -> Iterator[Problem]:
 
 
 def _taken(owners: dict[str, str], uuid: str, whose: str) -> str:
-    """What is wrong with `uuid` where another has it already; else it is theirs from now on."""
+    """The problem if another has `uuid` already; otherwise it is recorded as taken."""
     owner = owners.get(uuid)
     owners.setdefault(uuid, whose)
     return f"id {uuid} is already that of {owner}" if owner else ""

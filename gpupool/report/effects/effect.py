@@ -22,7 +22,7 @@ def effect(
     """An effect before it is put into words and before a cluster is asked; see
     `gpupool.report.model.NodeEffect`.
 
-    `what` is what there is to say beside how many nodes, when, and what becomes of their pods.
+    `what` is added to the number of nodes, the time, and the consequence for their pods.
     """
     return NodeEffect(
         kind=kind,

@@ -48,7 +48,7 @@ def explained(effects: Sequence[NodeEffect], mig: bool) -> tuple[str, ...]:
 
 
 def in_words(effect: NodeEffect) -> NodeEffect:
-    """`effect` with `what` in words: the count in front of what is there already."""
+    """`effect` with the whole sentence as `what`: the count, then what was there."""
     return dataclasses.replace(effect, what=_sentence(effect))
 
 
