@@ -53,14 +53,14 @@ down: setup ## stop the local control plane and the job queue; nothing is left
 # Cluster tests wait more than they work, so that there is a worker more than there are cores.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS)
-# Areas of tests run whole where files have changed since this commit (tests/sampling.py).
+# Areas of tests run whole where files have changed since this commit, and those of ALWAYS (tests/sampling.py).
 SINCE ?= HEAD
 
 test: go ## the tests, the real control plane included; where code is unchanged a share, another every day
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE))" pytest $(PARALLEL) $(PYTEST_ARGS)
+	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest $(PARALLEL) $(PYTEST_ARGS)
 
 test-fast: setup ## the tests that need no cluster
-	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE))" pytest --ignore tests/cluster -m "not cluster" $(PARALLEL) $(PYTEST_ARGS)
+	@GPUPOOL_TESTS="$$(python -m tests.sampling $(SINCE) $(ALWAYS))" pytest --ignore tests/cluster -m "not cluster" $(PARALLEL) $(PYTEST_ARGS)
 
 test-all: go ## every test that there is: each drift alone, every kill point (PYTEST_ARGS="tests/cluster/drift")
 	@GPUPOOL_TESTS=all pytest $(PARALLEL) $(PYTEST_ARGS)

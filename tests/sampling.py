@@ -1,9 +1,9 @@
 """Which tests of an exhaustive area a run takes: a share that a seed draws, or all of them.
 
 GPUPOOL_TESTS names the areas that are run whole. `make test` sets it to those that changed files belong to
-(`python -m tests.sampling COMMIT`), `make test-all` to `all`. Where it is not set, as in `pytest PATH`, every
-test runs. The seed is printed at the head of a run and is the day, so that runs of consecutive days come to
-every test; GPUPOOL_SEED repeats one.
+and those that are named (`python -m tests.sampling COMMIT AREA...`), `make test-all` to `all`. Where it is
+not set, as in `pytest PATH`, every test runs. The seed is printed at the head of a run and is the day, so
+that runs of consecutive days come to every test; GPUPOOL_SEED repeats one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,12 @@ _AGAINST_THE_SERVER = (
     *("semantics", "shipped_policies", "type_check", "yaml_as_kubectl"),
 )
 """What the policy engine says, compared case by case with a server of the same release."""
-_PLAN = ("gpupool/spec/", "gpupool/plan/", "gpupool/rules/", "generators/")
+_PLAN = ("gpupool/findings.py", "gpupool/spec/", "gpupool/plan/", "gpupool/rules/", "generators/")
 """What turns the environment file into objects, on which most else rests."""
+_LIBRARIES = "requirements"
+"""requirements.lock and its like: for areas that test what libraries do as much as what we do."""
+_CLUSTER = ("tests/cluster/conftest.py", "tests/cluster/kube.py", "tools/")
+"""What every control plane of the tests is made of: for areas with tests that start one."""
 AREAS = {
     "drift": Area(("gpupool/drift/", "gpupool/cluster/", "tests/cluster/drift/"), ("tests/cluster/drift/",)),
     "stack": Area(
@@ -51,6 +55,7 @@ AREAS = {
             "gpupool/policy_pack/",
             "tests/cluster/pulumi/",
             "tests/unit/infra/",
+            _LIBRARIES,
         ),
         (
             "tests/cluster/pulumi/",
@@ -72,11 +77,18 @@ AREAS = {
     "templates": Area(("ci/", ".github/", "tests/unit/ci/"), ("tests/unit/ci/",)),
     "policies": Area(("policies/", "vapcheck/fixtures/")),
     "policy engine": Area(
-        ("vapcheck/", "policies/", "tests/vapcheck/", "tests/cluster/policies/"),
+        ("vapcheck/", "policies/", "tests/vapcheck/", "tests/cluster/policies/", _LIBRARIES),
         tuple(f"tests/cluster/policies/test_{name}" for name in _AGAINST_THE_SERVER),
     ),
     "environments": Area(
-        (*_PLAN, "tests/environment_strategies.py", "tests/unit/generators/"), ("tests/unit/generators/",)
+        (
+            *_PLAN,
+            "tests/environment_strategies.py",
+            "tests/conftest.py",
+            "tests/unit/generators/",
+            _LIBRARIES,
+        ),
+        ("tests/unit/generators/",),
     ),
     "command line": Area(
         (*_PLAN, "gpupool/cli/", "gpupool/snippet/", "vapcheck/", "policies/", "tests/unit/cli/"),
@@ -85,21 +97,34 @@ AREAS = {
     "sharing": Area(("gpupool/sharing/", "gpupool/catalog/")),
     "promotion": Area(("gpupool/promote/",)),
     "conversion": Area(
-        ("gpupool/convert/", "gpupool/importing/", "tests/unit/convert/"),
+        ("gpupool/convert/", "gpupool/importing/", "tests/unit/convert/", _LIBRARIES),
         ("tests/cluster/importing/", "tests/unit/convert/"),
     ),
     "report": Area(
-        (*_PLAN, "gpupool/report/", "tests/cluster/report/", "tests/unit/report/", "tests/browser/"),
+        (
+            *(*_PLAN, _LIBRARIES, "gpupool/report/"),
+            *("tests/cluster/report/", "tests/unit/report/", "tests/browser/"),
+        ),
         ("tests/cluster/report/", "tests/unit/report/", "tests/browser/", "tests/golden/test_reports"),
     ),
     "queue": Area(
-        (*_PLAN, "gpupool/queue/", "gpupool/client/", "gpupool/cluster/", "tests/queue/"), ("tests/queue/",)
+        (
+            *(*_PLAN, _LIBRARIES, "tools/nats/"),
+            *("gpupool/queue/", "gpupool/client/", "gpupool/cluster/", "tests/queue/"),
+        ),
+        ("tests/queue/",),
     ),
     "launcher": Area(
         (
             *("gpupool/queue/roles/launcher.py", "gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
             *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
-            *("charts/", "generators/rbac.py", "generators/queue_release.py", "tests/cluster/queue/"),
+            *(
+                "charts/",
+                "policies/",
+                "generators/rbac.py",
+                "generators/queue_release.py",
+                "tests/cluster/queue/",
+            ),
         ),
         tuple(
             f"tests/cluster/queue/test_{name}"
@@ -110,7 +135,10 @@ AREAS = {
         ("examples/", "gpupool/client/", "tests/cluster/examples/"), ("tests/cluster/examples/",)
     ),
     "wheel": Area(
-        ("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
+        (
+            *("pyproject.toml", "setup.py", "MANIFEST.in", "gpupool/shipped.py", "gpupool/start/"),
+            *("charts/", "ci/", _LIBRARIES),
+        ),
         ("tests/cluster/wheel/",),
     ),
 }
@@ -143,7 +171,12 @@ def kept(tests: Sequence[str]) -> frozenset[str]:
 
 def called_for(changed: Sequence[str]) -> list[str]:
     """The areas that these files belong to."""
-    return [name for name, area in AREAS.items() if any(path.startswith(area.code) for path in changed)]
+    return [name for name, area in AREAS.items() if any(path.startswith(_code(area)) for path in changed)]
+
+
+def _code(area: Area) -> tuple[str, ...]:
+    starts_clusters = any(tests.startswith("tests/cluster/") for tests in area.tests)
+    return (*area.code, *_CLUSTER) if starts_clusters else area.code
 
 
 def _drawn(cases: Sequence[Case], count: int, salt: str) -> list[Case]:
@@ -158,6 +191,7 @@ def _share(test: str) -> int:
 
 
 if __name__ == "__main__":
-    command = ["git", "diff", "--name-only", sys.argv[1]]
+    commit, *always = sys.argv[1:]
+    command = ["git", "diff", "--name-only", commit]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(",".join(called_for(done.stdout.splitlines())))
+    print(",".join(dict.fromkeys([*called_for(done.stdout.splitlines()), *always])))

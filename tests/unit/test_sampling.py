@@ -58,11 +58,45 @@ def test_changed_files_call_for_their_areas() -> None:
         "policies",
         "policy engine",
         "command line",
+        "launcher",
     ]
     assert sampling.called_for(["README.md"]) == []
+
+
+@pytest.mark.parametrize(
+    "changed", ["tests/cluster/conftest.py", "tests/cluster/kube.py", "tools/kwok/go.mod"]
+)
+def test_what_every_control_plane_is_made_of_calls_for_all_that_start_one(changed: str) -> None:
+    called = sampling.called_for([changed])
+    assert {"drift", "stack", "pools", "policy engine", "wheel"} <= set(called)
+    assert "environments" not in called
+
+
+@pytest.mark.parametrize(
+    ("changed", "area"),
+    [
+        ("requirements.lock", "stack"),
+        ("requirements-dev.lock", "environments"),
+        ("charts/gpu-scheduler/values.yaml", "wheel"),
+        ("tools/nats/go.mod", "queue"),
+        ("ci/gitlab.yml", "templates"),
+        ("gpupool/findings.py", "command line"),
+        ("tests/conftest.py", "environments"),
+    ],
+)
+def test_a_file_that_no_folder_of_an_area_holds_calls_for_it(changed: str, area: str) -> None:
+    assert area in sampling.called_for([changed])
+
+
+def test_ci_runs_the_wheel_whole_whatever_has_changed() -> None:
+    assert "make test ALWAYS=wheel" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     command = [sys.executable, "-m", "tests.sampling", "no-such-commit"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    for given, printed in (([], "\n"), (["wheel"], "wheel\n")):
+        done = subprocess.run([*command, *given], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout == printed
+    line = ["make", "-n", "-o", ".venv/.ready", "test", "SINCE=HEAD", "ALWAYS=wheel"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "python -m tests.sampling HEAD wheel)" in done.stdout
 
 
 def test_every_area_names_files_that_exist() -> None:
