@@ -1,7 +1,7 @@
 """Any Kubernetes API server with plain dictionaries in and out, safe for many threads.
 
-For all code but the queue's launcher (`async_api`) and the simulated operator (`gpupool.local.watch`), which
-follow changes. The Kubernetes client library provides the connection, its trust and its credentials; its
+For all code but the queue's launcher, the simulated operator and the pod runner, which follow changes with
+`async_api`. The Kubernetes client library provides the connection, its trust and its credentials; its
 typed models are not used, since manifests are plain values and most kinds here are custom. Kinds and their
 paths come from the server's discovery. Nothing is retried, because only the caller knows whether a request
 may be sent twice.

@@ -9,13 +9,13 @@ import logging
 import signal
 from pathlib import Path
 
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.local.operator.controller import Controller
-from gpupool.local.watch import Client
 
 
 async def _run(kubeconfig: Path, ready_file: Path | None) -> None:
-    async with Client(kubeconfig) as client:
-        work = asyncio.create_task(Controller(client).run(ready_file))
+    async with AsyncKubeApi.connect(kubeconfig) as api:
+        work = asyncio.create_task(Controller(api).run(ready_file))
         for kind in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(kind, work.cancel)
         try:

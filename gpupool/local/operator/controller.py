@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import MERGE, ApiError, UnreachableError
 from gpupool.cluster.work_queue import WorkQueue
 from gpupool.local.operator import hardware, names, node_view, operands, policy, state
 from gpupool.local.operator.advertise import PluginFailure
 from gpupool.local.operator.operands import OperandView
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import NodeState
-from gpupool.local.watch import Client, Object
+from gpupool.local.watch import Object, follow
 
 _LOG = logging.getLogger(__name__)
 _WORKERS = 32
@@ -34,8 +34,8 @@ _CONFIG_MAPS = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
 class Controller:
     """The operator for one cluster."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, api: AsyncKubeApi) -> None:
+        self._api = api
         self._nodes: dict[str, Object] = {}
         self._policies: dict[str, Object] = {}
         self._config_maps: dict[str, Object] = {}
@@ -47,11 +47,11 @@ class Controller:
     async def run(self, ready_file: Path | None) -> None:
         """Follow the cluster for ever; makes `ready_file` once everything has been listed."""
         events = [asyncio.Event() for _ in range(3)]
-        follow = self._client.follow
+        api, setting = self._api, self._on_setting
         followers = [
-            asyncio.create_task(follow(_POLICIES, self._policies, self._on_setting, events[0])),
-            asyncio.create_task(follow(_CONFIG_MAPS, self._config_maps, self._on_setting, events[1])),
-            asyncio.create_task(follow(_NODES, self._nodes, self._on_node, events[2])),
+            asyncio.create_task(follow(api, _POLICIES, self._policies, setting, events[0])),
+            asyncio.create_task(follow(api, _CONFIG_MAPS, self._config_maps, setting, events[1])),
+            asyncio.create_task(follow(api, _NODES, self._nodes, self._on_node, events[2])),
         ]
         for event in events:
             await event.wait()
@@ -80,7 +80,7 @@ class Controller:
 
     def _failed(self, name: str, error: Exception) -> None:
         """Reconcile the node again in a second, where the API server is at fault."""
-        if not isinstance(error, aiohttp.ClientError | TimeoutError | OSError):
+        if not isinstance(error, ApiError | UnreachableError):
             raise error
         _LOG.warning("node %s: %s; trying again", name, error)
         asyncio.get_running_loop().call_later(1.0, self._enqueue, name)
@@ -165,7 +165,7 @@ class Controller:
     async def _gpu_pod(self, node: Object) -> str | None:
         """A pod on the node that holds a GPU or a part of one."""
         name = node["metadata"]["name"]
-        pods = await self._client.get(f"/api/v1/pods?fieldSelector=spec.nodeName={name}")
+        pods = await self._api.request("GET", "/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"})
         for pod in pods["items"]:
             if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
                 continue
@@ -211,9 +211,12 @@ class Controller:
 
     async def _patch(self, node: Object, suffix: str, body: object) -> None:
         name = node["metadata"]["name"]
-        answer = await self._client.patch(f"{_NODES}/{name}{suffix}", body)
-        if answer is not None:
-            self._written[name] = answer
+        try:
+            path = f"{_NODES}/{name}{suffix}"
+            self._written[name] = await self._api.request("PATCH", path, None, body, MERGE)
+        except ApiError as error:
+            if error.status != 404:  # the node is gone
+                raise
 
     async def _event(self, node: Object, message: str) -> None:
         now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -230,7 +233,7 @@ class Controller:
             "count": 1,
         }
         _LOG.info("node %s: %s", node["metadata"]["name"], message)
-        await self._client.post("/api/v1/namespaces/default/events", body)
+        await self._api.request("POST", "/api/v1/namespaces/default/events", None, body)
 
     async def _report_policy(self) -> None:
         """The ClusterPolicy's own status: ready when the ConfigMaps that it names exist."""
@@ -243,8 +246,9 @@ class Controller:
         if (thing.get("status") or {}).get("state") != value:
             body = {"status": {"state": value, "namespace": names.NAMESPACE}}
             try:
-                await self._client.patch(f"{_POLICIES}/{settings.name}/status", body)
-            except (aiohttp.ClientError, OSError) as error:
+                path = f"{_POLICIES}/{settings.name}/status"
+                await self._api.request("PATCH", path, None, body, MERGE)
+            except (ApiError, UnreachableError) as error:
                 _LOG.warning("ClusterPolicy %s: %s", settings.name, error)
 
 

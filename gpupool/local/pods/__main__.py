@@ -9,14 +9,14 @@ import logging
 import signal
 from pathlib import Path
 
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.local.pods import server
 from gpupool.local.pods.runner import Runner
-from gpupool.local.watch import Client
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    async with Client(arguments.kubeconfig) as client:
-        runner = Runner(client, arguments.data)
+    async with AsyncKubeApi.connect(arguments.kubeconfig) as api:
+        runner = Runner(api, arguments.data)
         work = asyncio.create_task(runner.run(arguments.ready_file))
         for kind in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(kind, work.cancel)

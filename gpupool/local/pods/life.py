@@ -13,13 +13,13 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import aiohttp
-
+from gpupool.cluster.async_api import AsyncKubeApi
+from gpupool.cluster.kube_api import STRATEGIC, ApiError, UnreachableError
 from gpupool.local.pods import command, status
 from gpupool.local.pods.command import NotYetError, Refused
 from gpupool.local.pods.output import Output
 from gpupool.local.pods.process import Process
-from gpupool.local.watch import Client, Object
+from gpupool.local.watch import Object
 
 _LOG = logging.getLogger(__name__)
 _KEPT = ("PATH", "HOME", "LANG")
@@ -33,8 +33,8 @@ _CANNOT_RUN = 127
 class Life:
     """One pod; `update` brings news of its object, `run` does the rest."""
 
-    def __init__(self, client: Client, data: Path, pod: Object) -> None:
-        self._client = client
+    def __init__(self, api: AsyncKubeApi, data: Path, pod: Object) -> None:
+        self._api = api
         self._data = data
         self._pod = pod
         self._uid = str(pod["metadata"]["uid"])
@@ -68,7 +68,7 @@ class Life:
         while not self.gone and not self._deleted:
             await self._pause()
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self._uid}}
-        await self._insist(lambda: self._client.delete(self._path, options))
+        await self._insist(lambda: self._api.request("DELETE", self._path, None, options))
         while not self.gone:  # finalizers may hold it
             await self._pause()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
@@ -121,7 +121,7 @@ class Life:
         while self._grace() is None:
             try:
                 return await command.prepare(self._pod, base, self._read)
-            except (NotYetError, aiohttp.ClientError, OSError) as error:
+            except (NotYetError, ApiError, UnreachableError, OSError) as error:
                 await self._write(status.waiting(self._pod, "CreateContainerConfigError", str(error)))
             await self._pause(time.monotonic() + _LOOK_AGAIN_SECONDS)
         return None
@@ -179,15 +179,16 @@ class Life:
 
     async def _read(self, resource: str, name: str) -> Object | None:
         try:
-            return await self._client.get(f"/api/v1/namespaces/{self.namespace}/{resource}/{name}")
-        except aiohttp.ClientResponseError as error:
+            return await self._api.request("GET", f"/api/v1/namespaces/{self.namespace}/{resource}/{name}")
+        except ApiError as error:
             if error.status == 404:
                 return None
             raise
 
     async def _write(self, wanted: Object) -> None:
         body = {"metadata": {"uid": self._uid}, "status": wanted}
-        await self._insist(lambda: self._client.patch(f"{self._path}/status", body, "strategic-merge-patch"))
+        path = f"{self._path}/status"
+        await self._insist(lambda: self._api.request("PATCH", path, None, body, STRATEGIC))
 
     async def _insist(self, request: Callable[[], Awaitable[object]]) -> None:
         """Repeat a request until it succeeds, is refused for good, or the object is gone."""
@@ -195,7 +196,7 @@ class Life:
             try:
                 await request()
                 return
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            except (ApiError, UnreachableError) as error:
                 code = getattr(error, "status", 500)
                 if code == 404:
                     return

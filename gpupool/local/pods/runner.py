@@ -7,20 +7,22 @@ import logging
 import shutil
 from pathlib import Path
 
+from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.local.pods import process
 from gpupool.local.pods.life import Life
-from gpupool.local.watch import Client, Object
+from gpupool.local.watch import Object, follow
 from gpupool.plan.pods import RUN_LOCALLY
 
 _LOG = logging.getLogger(__name__)
-_PODS = "/api/v1/pods?fieldSelector=spec.nodeName!%3D"
+_PODS = "/api/v1/pods"
+_SCHEDULED = {"fieldSelector": "spec.nodeName!="}
 
 
 class Runner:
     """All pods of one control plane whose data folder is `data`."""
 
-    def __init__(self, client: Client, data: Path) -> None:
-        self._client = client
+    def __init__(self, api: AsyncKubeApi, data: Path) -> None:
+        self._api = api
         self._data = data
         self._lives: dict[str, Life] = {}
         """By the pod's UID."""
@@ -34,8 +36,8 @@ class Runner:
         for folder in earlier:
             process.kill_recorded(self._data, folder)
         listed = asyncio.Event()
-        follow = self._client.follow(_PODS, {}, self._changed, listed, self._key)
-        follower = asyncio.create_task(follow)
+        following = follow(self._api, _PODS, {}, self._changed, listed, self._key, _SCHEDULED)
+        follower = asyncio.create_task(following)
         await listed.wait()
         for folder in earlier:
             if folder.name not in self._lives:
@@ -62,7 +64,7 @@ class Runner:
         if life is not None:
             life.update(pod, gone=event == "DELETED")
         elif event != "DELETED":
-            life = self._lives[uid] = Life(self._client, self._data, pod)
+            life = self._lives[uid] = Life(self._api, self._data, pod)
             task = asyncio.create_task(self._live(uid, life))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

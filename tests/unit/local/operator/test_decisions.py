@@ -37,7 +37,11 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
         "gpupool.catalog",
         "gpupool.catalog.models",
         "gpupool.cluster",
+        "gpupool.cluster.async_api",
+        "gpupool.cluster.kube_api",
+        "gpupool.cluster.kubeconfig",
         "gpupool.cluster.work_queue",
+        "gpupool.findings",
         "gpupool.local",
         "gpupool.local.watch",
     }
