@@ -1,6 +1,6 @@
 """mig-parted's configurations: every layout of the environment, under a name made of the content.
 
-Config names are made of the layout (`gpupool.plan.resolve.mig_config_name`) and are the value of the node
+Config names are made of the layout (`gpupool.plan.pools.mig_config_name`) and are the value of the node
 label, so a changed layout is another label and Karpenter replaces the node within the pool's budget.
 A node that waits for that keeps its slices; the MIG manager may report `failed` on it meanwhile, since
 its layout is no longer listed. Schema: mig-parted v0.15.0.

@@ -1,0 +1,102 @@
+"""A pool of the environment file -> a pool of the Plan, with every default filled.
+
+Part of `gpupool.plan.resolve`. Refuses nothing: what can't be a pool is reported by `gpupool.plan.checks`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from gpupool.catalog.models import Catalog, CatalogError
+from gpupool.plan import model as plan
+from gpupool.plan.capacity import capacities, machines, parse_window, sharing_of
+from gpupool.sharing import Sharing
+from gpupool.spec import environment as spec
+
+
+def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool | None:
+    """The resolved pool; None where a check will say why it can't be."""
+    nodes = pool.nodes
+    try:
+        gpu = catalog[pool.gpu]
+        sharing = sharing_of(pool.sharing)
+        if sharing.problems(gpu):
+            return None
+        kinds = machines(gpu, sharing, nodes, static)
+    except CatalogError:
+        return None
+    nodes_max = nodes.max or len(nodes.names)
+    if not kinds or not nodes_max:
+        return None
+    mig = mig_config_name(sharing)
+    image = nodes.image
+    return plan.Pool(
+        name=pool.name,
+        description=pool.description,
+        gpu=gpu,
+        sharing=sharing,
+        machines=kinds,
+        capacities=() if static else capacities(pool.name, nodes_max, nodes.spot_share),
+        nodes_max=nodes_max,
+        warm=nodes.warm,
+        spot_share=nodes.spot_share,
+        image=plan.MachineImage(image.family, _terms(image), image.user_data) if image else None,
+        zones=tuple(nodes.zones),
+        consolidate_after=nodes.consolidate_after,
+        expire_after=nodes.expire_after,
+        termination_grace_period=nodes.termination_grace_period,
+        node_names=tuple(nodes.names),
+        node_selector=nodes.selector,
+        labels=_node_labels(pool, mig),
+        taints=_taints(pool),
+        fallback_to=tuple(pool.fallback_to),
+        jobs_only=pool.jobs_only,
+        max_unavailable=pool.maintenance.max_unavailable,
+        window=_window(pool.maintenance),
+        mig_config=mig,
+    )
+
+
+def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
+    """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+    return tuple(term.model_dump(by_alias=True, exclude_none=True) for term in image.selector_terms)
+
+
+def _window(maintenance: spec.Maintenance) -> plan.Window | None:
+    """None if there is no window, or if it is invalid, which a check reports."""
+    try:
+        return parse_window(maintenance.window) if maintenance.window else None
+    except ValueError:
+        return None
+
+
+def _node_labels(pool: spec.Pool, mig: str | None) -> dict[str, str]:
+    """The user's labels, and those that steer device plugin and MIG manager."""
+    return {
+        **pool.labels,
+        plan.POOL_LABEL: pool.name,
+        # The pool's name and not the settings: when replicas change the label stays, the plugin is restarted
+        # by the new ConfigMap's name, and no node is replaced.
+        "nvidia.com/device-plugin.config": pool.name,
+        **({"nvidia.com/mig.config": mig} if mig else {}),
+    }
+
+
+def _taints(pool: spec.Pool) -> tuple[plan.Taint, ...]:
+    if pool.taints is None:
+        return (plan.Taint(plan.POOL_LABEL, pool.name, "NoSchedule"),)
+    return tuple(plan.Taint(taint.key, taint.value, taint.effect) for taint in pool.taints)
+
+
+def mig_config_name(sharing: Sharing) -> str | None:
+    """Name of the mig-parted config of a layout, e.g. `1x3g.40gb_2x2g.20gb`: made of the layout alone, so
+    that another layout is another label value and Karpenter replaces the node. None without MIG.
+    A label value has no `+`, which becomes `.` as in NVIDIA's own names (mig-parted v0.15.0)."""
+    if not sharing.layout:
+        return None
+    parts = [f"{count}x{profile}" for profile, count in sorted(sharing.layout.items(), reverse=True)]
+    name = "_".join(parts).replace("+", ".")
+    if len(name) <= 63:
+        return name
+    return f"{parts[0]}_{sha256(name.encode()).hexdigest()[:12]}".replace("+", ".")
