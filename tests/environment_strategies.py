@@ -13,7 +13,8 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from hypothesis import strategies as st
 
-from gpupool.catalog.models import GpuModel, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import GpuModel
 from gpupool.plan.model import Plan
 from gpupool.plan.operator_releases import load_operator_releases, release_problems
 from gpupool.plan.resolve import resolve

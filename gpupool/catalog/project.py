@@ -17,7 +17,8 @@ from typing import cast
 from pydantic import ValidationError
 
 from gpupool.catalog.gpu_file import GpuFile
-from gpupool.catalog.models import Catalog, GpuModel, load_catalog, model, shipped_file
+from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
+from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
 from gpupool.spec.load import environments_folder
 from gpupool.spec.messages import describe

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.catalog.models import GpuModel, InstanceType, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import GpuModel, InstanceType
 
 ZONES = ("local-a", "local-b")
 NOMINAL_USD_PER_GPU_HOUR = 10.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from gpupool.catalog.models import Catalog, CatalogError
+from gpupool.catalog.load import Catalog
+from gpupool.catalog.models import CatalogError
 from gpupool.plan import model as plan
 from gpupool.plan.capacity import capacities, machines, parse_window, sharing_of
 from gpupool.sharing import Sharing

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from gpupool.catalog.models import Catalog
+from gpupool.catalog.load import Catalog
 from gpupool.catalog.project import read_catalog, ready_file
 from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan

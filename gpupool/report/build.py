@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from generators import generate
-from gpupool.catalog import models as installed
+from gpupool.catalog import load as installed
 from gpupool.findings import Finding, GpupoolError, SpecError, UsageError
 from gpupool.plan.changes import totals
 from gpupool.plan.changes.model import BeforeAfter, Change

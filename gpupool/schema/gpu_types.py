@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 
 _HEAD = '''"""The GPUs of the shipped catalog. `make schema` writes this file; it must not be edited."""
 

@@ -9,7 +9,8 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError, GpuModel, Mig, Profile
 from gpupool.sharing.nearest import as_layout, nearest_layouts
 from gpupool.sharing.placement import Counts, Placed, maximal, place, within_limits
 from gpupool.sharing.reason import explain

@@ -15,7 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import TypeAdapter, ValidationError
 
 from gpupool import __version__, shipped
-from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import Name
 from gpupool.start import Platform

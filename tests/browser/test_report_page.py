@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.drawings import Bar, bars, svg
 from gpupool.report.html import page
 from tests.browser.conftest import PATIENCE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.drawings import characters, characters_before_and_after, svg
 from gpupool.sharing import Exclusive, MigSharing, Mps, Sharing, TimeSlicing
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from generators import generate
 from generators.render import files
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.plan.resolve import resolve
 from gpupool.programs import binaries
 from gpupool.sharing import placement

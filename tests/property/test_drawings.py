@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.models import GpuModel, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import GpuModel
 from gpupool.drawings import characters, characters_before_and_after, svg
 from gpupool.drawings.characters import BESIDE
 from gpupool.drawings.gpu import MAX_DRAWN, UNUSED, Block, drawing

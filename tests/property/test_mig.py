@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.models import GpuModel, Mig, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import GpuModel, Mig
 from gpupool.sharing import maximal_layouts, verdict
 from gpupool.sharing.placement import feasible, maximal, place, within_limits
 from tests.sampling import drawn

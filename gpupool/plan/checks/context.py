@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from gpupool.catalog.models import Catalog, CatalogError, GpuModel
+from gpupool.catalog.load import Catalog
+from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.plan.model import Pool
 from gpupool.spec.environment import Environment
 from gpupool.spec.gaps import Gaps

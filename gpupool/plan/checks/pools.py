@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.plan.capacity import parse_window, sharing_of
 from gpupool.plan.checks.context import Context, Problem, closest
 from gpupool.sharing.replicated import Replicated, too_few_replicas

@@ -11,7 +11,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpupool.catalog.models import CatalogError, GpuModel, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.schema.published import CATALOG_FILE, text
 from gpupool.sharing.placement import masks
 
@@ -200,7 +201,7 @@ def test_adding_a_model_is_adding_a_file(tmp_path: Path) -> None:
 
 LOADING = """
 import pathlib, sys, time, yaml
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 start = time.process_time()
 list(load_catalog().models.values())
 read = time.process_time()

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from generators import generate
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.catalog.project import catalog_here, gpu_file, read_catalog, ready_file
 from gpupool.cli import catalog as catalog_verb
 from gpupool.convert.convert import convert

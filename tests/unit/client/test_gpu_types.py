@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gpupool.client.gpu_types
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.client import GPUType
 from gpupool.schema.gpu_types import text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.convert.convert import Conversion, convert
 from gpupool.convert.documents import parse_documents
 from gpupool.convert.draft import Choices

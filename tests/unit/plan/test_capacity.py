@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.models import CatalogError, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError
 from gpupool.plan.capacity import capacities, grant_slices, machines, parse_window, sharing_of
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
 from gpupool.spec import environment as spec

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpupool.catalog.models import CatalogError, load_catalog
+from gpupool.catalog.load import load_catalog
+from gpupool.catalog.models import CatalogError
 from gpupool.plan.operator_releases import (
     driver_problems,
     load_operator_releases,

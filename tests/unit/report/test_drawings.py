@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.drawings import Bar, bars, characters, characters_before_and_after, drawable, svg
 from gpupool.drawings.labels import pieces
 from gpupool.drawings.svg import WIDTH

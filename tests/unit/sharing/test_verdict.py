@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.sharing import maximal_layouts, verdict
 from gpupool.sharing.placement import feasible, maximal
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.plan.resolve import findings_of
 from gpupool.start.files import Answers, files, write

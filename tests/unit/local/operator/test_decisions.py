@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool import shipped
-from gpupool.catalog.models import load_catalog
+from gpupool.catalog.load import load_catalog
 from gpupool.local.operator import plugin_config, policy, state
 from gpupool.local.operator.advertise import PluginFailure, advertise
 from gpupool.local.operator.hardware import Hardware
@@ -35,6 +35,7 @@ def test_it_reads_the_cluster_and_not_the_plan() -> None:
     assert others <= {
         "gpupool",
         "gpupool.catalog",
+        "gpupool.catalog.load",
         "gpupool.catalog.models",
         "gpupool.cluster",
         "gpupool.cluster.async_api",

@@ -1,0 +1,189 @@
+"""The GPU catalog: every model that ships with gpupool, read from its file.
+
+One file per model, `gpupool/catalog/<key>.yaml`, with the fields of `gpupool.catalog.gpu_file`; nothing else
+lists the models, so adding one is adding a file. This module is the only reader of those files; what a
+project adds is read by `gpupool.catalog.project`.
+
+Files are parsed when first asked for: `load_catalog()["t4"]` reads one file, `owner()` and iteration over
+values read them all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from gpupool.catalog.models import CatalogError, GpuModel, InstanceType, Mig, Profile, Source
+
+_FOLDER = Path(__file__).parent
+_UNUSABLE = Path(__file__).parent / "instances" / "unusable.yaml"
+
+_MPS_CLIENTS = 48
+"""Clients of one MPS server from compute capability 7.0 on (NVIDIA Multi-Process Service guide, r570)."""
+_MPS_CLIENTS_BEFORE_VOLTA = 16
+"""The same, on what came before (same guide)."""
+
+Data = dict[str, Any]
+
+
+class _Models(Mapping[str, GpuModel]):
+    """The catalog's files as a mapping from key to model, each parsed when first read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+        self._read: dict[str, GpuModel] = {}
+
+    def __getitem__(self, key: str) -> GpuModel:
+        if key not in self._read:
+            self._read[key] = model(key, _read_yaml(self._files[key]))
+        return self._read[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every GPU model there is a file for."""
+
+    models: Mapping[str, GpuModel]
+    unusable: Mapping[str, str]
+    """Instance types, families and Karpenter's GPU names that no pool can use, and why."""
+    broken: frozenset[str] = frozenset()
+    """Keys of models whose file can't be used, which a finding says."""
+
+    def __getitem__(self, key: str) -> GpuModel:
+        """The model of that key. Raises CatalogError with the closest keys."""
+        if key in self.broken:
+            raise CatalogError(f"the file of GPU {key!r} can't be used", "correct it")
+        if key in self.models:
+            return self.models[key]
+        close = [other for other in self.models if other.startswith(f"{key.lower()}-")]
+        close = close or self._like(key)
+        hint = f"did you mean {' or '.join(close)}?" if close else "gpupool catalog lists those there are"
+        raise CatalogError(f"no GPU {key!r} in the catalog", hint)
+
+    def against(self, name: str) -> str:
+        """Why no pool can use an instance type, a family or a GPU name; empty where one may."""
+        return self.unusable.get(name) or self.unusable.get(name.partition(".")[0], "")
+
+    def _like(self, key: str) -> list[str]:
+        """Keys that differ from `key` by hyphens or a typing error; MI300X is too far from B300 to be one."""
+        plain = {other.replace("-", ""): other for other in self.models}
+        wanted = re.sub(r"[^a-z0-9]", "", key.lower())
+        return [plain[name] for name in difflib.get_close_matches(wanted, plain, n=3, cutoff=0.72)]
+
+    def owner(self, instance_type: str) -> GpuModel | None:
+        """The model whose GPU an instance type carries; None for a type that the catalog doesn't know."""
+        for model in self.models.values():
+            if any(candidate.name == instance_type for candidate in model.instance_types):
+                return model
+        return None
+
+
+@functools.cache
+def load_catalog(folder: Path = _FOLDER) -> Catalog:
+    """The catalog that ships with gpupool, or that of another folder. Cached: files are read once per
+    process.
+    """
+    return Catalog(models=_Models(folder), unusable=_read_unusable())
+
+
+def shipped_file(key: str) -> str:
+    """The text of the file of a model that ships with gpupool. Raises FileNotFoundError for another key."""
+    return (_FOLDER / f"{key}.yaml").read_text(encoding="utf-8")
+
+
+@functools.cache
+def _read_unusable() -> Mapping[str, str]:
+    groups = cast(Sequence[Data], _read_yaml(_UNUSABLE)["unusable"])
+    kinds = ("instanceTypes", "families", "gpuNames")
+    return {name: str(group["reason"]) for group in groups for kind in kinds for name in group.get(kind, ())}
+
+
+def _read_yaml(path: Path) -> Data:
+    return cast(Data, yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader))
+
+
+def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
+    """The model that the fields of one file describe; they are those of `gpupool.catalog.gpu_file` and
+    sound."""
+    driver = data.get("driver") or {}
+    volta_or_newer = int(data["computeCapability"].partition(".")[0]) >= 7
+    return GpuModel(
+        key=key,
+        title=data["title"],
+        architecture=data["architecture"],
+        compute_capability=data["computeCapability"],
+        memory_mib=data["memoryMib"],
+        product_labels=tuple(data["productLabels"]),
+        pci_ids=tuple(data.get("pciIds", ())),
+        karpenter_gpu_name=data.get("karpenterGpuName"),
+        driver_minimum=driver.get("minimum"),
+        driver_last_branch=driver.get("lastBranch"),
+        mps_clients=data.get("mpsClients") or (_MPS_CLIENTS if volta_or_newer else _MPS_CLIENTS_BEFORE_VOLTA),
+        mig=_mig(data["mig"]) if data.get("mig") else None,
+        instance_types=tuple(_instance_type(row, data) for row in data.get("instanceTypes", ())),
+        sources=tuple(
+            Source(tuple(row["facts"]), row["origin"], row.get("inferred", False))
+            for row in data.get("sources", ())
+        ),
+        own_file=own_file,
+    )
+
+
+def _mig(data: Data) -> Mig:
+    return Mig(
+        slots=data["slots"],
+        compute_slices=data["computeSlices"],
+        profiles=tuple(_profile(row) for row in data["profiles"]),
+        driver_minimum=data.get("driverMinimum"),
+        engine_budget=data.get("engineBudget"),
+        placements_inferred=data.get("placementsInferred", False),
+    )
+
+
+def _profile(row: Data) -> Profile:
+    return Profile(
+        name=row["name"],
+        nvml_id=row.get("id"),
+        size=row["size"],
+        starts=tuple(row["starts"]),
+        max_count=row["max"],
+        compute_slices=row["compute"],
+        memory_gib=row.get("gib"),
+        sm=row.get("sm"),
+        attribute=row.get("attribute"),
+        engines=row.get("engines"),
+        driver_minimum=row.get("driverMinimum"),
+        aliases=tuple(row.get("aliases", ())),
+    )
+
+
+def _instance_type(row: Data, model: Data) -> InstanceType:
+    return InstanceType(
+        name=row["name"],
+        provider=row.get("provider", "aws"),
+        gpus=row["gpus"],
+        gpu_memory_mib=row.get("gpuMemoryMib") or model["memoryMib"],
+        vcpus=row["vcpus"],
+        memory_gib=row["memoryGib"],
+        arch=row.get("arch", "amd64"),
+        usd_per_hour=row.get("usdPerHour"),
+        spot_ratio=row.get("spotRatio", model.get("spotRatio")),
+        karpenter=row.get("karpenter", True),
+        note=row.get("note"),
+    )
