@@ -16,7 +16,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from gpupool.drawings.look import page_style, visible
+from gpupool.drawings.page_style import page_style, visible
 from gpupool.plan.changes import wording
 from gpupool.report import html_words as words
 from gpupool.report import phrases

@@ -55,7 +55,7 @@ class Channels:
 
 
 class Alerts(LeaderRole):
-    """Looks at the accounts while it leads its role, and sends what is due."""
+    """Checks the accounts while it leads its role, and sends what is due."""
 
     interval_s = 15.0
 

@@ -25,7 +25,7 @@ log = structlog.get_logger()
 
 
 class Idle(LeaderRole):
-    """Looks at running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
+    """Examines running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
 
     interval_s = 30.0
 

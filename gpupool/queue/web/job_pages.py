@@ -24,7 +24,7 @@ from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
 from gpupool.queue.web.overview import cost_so_far
 from gpupool.queue.web.rendering import HEADERS, page
-from gpupool.queue.web.visitor import Looks, Visitor
+from gpupool.queue.web.visitor import CurrentVisitor, Visitor
 
 router = APIRouter(include_in_schema=False)
 PER_PAGE = 50
@@ -37,7 +37,7 @@ Filter = Annotated[str, Query(max_length=200)]
 async def job_list(
     request: Request,
     context: Present,
-    visitor: Looks,
+    visitor: CurrentVisitor,
     state: Filter = "",
     pool: Filter = "",
     project: Filter = "",
@@ -79,7 +79,7 @@ async def job_list(
 
 
 @router.get("/jobs/{id}")
-async def one_job(request: Request, context: Present, visitor: Looks, id: JobId) -> Response:
+async def one_job(request: Request, context: Present, visitor: CurrentVisitor, id: JobId) -> Response:
     job = await visible(context, visitor.principal, visitor.named, id)
     plan, now = context.plan(), context.clock()
     tried = await attempts.of_job(context.db, job.id)
@@ -155,7 +155,7 @@ async def _result(context: Context, job: Job) -> dict[str, Any] | None:
 
 
 @router.get("/jobs/{id}/log/{attempt}")
-async def whole_log(context: Present, visitor: Looks, id: JobId, attempt: int) -> Response:
+async def whole_log(context: Present, visitor: CurrentVisitor, id: JobId, attempt: int) -> Response:
     """An attempt's output as plain text."""
     job = await visible(context, visitor.principal, visitor.named, id)
     text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
@@ -163,7 +163,7 @@ async def whole_log(context: Present, visitor: Looks, id: JobId, attempt: int) -
 
 
 @router.post("/jobs/{id}/cancel")
-async def cancel(request: Request, context: Present, visitor: Looks, id: JobId) -> Response:
+async def cancel(request: Request, context: Present, visitor: CurrentVisitor, id: JobId) -> Response:
     await session.checked_form(request)
     visitor.needs("jobs:write")
     job = await visible(context, visitor.principal, visitor.named, id)

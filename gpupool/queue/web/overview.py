@@ -25,7 +25,7 @@ from gpupool.queue.web import shares
 from gpupool.queue.web.pool_drawing import COLOURS, DrawnPool, Names, drawn_pool
 from gpupool.queue.web.remembered import Remembered
 from gpupool.queue.web.rendering import page
-from gpupool.queue.web.visitor import Looks, Visitor, visitor
+from gpupool.queue.web.visitor import CurrentVisitor, Visitor, visitor
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 25
@@ -42,7 +42,7 @@ Shared = Annotated[Remembered, Depends(remembered)]
 
 
 @router.get("/")
-async def overview(request: Request, context: Present, visitor: Looks, shared: Shared) -> Response:
+async def overview(request: Request, context: Present, visitor: CurrentVisitor, shared: Shared) -> Response:
     plan = context.plan()
     seen = await shared.snapshot()
     colours = colours_of(context)

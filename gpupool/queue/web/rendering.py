@@ -19,7 +19,7 @@ from fastapi import APIRouter, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import Response
 
-from gpupool.drawings.look import page_style, visible
+from gpupool.drawings.page_style import page_style, visible
 from gpupool.money import usd
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import MICRO

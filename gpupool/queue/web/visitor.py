@@ -104,4 +104,4 @@ async def visitor(
     return found
 
 
-Looks = Annotated[Visitor, Depends(visitor)]
+CurrentVisitor = Annotated[Visitor, Depends(visitor)]
