@@ -64,25 +64,32 @@ class Judge:
         old: Mapping[str, Any] | None = None,
         user: User = User(),  # noqa: B008  (immutable)
         subresource: str = "",
+        options: Mapping[str, Any] | None = None,
     ) -> list[PolicyFinding]:
         """Every finding about one object. An error while judging it is a finding too, never a silent pass.
 
         With a `subresource`, as pods/exec, the operation follows from it, and objects without that
         subresource have no findings. `old` is the object as it was, for UPDATE and DELETE; without it UPDATE
-        compares the object with itself, and DELETE takes the document for the old object.
+        compares the object with itself, and DELETE takes the document for the old object. `options` are
+        fields of `request.options`.
         """
         findings: list[PolicyFinding] = []
         try:
             if subresource:
                 findings.extend(self._of_subresource(document, subresource, old, user))
             else:
-                findings.extend(self._findings(document, operation, old, user))
+                findings.extend(self._findings(document, operation, old, user, options or {}))
         except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
             findings.append(not_judged(document, error))
         return findings
 
     def _findings(
-        self, document: Document, operation: str, old: Mapping[str, Any] | None, user: User
+        self,
+        document: Document,
+        operation: str,
+        old: Mapping[str, Any] | None,
+        user: User,
+        options: Mapping[str, Any],
     ) -> Iterator[PolicyFinding]:
         resource = resource_of(document.body, self._kinds)
         if is_exempt(resource):
@@ -94,7 +101,7 @@ class Judge:
         doubts: list[Doubt] = []
         request = self._request(document.body, resource, operation, old, user, doubts)
         yield from (doubtful(doubt, document) for doubt in doubts)
-        yield from self._on(request, document, "", self._policies)
+        yield from self._on(replace(request, options=options), document, "", self._policies)
         if self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None

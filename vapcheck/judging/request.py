@@ -60,6 +60,8 @@ class Request:
     dry_run: bool = False
     own_kind: tuple[str, str] | None = None
     """apiVersion and kind of the subresource's object, where that is not the resource's."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the client asks for beside the object: of `request.options`, without kind and apiVersion."""
     kind: str = field(init=False)
     """The fields that rules without names read; equal for requests that such rules can't distinguish."""
 
@@ -74,11 +76,11 @@ class Request:
         return self.resource.group == "" and self.resource.plural == "namespaces"
 
     def _options(self) -> dict[str, Any] | None:
-        """`request.options` of a client that asks for nothing special; None of a CONNECT."""
+        """`request.options`; None of a CONNECT."""
         kind = _OPTIONS.get(self.operation)
         if kind is None:
             return None
-        body: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        body: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1", **self.options}
         return body | {"dryRun": ["All"]} if self.dry_run else body
 
     def as_cel(self, matched: Resource | None = None) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Asker(Server):
         path, sent = where.collection(namespace), body
         if case.operation != "CREATE":
             path = where.path(namespace, name)
-            method, sent = "DELETE", {}
+            method, sent = "DELETE", dict(case.options)
         if case.operation == "UPDATE":
             method, sent = "PATCH", difference(labelled(case.old or {}, policy), body)
             content = STRATEGIC if body["kind"] == "Pod" else MERGE
@@ -209,7 +209,9 @@ def test_the_engine_says_the_same_words(name: str, enforced: dict[str, str]) -> 
     for case in suite.cases:
         if case.good or case.document.body["metadata"]["name"] in REFUSED_BEFORE:
             continue
-        found = judge.judge(case.document, operation=case.operation, old=case.old, user=case.user)
+        found = judge.judge(
+            case.document, operation=case.operation, old=case.old, user=case.user, options=case.options
+        )
         reported, ours = enforced[case.place], [finding for finding in found if finding.rule == name]
         denials = [finding.message for finding in ours if finding.level == "deny"]
         warnings = [finding.message for finding in ours if finding.level == "warn"]
