@@ -20,6 +20,8 @@ from infra import program
 
 _QUOTA = 8 * 2**20
 """Bytes: enough for the control plane's own objects, and soon reached."""
+_FOUND_SECONDS = 10.0
+"""Five and as many for a machine that is busy; a request alone would wait for thirty."""
 
 
 @pytest.fixture
@@ -46,16 +48,20 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
     os.kill(etcd, signal.SIGSTOP)
     while not all("State:\tT" in path.read_text() for path in Path(f"/proc/{etcd}/task").glob("*/status")):
         time.sleep(0.01)  # until its last thread has stopped, it may answer
+    began = time.monotonic()
     try:
         problems = plane.status().problems
         assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems
         with pytest.raises(UnreachableError, match=r"its etcd does not.*`gpupool local up` repairs it"):
             program.require_cluster(plan)
+        assert time.monotonic() - began < 2 * _FOUND_SECONDS, "by the status and by the run"
     finally:
         os.kill(etcd, signal.SIGCONT)
     os.kill(etcd, signal.SIGKILL)
+    began = time.monotonic()
     with pytest.raises(UnreachableError, match="its etcd does not"):
         program.require_cluster(plan)
+    assert time.monotonic() - began < _FOUND_SECONDS
     assert any("etcd is not running" in problem for problem in plane.status().problems)
     assert plane.up().healthy
     program.require_cluster(plan)
