@@ -112,6 +112,7 @@ def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
     labels = {_LABEL: pool.name, **fields.labels}
     pod = {
         "restartPolicy": "Never",
+        "activeDeadlineSeconds": _DEADLINE_S,
         **fields.spec,
         **restricted_pod.POD,
         "containers": [

@@ -38,12 +38,17 @@ def _deployment(wish: Wish) -> Object:
     return _object(wish, "apps/v1", "Deployment", spec)
 
 
+def _deadline_s(wish: Wish) -> int:
+    """Longer ones name what they may cost (gpupool.dev/budget-usd)."""
+    limits = wish.plan.policies.limits
+    return min(limits.job_deadline_seconds, limits.budget_after_seconds)
+
+
 def _job(wish: Wish) -> Object:
     limits = wish.plan.policies.limits
     spec = {
         "backoffLimit": min(2, limits.job_retries),
-        # Longer ones name what they may cost (gpupool.dev/budget-usd).
-        "activeDeadlineSeconds": min(limits.job_deadline_seconds, limits.budget_after_seconds),
+        "activeDeadlineSeconds": _deadline_s(wish),
         "ttlSecondsAfterFinished": min(3600, limits.job_ttl_seconds),
         "template": _template(wish, restartPolicy="Never"),
     }
@@ -98,7 +103,7 @@ def _pytorch_job(wish: Wish) -> Object:
     replica = {"replicas": 1, "restartPolicy": "Never", "template": template}
     spec = {
         "runPolicy": {
-            "activeDeadlineSeconds": min(limits.job_deadline_seconds, limits.budget_after_seconds),
+            "activeDeadlineSeconds": _deadline_s(wish),
             "ttlSecondsAfterFinished": min(3600, limits.job_ttl_seconds),
         },
         "pytorchReplicaSpecs": {"Master": replica, "Worker": replica},
@@ -142,6 +147,7 @@ def _template(
         **({"metadata": filled} if filled else {}),
         "spec": {
             **spec,
+            **({"activeDeadlineSeconds": _deadline_s(wish)} if wish.pool.jobs_only else {}),
             **fields.spec,
             "containers": [
                 {

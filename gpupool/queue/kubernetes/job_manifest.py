@@ -137,6 +137,8 @@ def _template(
         **fields.spec,
         "nodeSelector": selector,
         "restartPolicy": "Never",
+        # A pod that is cut loose from its Job ends all the same (propagationPolicy Orphan).
+        "activeDeadlineSeconds": deadline_s(job, plan),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": min(GRACE_S, plan.policies.limits.pod_grace_seconds),

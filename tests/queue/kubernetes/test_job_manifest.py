@@ -186,6 +186,7 @@ def test_nodes_where_it_failed_are_avoided_where_possible(place: Place, avoid: l
 def test_the_job_ends_by_itself_in_the_end_and_never_preempts(place: Place, limit: int, level: Level) -> None:
     found, template = made(place, run_limit_s=limit, timeout_s=limit, level=level)
     assert 0 < found["spec"]["activeDeadlineSeconds"] <= place.plan.queue.longest_timeout_s
+    assert template["spec"]["activeDeadlineSeconds"] == found["spec"]["activeDeadlineSeconds"], "if orphaned"
     assert (found["spec"]["backoffLimit"], template["spec"]["restartPolicy"]) == (0, "Never")
     classes = {one.queue_class for one in place.plan.priorities}
     assert template["spec"].get("priorityClassName") in {None, *classes}

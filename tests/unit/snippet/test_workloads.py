@@ -99,7 +99,8 @@ def test_a_pool_for_jobs_has_nothing_else() -> None:
     plan = read_plan("prod")
     wanted = wish(plan, "notebooks")
     wanted = replace(wanted, pool=replace(wanted.pool, jobs_only=True))
-    assert workload(wanted, "job")["kind"] == "Job"
+    job = workload(wanted, "job")["spec"]
+    assert job["template"]["spec"]["activeDeadlineSeconds"] == job["activeDeadlineSeconds"] > 0
     with pytest.raises(UsageError, match=r"is for Jobs only .*use --for job"):
         workload(wanted, "deployment")
 
