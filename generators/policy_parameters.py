@@ -50,11 +50,20 @@ def _pools(plan: Plan) -> dict[str, str]:
     for pool in plan.pools:
         for resource, count in pool.slices_max.items():
             capacity[resource] = capacity.get(resource, 0) + count
+    node_pools = [capacity.name for pool in plan.pools for capacity in pool.capacities]
+    types = [
+        machine.instance_type for pool in plan.pools for machine in pool.machines if machine.instance_type
+    ]
     data = {
         "pools": _words(pool.name for pool in plan.pools),
+        "nodeLabels": _words(
+            [f"karpenter.sh/nodepool={name}" for name in node_pools]
+            + [f"node.kubernetes.io/instance-type={name}" for name in types]
+        ),
         "capacity": _counts(capacity),
-        # A limit of the site, here because a binding has one object of parameters.
+        # Limits of the site, here because a binding has one object of parameters.
         "podGraceSeconds": str(plan.policies.limits.pod_grace_seconds),
+        "jobDeadlineSeconds": str(plan.policies.limits.job_deadline_seconds),
     }
     for pool in sorted(plan.pools, key=lambda pool: pool.name):
         data |= _pool(pool)

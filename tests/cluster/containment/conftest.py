@@ -65,12 +65,16 @@ def applied(
 ) -> Iterator[CommandLine]:
     """The environment, applied with the real command line, and destroyed when the module is done."""
     kube.wipe()
+    # The GPU Operator's: without it the server refuses pods that name it before policies are asked.
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}}
+    kube.api.create({**runtime, "handler": "nvidia"})
     file = tmp_path_factory.mktemp("containment") / "containment.yaml"
     file.write_text(_ENVIRONMENT.read_text(encoding="utf-8"), encoding="utf-8")
     commands = CommandLine(file, control_plane)
     commands.up()
     yield commands
     commands.run("destroy", "--yes")
+    kube.api.delete("node.k8s.io/v1", "RuntimeClass", "nvidia")
 
 
 @pytest.fixture(scope="module")

@@ -101,7 +101,8 @@ def _body(row: Object, name: str, namespace: str) -> Object:
         template = {"metadata": {"labels": {**SHARES, **labels}}, "spec": _pod(row, row.get("template"))}
         spec = {"selector": {"matchLabels": labels}, "template": template, **spec}
     else:
-        pod = {"restartPolicy": "Never", **_pod(row, row.get("template"))}
+        pod = {"restartPolicy": "Never", "activeDeadlineSeconds": 600, **_pod(row, row.get("template"))}
+        pod = {key: value for key, value in pod.items() if value is not None}
         limits = {"activeDeadlineSeconds": 600, "ttlSecondsAfterFinished": 600, "backoffLimit": 0}
         spec = {**limits, "template": {"metadata": {"labels": SHARES}, "spec": pod}, **spec}
         spec = {key: value for key, value in spec.items() if value is not None}

@@ -15,28 +15,39 @@ import pytest
 import yaml
 
 from tests.cluster.containment.conftest import Actor
-from tests.cluster.containment.requests import request
+from tests.cluster.containment.requests import Request, request
 from tests.cluster.kube import Kube
 
+ROOT = Path(__file__).parents[3]
 ATTACKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("attacks.yaml").read_text())
 WORKS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("works.yaml").read_text())
 _ENFORCED_SECONDS = 60.0
 _WORDS = {
-    "rbac": r'cannot \w+ resource "',
     "quota": "exceeded quota: gpupool",
     "pod-security": 'violates PodSecurity "baseline:latest"',
     "validation": "is invalid: ",
     "priority": "the integer value of priority|no PriorityClass with name",
 }
 """How the server's own rules refuse, as patterns. Of a policy it gives the name."""
+_VERBS = {"GET": "(get|list)", "POST": "create", "PATCH": "patch", "DELETE": "delete(collection)?"}
 
 
-def refused_by(rule: str | list[str], message: str) -> bool:
+def refused_by(rule: str | list[str], message: str, asked: Request) -> bool:
     """Whether `message` is that rule's; of several that all refuse, the server names the first."""
     if isinstance(rule, list):
-        return any(refused_by(one, message) for one in rule)
+        return any(refused_by(one, message, asked) for one in rule)
+    if rule == "rbac":
+        return (
+            re.search(f'cannot {_VERBS[asked.method]} resource "{resource(asked.path)}"', message) is not None
+        )
     policy = f"ValidatingAdmissionPolicy '{re.escape(rule)}' with binding '{re.escape(rule)}'"
     return re.search(_WORDS.get(rule, policy), message) is not None
+
+
+def resource(path: str) -> str:
+    """As RBAC names it: `pods/exec`."""
+    parts = re.sub(r"^/(api|apis/[^/]+)/[^/]+/(namespaces/[^/]+/(?=.))?", "", path).split("/")
+    return "/".join(parts[:3:2])
 
 
 @pytest.mark.parametrize("number", range(len(ATTACKS)), ids=[row["name"] for row in ATTACKS])
@@ -45,8 +56,9 @@ def test_attack_is_refused(number: int, actors: dict[str, Actor]) -> None:
     actor = actors[row.get("as", "vision")]
     until = time.monotonic() + _ENFORCED_SECONDS
     while True:
-        message = actor.refusal(request(row, number, actor.namespace))
-        held = row.get("says", "") in message and refused_by(row["by"], message)
+        asked = request(row, number, actor.namespace)
+        message = actor.refusal(asked)
+        held = row.get("says", "") in message and refused_by(row["by"], message, asked)
         if held or time.monotonic() > until:
             break
         time.sleep(0.5)
@@ -58,6 +70,11 @@ def test_work_is_taken(number: int, actors: dict[str, Actor]) -> None:
     row = WORKS[number]
     actor = actors[row.get("as", "vision")]
     assert actor.refusal(request(row, number, actor.namespace)) == ""
+
+
+def test_the_documentation_says_how_many_there_are() -> None:
+    for page in ("tenants", "tested"):
+        assert f" {len(ATTACKS)} a" in (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"), page
 
 
 def conditions(kube: Kube, name: str) -> dict[str, str]:
@@ -79,7 +96,7 @@ def test_a_workload_whose_pods_are_refused_starts_no_machine(actors: dict[str, A
     attack = request(row, 1000, tenant.namespace)
     tenant.server.api.request(attack.method, attack.path, None, attack.body)
     message = kube.wait("its pods are refused", lambda: conditions(kube, "r1000").get("ReplicaFailure"))
-    assert "ValidatingAdmissionPolicy" in message
+    assert refused_by(["gpu-nodes-are-for-gpu-pods", "tenants-let-nodes-go"], message, attack), message
     assert not kube.pods("team-vision")
     kube.stays("no machine is started", lambda: not kube.api.list("karpenter.sh/v1", "NodeClaim"))
     tenant.server.api.delete("apps/v1", "Deployment", "r1000", "team-vision")
@@ -100,3 +117,14 @@ def test_a_pod_that_is_not_to_be_disrupted_lets_its_node_go_in_time(
     (claim,) = kube.api.list("karpenter.sh/v1", "NodeClaim")
     kube.api.delete("karpenter.sh/v1", "NodeClaim", claim["metadata"]["name"])
     kube.wait("its node is gone", lambda: not kube.nodes("gpupool.dev/pool=training"))
+
+
+def test_a_pod_that_runs_is_deleted_within_the_allowed_grace(actors: dict[str, Actor], kube: Kube) -> None:
+    """The server asks policies with the grace that will hold, which is 0 while a pod is on no node."""
+    tenant = actors["vision"]
+    pod = request({"pod": {}, "slice": "training"}, 1002, tenant.namespace)
+    tenant.server.api.request(pod.method, pod.path, None, pod.body)
+    kube.wait("it runs", lambda: kube.running("team-vision"))
+    kept = Request("DELETE", f"{pod.path}/r1002", {"gracePeriodSeconds": 31536000})
+    kube.wait("it can't be kept", lambda: refused_by("pods-end-in-time", tenant.refusal(kept), kept))
+    assert tenant.refusal(Request("DELETE", kept.path, {"gracePeriodSeconds": 600})) == ""
