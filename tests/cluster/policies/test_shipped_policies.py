@@ -47,7 +47,7 @@ class Asker(Server):
         path, sent = where.collection(namespace), body
         if case.operation != "CREATE":
             path = where.path(namespace, name)
-            method, sent = "DELETE", dict(case.options)
+            method, sent = "DELETE", {"dryRun": ["All"], **case.options}  # a body goes before the query
         if case.operation == "UPDATE":
             method, sent = "PATCH", difference(labelled(case.old or {}, policy), body)
             content = STRATEGIC if body["kind"] == "Pod" else MERGE
