@@ -34,14 +34,15 @@ against the retries."""
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """No container has started."""
+    """No container has started, or of several pods not every one."""
 
     waiting: Waiting
     scheduled: bool
     """Whether each pod has a node."""
-    since: datetime
     hopeless: bool = False
     """Whether waiting longer can't help."""
+    about: Object | None = None
+    """The pod without a node, or the Job without its pods: the cluster's events say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Running:
     since: datetime
     """When the first container started."""
     node: str
+    """That of the first pod."""
     node_since: datetime | None = None
     """When the last pod got its node."""
     waiting: Waiting | None = None
@@ -64,6 +66,7 @@ class Ended:
     """None: no container ever ran."""
     at: datetime
     node: str | None
+    """Where it ended so."""
 
 
 View = Pending | Running | Ended
@@ -73,18 +76,20 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     """The attempt whose Job this is. `nodes`: the cluster's nodes by name."""
     if not pods:
         return _without_pods(job, now)
-    wanted = int(job.get("spec", {}).get("parallelism") or 1)
+    wanted = _wanted(job)
     starts = [at for pod in pods if (at := started(pod))]
     node = next((pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")), None)
     over = [pod for pod in pods if is_over(pod)]
     verdict = verdict_of(job)
     if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
         ends = [_finished(pod) or now for pod in pods]
-        outcome = verdict or _outcome(job, pods)
-        return Ended(outcome, min(starts, default=None), max(ends), node)
-    if starts and node:
-        bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
-        failed = _outcome(job, bad) if bad and not _deleting(job) else None
+        decisive = _decisive(pods)
+        outcome = verdict or _outcome(job, decisive)
+        return Ended(outcome, min(starts, default=None), max(ends), decisive["spec"].get("nodeName"))
+    bad = [pod for pod in over if _pod_outcome(pod).kind != "succeeded"]
+    whole = wanted == 1 or (len(pods) >= wanted and all(started(pod) or is_over(pod) for pod in pods))
+    if starts and node and (whole or bad):
+        failed = _outcome(job, _decisive(bad)) if bad and not _deleting(job) else None
         return Running(min(starts), node, _scheduled(pods), _trouble(pods, nodes, now), failed)
     return _pending(job, pods, nodes, now)
 
@@ -121,26 +126,28 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def _without_pods(job: Object, now: datetime) -> View:
-    created = time_of(job["metadata"].get("creationTimestamp")) or now
     if _deleting(job) or _failed(job):
         condition = _failed(job)
         asked = (
             f"{condition.get('reason')}: {condition.get('message')}" if condition else "its Job was deleted"
         )
         return Ended(verdict_of(job) or Outcome("preempted", asked), None, now, None)
-    return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, created)
+    return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, about=job)
 
 
 def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> View:
-    created = time_of(job["metadata"].get("creationTimestamp")) or now
+    trouble = _trouble(pods, nodes, now)
+    if trouble is not None:
+        return Pending(trouble, True)
+    missing = _wanted(job) - len(pods)
+    if missing > 0:
+        said = f"not created yet: {missing} of its {_wanted(job)} pods"
+        return Pending(Waiting(Reason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):
             said = _condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
-            return Pending(Waiting(Reason.NODE, f"no node for its pod: {said}"[:500]), False, created)
-    since = _scheduled(pods) or created
-    trouble = _trouble(pods, nodes, now)
-    if trouble is not None:
-        return Pending(trouble, True, since)
+            waiting = Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
+            return Pending(waiting, False, about=pod)
     for pod in pods:
         for container in pod.get("status", {}).get("containerStatuses") or []:
             state = container.get("state", {}).get("waiting") or {}
@@ -148,9 +155,9 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
             if reason in _IMAGES or "Error" in reason or "BackOff" in reason:
                 kind = Reason.IMAGE if reason in _IMAGES else Reason.STARTING
                 detail = f"{reason}: {state.get('message') or container.get('image')}"[:500]
-                return Pending(Waiting(kind, detail), True, since, reason in _HOPELESS_IMAGES)
-    name = pods[0]["spec"]["nodeName"]
-    return Pending(Waiting(Reason.STARTING, f"its container starts on {name}"), True, since)
+                return Pending(Waiting(kind, detail), True, reason in _HOPELESS_IMAGES)
+    name = next((pod for pod in pods if not started(pod)), pods[0])["spec"]["nodeName"]
+    return Pending(Waiting(Reason.STARTING, f"its container starts on {name}"), True)
 
 
 def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime) -> Waiting | None:
@@ -173,15 +180,24 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
     return None
 
 
-def _outcome(job: Object, pods: Sequence[Object]) -> Outcome:
-    """Of all pods: the first that did not succeed says why. A deadline of the Job goes before."""
+def _outcome(job: Object, pod: Object) -> Outcome:
+    """Of the pod that decides. A deadline of the Job goes before."""
     condition = _failed(job)
     if condition and condition.get("reason") == "DeadlineExceeded":
         return Outcome("timeout", "the deadline of its Job has passed", retry=False)
-    outcomes = [_pod_outcome(pod) for pod in sorted(pods, key=lambda pod: str(_finished(pod)))]
-    bad = [outcome for outcome in outcomes if outcome.kind != "succeeded"]
-    # A pod that failed by itself explains more than one that was stopped because of it.
-    return next((one for one in bad if one.kind == "failed"), bad[0] if bad else outcomes[0])
+    return _pod_outcome(pod)
+
+
+def _decisive(pods: Sequence[Object]) -> Object:
+    """The pod that says how an attempt ended: one that failed by itself, or was disrupted, explains more than
+    those that were stopped because of it; of these, one that had not started more than those that had."""
+
+    def rank(pod: Object) -> tuple[bool, bool, bool, bool, str]:
+        kind, disrupted = _pod_outcome(pod).kind, bool(_condition(pod, "DisruptionTarget"))
+        stopped = kind == "preempted"
+        return kind == "succeeded", stopped, not disrupted, bool(started(pod)), str(_finished(pod))
+
+    return min(pods, key=rank)
 
 
 def _pod_outcome(pod: Object) -> Outcome:
@@ -250,6 +266,11 @@ def _finished(pod: Object) -> datetime | None:
 def _condition(thing: Object, type: str) -> Object:
     conditions = thing.get("status", {}).get("conditions") or []
     return next((one for one in conditions if one.get("type") == type), {})
+
+
+def _wanted(job: Object) -> int:
+    """How many pods the Job has."""
+    return int(job.get("spec", {}).get("parallelism") or 1)
 
 
 def _failed(job: Object) -> Object:

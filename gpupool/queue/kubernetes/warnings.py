@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,7 +40,7 @@ class Warnings:
         self._asked: dict[str, None] = {}
         self._reading: asyncio.Task[None] | None = None
 
-    def about(self, thing: dict[str, Any], since: datetime) -> str | None:
+    def about(self, thing: Mapping[str, Any], since: datetime) -> str | None:
         """What has been warned of, as read at `since` or later; None where that is still to be read."""
         namespace, uid = thing["metadata"]["namespace"], thing["metadata"]["uid"]
         at, said = self._read.get(namespace, (None, {}))

@@ -62,6 +62,9 @@ class Attempt:
     stopped: bool = False
     due: datetime | None = None
     """When to look at it again whatever happens."""
+    begun: tuple[bool, datetime] | None = None
+    """Whether its pods have nodes, and since when this process has seen that: the clock of the API server may
+    be another."""
     refusals: int = 0
     waiting: Waiting | None = None
     """As last written."""
@@ -319,33 +322,40 @@ class Launcher:
             attempt.asked = found.failed
 
     async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
+        self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
         now, queue = self._now(), self._current().plan.queue
+        if attempt.begun is None or attempt.begun[0] != found.scheduled:
+            attempt.begun = (found.scheduled, now)
+        since = attempt.begun[1]
         limit = queue.not_started_s if found.scheduled else queue.unscheduled_s
-        over = found.since + timedelta(seconds=limit)
+        over = since + timedelta(seconds=limit)
         attempt.due = min(attempt.due or over, over)
-        usual = found.since + timedelta(seconds=USUAL_S)
+        usual = since + timedelta(seconds=USUAL_S)
         waiting = found.waiting
         if now < usual:
             attempt.due = min(attempt.due, usual)
         else:
-            waiting = waiting if found.scheduled else self._explained(key, attempt, waiting, usual)
+            if found.about is not None:
+                waiting = self._explained(attempt, waiting, found.about, usual)
             await self._show(key, attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = f"not started{after}: {waiting.detail}"[:500]
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
-    def _explained(self, key: Key, attempt: Attempt, waiting: Waiting, since: datetime) -> Waiting:
-        """With what the cluster's events say, once they have been read after `since`."""
-        pods, now = self.mirror.pods_of(key), self._now()
-        said = self._warnings.about(pods[0] if pods else self.mirror.jobs[key], since)
+    def _explained(
+        self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
+    ) -> Waiting:
+        """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
+        now = self._now()
+        said = self._warnings.about(about, since)
         again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
         attempt.due = min(attempt.due or again, again)
         if not said:
             return waiting
-        if not pods:
-            return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
-        return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
+        if waiting.reason is Reason.NODE:
+            return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
+        return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
 
     async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
         if waiting != attempt.waiting:
@@ -366,7 +376,7 @@ class Launcher:
             await attempts.started(self._db, *key, begin, found.node)
         await self._output.finish(key, self.mirror.pods_of(key))
         at = max(begin, found.started or begin, min(found.at, now))
-        ended = await attempts.finish(self._db, *key, outcome, at, BACKOFF_S)
+        ended = await attempts.finish(self._db, *key, outcome, at, BACKOFF_S, node=found.node)
         self._attempts.pop(key, None)
         if ended is not None:
             log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)

@@ -127,13 +127,15 @@ async def finish(
     now: datetime,
     backoff: tuple[float, float],
     result: Result | None = None,
+    node: str | None = None,
 ) -> Job | None:
     """End an attempt: settle its cost, and queue the job again or make it final. None: it was over already.
 
     `backoff`: seconds before the first retry, doubled for each one after it, and their upper limit.
+    `node`: where it ended so, if that is known.
     """
     async with db.transaction() as connection:
-        return await end(connection, job, attempt, outcome, now, backoff, result)
+        return await end(connection, job, attempt, outcome, now, backoff, result, node)
 
 
 async def end(
@@ -144,6 +146,7 @@ async def end(
     now: datetime,
     backoff: tuple[float, float],
     result: Result | None = None,
+    node: str | None = None,
 ) -> Job | None:
     """`finish` within the caller's transaction."""
     rows = await fetch(connection, "finish_lock", job=job, attempt=attempt)
@@ -176,6 +179,7 @@ async def end(
         reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
         exit_code=outcome.exit_code,
         cost=cost,
+        node=node,
         hold=row["hold_micro"],
         rest=row["hold_micro"] - cost,
         clock=round(row["gpu_micro"] * (ran.total_seconds() - row["run_limit_s"]) / row["weight"]),

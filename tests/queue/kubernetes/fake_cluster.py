@@ -44,6 +44,8 @@ class FakeCluster:
         """How many objects each name has had."""
         self.obeys: int | None = 143
         """Exit code of a container that is asked to end; None: it goes on."""
+        self.most_pods = 9
+        """What a quota lets each Job have."""
         self.held: set[str] = set()
         """Kinds of which watches tell nothing for now."""
         self.warned: list[str] = []
@@ -276,7 +278,8 @@ class FakeCluster:
         if len(counted) == spec["completions"]:
             status["completionTime"] = text(self.now())
             return self._condition(job, "Complete", "CompletionsReached")
-        if "deletionTimestamp" in metadata or len(active) + len(counted) >= spec["parallelism"]:
+        most = min(spec["parallelism"], self.most_pods)
+        if "deletionTimestamp" in metadata or len(active) + len(counted) >= most:
             return False
         self._create_pod(job, len(active) + len(counted))
         return True

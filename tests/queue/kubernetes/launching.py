@@ -9,12 +9,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import Decision, Job, Preempt, State, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.launcher import Launcher
@@ -23,8 +25,9 @@ from gpupool.queue.store import attempts, dispatch, jobs, launches, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError, Unavailable
 from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
-from tests.queue.roles.running import SOURCE, new
+from tests.queue.roles import running
 
+SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yaml")
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
@@ -106,7 +109,7 @@ class World:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.ahead = timedelta()
-        self.cluster = FakeCluster(self.now)
+        self.cluster = FakeCluster(self.now, ("queue-vision",))
         for pool in SOURCE.plan().pools:
             labels = {"gpupool.dev/pool": pool.name}
             self.cluster.add({"kind": "Node", "metadata": {"name": "node-0", "labels": labels}, "spec": {}})
@@ -127,7 +130,7 @@ class World:
 
     async def submit(self, **given: Any) -> str:
         wanted = {"pool": "training", "request": CONTAINER, "isolation": "exclusive", **given}
-        return (await jobs.submit(self.db, [new(**wanted)], now=self.now())).ids[0]
+        return (await jobs.submit(self.db, [running.new(source=SOURCE, **wanted)], now=self.now())).ids[0]
 
     async def job(self, id: str) -> Job:
         found = await jobs.job(self.db, id)
@@ -170,6 +173,11 @@ class World:
             if kind == "Pod" and thing["status"]["phase"] in ("Pending", "Running"):
                 left.append(f"pod {name} is {thing['status']['phase']}")
         return left
+
+
+async def opened(db: Database) -> None:
+    """The tenants of this environment into a fresh database."""
+    await running.opened(db, SOURCE)
 
 
 async def live(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from gpupool.queue.records import State
+from gpupool.queue.records import Reason, State
 from gpupool.queue.roles.launcher import Launcher
-from gpupool.queue.store import jobs
+from gpupool.queue.store import attempts, jobs
 from tests.queue.kubernetes.fake_cluster import Object
-from tests.queue.kubernetes.launching import World, live, one_round, sound
-from tests.queue.roles.running import opened
+from tests.queue.kubernetes.launching import World, live, one_round, opened, sound
 
 Test = Callable[[World, Launcher, str, Object], Awaitable[None]]
+FAILED_PULL = {"reason": "ErrImagePull", "message": "no such host"}
 
 
 @pytest.fixture
@@ -173,3 +175,124 @@ def test_the_next_process_knows_what_was_asked(running) -> None:
         assert await world.outcomes(id) == ["cancelled"]
 
     running(test)
+
+
+@pytest.fixture
+def dispatched(database) -> Callable[..., None]:
+    """Runs a test with a job whose pods have been made, and the launcher that made its Job."""
+
+    def run(
+        test: Callable[[World, Launcher, str], Awaitable[None]], most_pods: int = 9, **given: Any
+    ) -> None:
+        async def begun(db) -> None:
+            await opened(db)
+            world = World(db)
+            world.cluster.most_pods = most_pods
+            id = await world.submit(**given)
+            launcher = world.launcher(db)
+            try:
+                for _ in range(100):
+                    await world.dispatcher.step()
+                    await steps(launcher)
+                    if world.pods("Pending"):
+                        break
+                await test(world, launcher, id)
+            finally:
+                await launcher.close()
+
+        database(begun)
+
+    return run
+
+
+def placed(world: World, pod: Object, node: str) -> None:
+    """It has a node, on which its image can't be pulled."""
+
+    def change(pod: Object) -> None:
+        pod["spec"]["nodeName"] = node
+        pod["status"]["containerStatuses"] = [{"name": "job", "state": {"waiting": FAILED_PULL}}]
+
+    world.cluster.edit(pod, change)
+
+
+async def later(world: World, launcher: Launcher, minutes: int) -> None:
+    world.ahead += timedelta(minutes=minutes)
+    await steps(launcher)
+
+
+def test_a_node_where_nothing_starts_is_avoided(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        placed(world, world.pods("Pending")[0], "node-0")
+        await steps(launcher)
+        await later(world, launcher, 16)
+        (attempt,) = await attempts.of_job(world.db, id)
+        assert (attempt.outcome, attempt.node, attempt.started_at) == ("failed", "node-0", None)
+        assert "not started after 900 s: ErrImagePull" in (attempt.reason or "")
+        await succeeds(world, launcher, id)
+        again = next(job for job in world.cluster.of("Job") if job["metadata"]["name"].endswith("-2"))
+        assert "'values': ['node-0']" in str(again["spec"]["template"]["spec"]["affinity"]["nodeAffinity"])
+
+    dispatched(test)
+
+
+@pytest.mark.parametrize("minutes", [16, -16])
+def test_a_clock_that_differs_from_the_api_servers_fails_nothing(dispatched, minutes: int) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        world.cluster.now = lambda: world.now() - timedelta(minutes=minutes)
+        second = await world.submit()
+        for _ in range(20):
+            await world.dispatcher.step()
+            await steps(launcher)
+        assert len(world.cluster.of("Job")) == 2
+        assert await world.outcomes(second) == [None]
+        await later(world, launcher, 14)
+        assert await world.outcomes(second) == [None]
+        await later(world, launcher, 2)
+        assert await world.outcomes(second) == ["failed"]
+
+    dispatched(test)
+
+
+def test_several_pods_of_which_one_does_not_start_fail_after_their_time(dispatched) -> None:
+    """It is said why meanwhile, the output of the first is read, and what ran is charged."""
+
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        first, second = sorted(world.pods("Pending"), key=lambda pod: pod["metadata"]["name"])
+        world.cluster.lines = [b"2026-11-22T12:00:00.000000001Z up"]
+        world.cluster.start(first, "node-0")
+        placed(world, second, "node-1")
+        await steps(launcher)
+        world.ahead += timedelta(seconds=10)
+        await steps(launcher)
+        job = await world.job(id)
+        assert job.state is State.DISPATCHING
+        assert job.waiting is not None
+        assert "ErrImagePull" in job.waiting.detail
+        assert [chunk.text for chunk in await attempts.log(world.db, id)] == ["up"]
+        await later(world, launcher, 16)
+        (attempt,) = await attempts.of_job(world.db, id)
+        assert (attempt.outcome, attempt.node) == ("failed", "node-1")
+        assert attempt.cost_micro > 0
+
+    dispatched(test, gpu_count=8)
+
+
+def test_several_pods_of_which_one_is_refused_say_so(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        (first,) = world.pods("Pending")
+        world.cluster.start(first)
+        world.cluster.warned = ["exceeded quota: none"]
+        for _ in range(10):
+            world.ahead += timedelta(seconds=2)
+            await steps(launcher)
+            await asyncio.sleep(0.05)
+        waiting = (await world.job(id)).waiting
+        assert waiting is not None
+        assert (waiting.reason, waiting.detail) == (
+            Reason.REFUSED,
+            "its pod can't be created: exceeded quota: none",
+        )
+        await later(world, launcher, 16)
+        assert await world.outcomes(id) == ["failed"]
+
+    dispatched(test, most_pods=1, gpu_count=8)

@@ -19,8 +19,7 @@ from gpupool.queue.records import State
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
 from tests import sampling
-from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, sound
-from tests.queue.roles.running import opened
+from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, opened, sound
 
 Play = Callable[[], Awaitable[bool]]
 SHORT = 5

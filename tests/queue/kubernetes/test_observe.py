@@ -242,7 +242,6 @@ def test_why_no_container_runs(name: str) -> None:
     assert detail in found.waiting.detail
     assert found.hopeless is hopeless
     assert found.scheduled is ("nodeName" in given["spec"])
-    assert found.since == CREATED + timedelta(seconds=10 if found.scheduled else 0)
 
 
 def test_an_unreachable_node_is_named_before_the_container_starts() -> None:
@@ -296,6 +295,69 @@ def test_one_of_several_that_succeeded_ends_nothing() -> None:
     assert not isinstance(missing, Ended), "the second pod is not there yet"
 
 
+STARTING = pod(waiting("InvalidImageName"), SCHEDULED, phase="Pending", node="n2")
+HALF_STARTED = {
+    "never created": ([pod(UP)], Reason.STARTING, "not created yet: 1 of its 2 pods"),
+    "without a node": (
+        [pod(UP), pod(phase="Pending", node=None)],
+        Reason.NODE,
+        "has not looked at it yet",
+    ),
+    "without an image": ([pod(UP, SCHEDULED), STARTING], Reason.IMAGE, "InvalidImageName"),
+    "on its way": (
+        [pod(UP, SCHEDULED), pod(waiting("ContainerCreating"), SCHEDULED, node="n2")],
+        Reason.STARTING,
+        "its container starts on n2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HALF_STARTED)
+def test_several_pods_run_once_the_last_has_started(name: str) -> None:
+    pods, reason, detail = HALF_STARTED[name]
+    for given in (pods, pods[::-1]):
+        found = view(job(parallelism=2), given, node(), NOW)
+        assert isinstance(found, Pending)
+        assert found.waiting.reason is reason
+        assert detail in found.waiting.detail
+        assert found.hopeless is (reason is Reason.IMAGE)
+
+
+def test_a_pod_that_fails_while_another_has_not_started_ends_both() -> None:
+    found = view(job(parallelism=2), [pod(ended(3), phase="Failed"), STARTING], node(), NOW)
+    assert isinstance(found, Running)
+    assert found.failed == Outcome("failed", "exit code 3", 3)
+
+
+FAILED_ON = {
+    "by itself": (job(parallelism=2), [pod(ended(0)), pod(ended(3), phase="Failed", node="n2")], "n2"),
+    "by itself, and the other was stopped": (
+        job(parallelism=2),
+        [pod(ended(143, 190), phase="Failed", deleted=185), pod(ended(3, 200), phase="Failed", node="n2")],
+        "n2",
+    ),
+    "not started": (
+        job(deleted=True, parallelism=2, verdict=verdict_text(Outcome("failed", "not started"))),
+        [pod(ended(143, 190), phase="Failed", deleted=185), pod(phase="Failed", node="n2", deleted=185)],
+        "n2",
+    ),
+    "without a node": (
+        job(deleted=True, parallelism=2, verdict=verdict_text(Outcome("failed", "not started"))),
+        [pod(ended(143, 190), phase="Failed", deleted=185), pod(phase="Failed", node=None, deleted=185)],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILED_ON)
+def test_the_node_of_an_end_is_that_of_the_pod_that_failed(name: str) -> None:
+    given, pods, failed_on = FAILED_ON[name]
+    for order in (pods, pods[::-1]):
+        found = view(given, order, node(), NOW)
+        assert isinstance(found, Ended)
+        assert found.node == failed_on
+
+
 def test_a_pod_of_several_that_will_not_come_is_not_waited_for() -> None:
     for given in (job(true("Failed", "x"), parallelism=2), job(deleted=True, parallelism=2)):
         assert isinstance(view(given, [pod(ended(0))], node(), NOW), Ended)
@@ -315,7 +377,7 @@ def test_a_deleted_job_without_pods_has_ended() -> None:
 def test_a_job_without_pods_waits_for_them() -> None:
     found = view(job({"type": "Failed", "status": "False"}), [], node(), NOW)
     assert isinstance(found, Pending)
-    assert (found.scheduled, found.since) == (False, CREATED)
+    assert found.scheduled is False
 
 
 def test_the_deadline_of_the_job_goes_before_what_its_pods_say() -> None:

@@ -23,6 +23,7 @@ from tests.queue.kubernetes.launching import (
     no_leaders,
     one_process,
     one_round,
+    opened,
     sound,
 )
 from tests.queue.kubernetes.test_launcher_crashes import (
@@ -34,7 +35,6 @@ from tests.queue.kubernetes.test_launcher_crashes import (
     Succeeds,
     TooLong,
 )
-from tests.queue.roles.running import opened
 
 SCENARIOS = (Succeeds, FailsOnce, CancelledDispatching, CancelledRunning, Preempted, TooLong)
 SHORT = 3

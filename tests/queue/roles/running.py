@@ -41,9 +41,9 @@ class Memory:
         """Nothing is open."""
 
 
-def new(tenant: str = "vision", pool: str = "notebooks", **given: Any) -> NewJob:
+def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SOURCE, **given: Any) -> NewJob:
     """An accepted job of the local environment; an HTTP job where nothing else is asked for."""
-    plan = SOURCE.plan()
+    plan = source.plan()
     rule = next(one for one in plan.tenants if one.name == tenant)
     wish = Wish(pool, given.pop("isolation", None), None, given.get("gpu_count", 1))
     request = given.pop("request", None) or {"target_url": "http://example/x", "request_json": {"x": 1}}
@@ -101,9 +101,9 @@ class Queue:
         return await self.until(id, lambda job: job.state.final, seconds)
 
 
-async def opened(db: Database) -> None:
+async def opened(db: Database, source: PlanSource = SOURCE) -> None:
     """The Plan's tenants into a fresh database."""
-    await mirror(db, SOURCE.current)
+    await mirror(db, source.current)
 
 
 def _message(event: JobEvent) -> Message:

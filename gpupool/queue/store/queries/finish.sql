@@ -23,7 +23,7 @@ WITH ended AS (
 ), attempt AS (
     UPDATE gpu_attempts SET
         finished_at = %(now)s, outcome = %(outcome)s, reason = %(reason)s, exit_code = %(exit_code)s,
-        cost_micro = %(cost)s
+        cost_micro = %(cost)s, node = coalesce(%(node)s::text, node)
     WHERE job = %(job)s::uuid AND attempt = %(attempt)s
 ), entries AS (
     INSERT INTO gpu_ledger (job, attempt, kind, micro, tenant, project, period_tenant, period_project, at)
