@@ -6,6 +6,7 @@ the queue hands out only what is left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,11 +31,10 @@ def foreign_pods(
         if node is None or pool not in supply.pools or not supply.pools[pool].nodes:
             continue
         namespace = pod["metadata"]["namespace"]
-        for container in pod["spec"]["containers"]:
-            for resource, count in container["resources"]["limits"].items():
-                if resource in supply.pools[pool].gpu_micro:
-                    key = (pool, node["metadata"]["name"], resource, tenants.get(namespace, namespace))
-                    used[key] = used.get(key, 0) + int(count)
+        for resource, count in held(pod["spec"]).items():
+            if resource in supply.pools[pool].gpu_micro:
+                key = (pool, node["metadata"]["name"], resource, tenants.get(namespace, namespace))
+                used[key] = used.get(key, 0) + count
     numbers = _numbers({(pool, node) for pool, node, *_ in used}, nodes, supply)
     total: dict[tuple[str, str, int, str], int] = {}
     for (pool, node_name, resource, tenant), units in used.items():
@@ -53,6 +53,26 @@ def foreign_pods(
         for (pool, resource, number, tenant), units in sorted(total.items())
         if units > 0
     ]
+
+
+def held(spec: Object) -> Counter[str]:
+    """What a pod holds of each resource, as the scheduler counts: what its containers and sidecars need
+    together, or an init container with the sidecars before it, whichever is more (Kubernetes documentation,
+    Sidecar Containers)."""
+    together: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            together += _limits(container)
+        else:
+            most |= together + _limits(container)
+    for container in spec["containers"]:
+        together += _limits(container)
+    return most | together
+
+
+def _limits(container: Object) -> Counter[str]:
+    return Counter({name: int(count) for name, count in container["resources"]["limits"].items()})
 
 
 def _numbers(

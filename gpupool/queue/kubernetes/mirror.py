@@ -31,6 +31,8 @@ RESYNC_S = 60.0
 """A watch is given up after so long, and everything listed again."""
 LEAST_S = 0.2
 """A watch that is closed at once, as a proxy may, is opened again only after so long."""
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+"""The Job controller's label of its pods."""
 JOBS = "/apis/batch/v1/jobs"
 PODS = "/api/v1/pods"
 NODES = "/api/v1/nodes"
@@ -46,6 +48,27 @@ class Reader(Protocol):
     def watch(
         self, path: str, version: str, query: Mapping[str, str] | None = None
     ) -> AsyncIterator[tuple[str, Object]]: ...
+
+
+@dataclass(slots=True)
+class _Source:
+    """What one list and its watches say. `keep`: what is remembered of an object beside what `apply` does."""
+
+    path: str
+    query: Mapping[str, str]
+    apply: Callable[[str, Object], None]
+    keep: Callable[[Object], Object] = lambda item: item
+    seen: dict[str, Object] = field(default_factory=dict)
+    listed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def take(self, type: str, item: Object) -> None:
+        """Something changed."""
+        uid = item["metadata"]["uid"]
+        if type == "DELETED":
+            self.seen.pop(uid, None)
+        else:
+            self.seen[uid] = self.keep(item)
+        self.apply(type, item)
 
 
 @dataclass(slots=True)
@@ -74,7 +97,17 @@ class Mirror:
         return (job, int(attempt)) if job and attempt.isdigit() else None
 
     def pods_of(self, key: Key) -> list[Object]:
-        return [*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values()]
+        pods = (*self.pods.get(key, {}).values(), *self.gone.get(key, {}).values())
+        return [pod for pod in pods if self._is_of_its_job(key, pod)]
+
+    def _is_of_its_job(self, key: Key, pod: Object) -> bool:
+        """Labels can be forged where a policy only warns. (A pod keeps this one when its Job is deleted
+        without it, and loses its owner.)"""
+        job = self.jobs.get(key)
+        if job is None:
+            return True
+        about, label = pod["metadata"], (pod["metadata"].get("labels") or {}).get(CONTROLLER_UID)
+        return bool(label == job["metadata"]["uid"] and about["namespace"] == job["metadata"]["namespace"])
 
     def forget(self, key: Key) -> None:
         """The attempt is recorded: what is kept of its vanished pods goes."""
@@ -84,74 +117,63 @@ class Mirror:
         """Whether the cluster has a Job or pod of an attempt that the watches have not shown yet."""
         selector = {"labelSelector": f"{JOB_LABEL}={key[0]},{ATTEMPT_LABEL}={key[1]}"}
         known = {thing["metadata"]["uid"] for thing in (self.jobs.get(key), *self.pods_of(key)) if thing}
-        listed = [thing for path in (JOBS, PODS) for thing in (await self.reader.list_all(path, selector))[0]]
-        return any(thing["metadata"]["uid"] not in known for thing in listed)
+        jobs, _ = await self.reader.list_all(JOBS, selector)
+        pods, _ = await self.reader.list_all(PODS, selector)
+        its = [*jobs, *(pod for pod in pods if self._is_of_its_job(key, pod))]
+        return any(thing["metadata"]["uid"] not in known for thing in its)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         ours, others = {"labelSelector": JOB_LABEL}, {"labelSelector": f"!{JOB_LABEL}"}
         sources = (
-            (NODES, {"labelSelector": POOL_LABEL}, self._node),
-            (JOBS, ours, self._job),
-            (PODS, ours, self._pod),
-            (PODS, others, self._foreign),
+            _Source(NODES, {"labelSelector": POOL_LABEL}, self._node, _named),
+            _Source(JOBS, ours, self._job),
+            _Source(PODS, ours, self._pod),
+            _Source(PODS, others, self._foreign, _named),
         )
-        listed = [asyncio.Event() for _ in sources]
-        following = [
-            asyncio.create_task(self._follow(path, query, apply, event))
-            for (path, query, apply), event in zip(sources, listed, strict=True)
-        ]
         try:
-            for event in listed:
-                await event.wait()
-            self.synced.set()
-            await asyncio.gather(*following)
+            async with asyncio.TaskGroup() as group:
+                for source in sources:
+                    group.create_task(self._follow(source))
+                for source in sources:
+                    await source.listed.wait()
+                self.synced.set()
         finally:
             self.synced.clear()
-            for task in following:
-                task.cancel()
-            await asyncio.gather(*following, return_exceptions=True)
 
-    async def _follow(
-        self,
-        path: str,
-        query: Mapping[str, str],
-        apply: Callable[[str, Object], None],
-        listed: asyncio.Event,
-    ) -> None:
+    async def _follow(self, source: _Source) -> None:
         failures = 0
-        seen: dict[str, Object] = {}
         while True:
             try:
-                items, version = await self.reader.list_all(path, query)
-                fresh = {item["metadata"]["uid"]: item for item in items}
-                for uid in seen.keys() - fresh.keys():
-                    apply("DELETED", seen[uid])
-                for uid, item in fresh.items():
-                    if uid not in seen or _version(seen[uid]) != _version(item):
-                        apply("MODIFIED", item)
-                seen = fresh
-                listed.set()
-                failures = 0
+                version = await self._list(source)
+                source.listed.set()
                 opened = time.monotonic()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
-                        async for type, item in self.reader.watch(path, version, query):
-                            if type == "BOOKMARK":
-                                continue
-                            uid = item["metadata"]["uid"]
-                            if type == "DELETED":
-                                seen.pop(uid, None)
-                            else:
-                                seen[uid] = item
-                            apply(type, item)
+                        async for type, item in self.reader.watch(source.path, version, source.query):
+                            failures = 0
+                            if type != "BOOKMARK":
+                                source.take(type, item)
+                failures = 0
                 await asyncio.sleep(opened + LEAST_S - time.monotonic())
             except GpupoolError as error:  # 410, throttled, refused, or no answer
                 failures += 1
                 pause = min(10.0, 0.2 * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
                 if failures > 1:
-                    log.warning("cluster.watch", path=path, error=str(error), failures=failures)
+                    log.warning("cluster.watch", path=source.path, error=str(error), failures=failures)
                 await asyncio.sleep(pause)
+
+    async def _list(self, source: _Source) -> str:
+        """Take over what is there now; the version to watch from."""
+        items, version = await self.reader.list_all(source.path, source.query)
+        fresh = {item["metadata"]["uid"] for item in items}
+        for uid in source.seen.keys() - fresh:
+            source.take("DELETED", source.seen[uid])
+        for item in items:
+            before = source.seen.get(item["metadata"]["uid"])
+            if before is None or _version(before) != _version(item):
+                source.take("MODIFIED", item)
+        return version
 
     def _job(self, type: str, job: Object) -> None:
         key = self.key_of(job)
@@ -198,20 +220,22 @@ class Mirror:
                 self.changed(key)
 
     def _foreign(self, type: str, pod: Object) -> None:
-        uid = pod["metadata"]["uid"]
+        uid, spec = pod["metadata"]["uid"], pod.get("spec", {})
+        slim = {
+            "metadata": {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]},
+            "spec": {
+                "nodeName": spec.get("nodeName"),
+                "initContainers": [_slim(one) for one in spec.get("initContainers") or ()],
+                "containers": [_slim(one) for one in spec.get("containers") or ()],
+            },
+        }
         holds = (
             type != "DELETED"
-            and pod["spec"].get("nodeName")
+            and spec.get("nodeName")
             and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-            and any("nvidia.com/" in name for c in pod["spec"]["containers"] for name in _limits(c))
+            and "nvidia.com/" in str(slim["spec"])
         )
         if holds:
-            metadata = {"name": pod["metadata"]["name"], "namespace": pod["metadata"]["namespace"]}
-            containers = [{"resources": {"limits": _limits(c)}} for c in pod["spec"]["containers"]]
-            slim = {
-                "metadata": metadata,
-                "spec": {"nodeName": pod["spec"]["nodeName"], "containers": containers},
-            }
             if self.foreign.get(uid) != slim:
                 self.foreign[uid] = slim
                 self.foreign_changed = True
@@ -223,5 +247,13 @@ def _version(thing: Object) -> str:
     return str(thing["metadata"]["resourceVersion"])
 
 
-def _limits(container: Object) -> dict[str, str]:
-    return (container.get("resources") or {}).get("limits") or {}
+def _named(item: Object) -> Object:
+    """Enough to know that it changed, and that it is gone."""
+    about = item["metadata"]
+    return {"metadata": {k: about[k] for k in ("name", "namespace", "uid", "resourceVersion") if k in about}}
+
+
+def _slim(container: Object) -> Object:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    gpus = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
+    return {"restartPolicy": container.get("restartPolicy"), "resources": {"limits": gpus}}

@@ -18,6 +18,7 @@ from typing import Any
 from gpupool.cluster.async_api import Gone
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Refused
+from gpupool.queue.kubernetes.mirror import CONTROLLER_UID
 from gpupool.queue.kubernetes.observe import VERDICT
 
 Object = dict[str, Any]
@@ -291,6 +292,7 @@ class FakeCluster:
                 "kind": "Pod",
                 "metadata": {
                     **copy.deepcopy(template["metadata"]),
+                    "labels": {**template["metadata"].get("labels", {}), CONTROLLER_UID: metadata["uid"]},
                     "name": f"{metadata['name']}-{index}",
                     "namespace": metadata["namespace"],
                     "annotations": {**template["metadata"].get("annotations", {}), INDEX: str(index)},
