@@ -26,8 +26,10 @@ CONNECTIONS = 256
 REQUEST_S = 30.0
 WATCH_S = 300
 """How long a watch lasts before it is opened again."""
-QUIET_S = 60.0
-"""Without a byte for so long (bookmarks come every minute at the latest) a watch is taken for half-dead."""
+QUIET_S = 300.0
+"""A stream without a byte for so long ends: its server may be half-dead, and its reader opens it again."""
+LONGEST_LINE = 4 * 2**20
+"""Bytes of a line that are kept; objects are smaller (etcd takes 1.5 MiB)."""
 MOST_THROTTLED = 5
 """Answers 429 that one request waits out."""
 
@@ -108,16 +110,19 @@ class AsyncKubeApi:
         while True:
             page = {**(query or {}), "limit": "500", **({"continue": more} if more else {})}
             answer = await self.request("GET", path, page)
+            about = answer.get("metadata") or {}
+            if "resourceVersion" not in about:
+                raise UnreachableError(f"{self.server}{path}: the answer is not a list of Kubernetes")
             items += answer.get("items") or []
-            more = answer["metadata"].get("continue") or ""
+            more = about.get("continue") or ""
             if not more:
-                return items, str(answer["metadata"]["resourceVersion"])
+                return items, str(about["resourceVersion"])
 
     async def watch(
         self, path: str, version: str, query: Mapping[str, str] | None = None
     ) -> AsyncIterator[tuple[str, Object]]:
         """(ADDED, MODIFIED, DELETED or BOOKMARK, object) from after a resourceVersion until the server ends
-        the watch. Raises Gone where the version is too old, UnreachableError where the server is silent."""
+        the watch. Raises Gone where the version is too old, UnreachableError where the watch is cut."""
         given = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(WATCH_S)}
         answer = await self._send(
             "GET", path, {**(query or {}), **given, "allowWatchBookmarks": "true"}, None, "", None
@@ -139,14 +144,14 @@ class AsyncKubeApi:
             answer.close()
 
     async def log(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """Lines of a container's log; with follow=true until the container ends. Raises ApiError,
-        UnreachableError."""
+        """Lines of a container's log; with follow=true until the container ends, or has been silent for
+        long. Raises ApiError, UnreachableError."""
         answer = await self._send("GET", path, query, None, "", None)
         try:
             if answer.status >= 400:
                 parsed = _parsed(await answer.read())
                 raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or "")
-            async for line in lines(answer, quiet_s=None):
+            async for line in lines(answer):
                 yield line
         except (TimeoutError, OSError) as error:
             raise UnreachableError(f"{self.server}{path}: {error or type(error).__name__}") from error
@@ -163,32 +168,36 @@ class AsyncKubeApi:
         seconds: float | None,
     ) -> aiohttp.ClientResponse:
         import aiohttp
+        from kubernetes.aio.config import ConfigException
 
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": JSON, "Content-Type": content_type, **self._headers}
-        await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
         try:
+            await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             answer = await self._client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=timeout
             )
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, ConfigException, TimeoutError, OSError) as error:
             raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
         found: aiohttp.ClientResponse = answer.response
         return found
 
 
-async def lines(answer: aiohttp.ClientResponse, quiet_s: float | None = QUIET_S * 2) -> AsyncIterator[bytes]:
-    """Whole lines as they come. Raises TimeoutError where none comes for so long."""
+async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Whole lines as they come, the longest cut off; until the end, or until nothing comes for `QUIET_S`."""
     import aiohttp
 
     rest = b""
     try:
-        while chunk := await asyncio.wait_for(answer.content.readany(), quiet_s):
+        while chunk := await asyncio.wait_for(answer.content.readany(), QUIET_S):
             *whole, rest = (rest + chunk).split(b"\n")
             for line in whole:
                 if line:
                     yield line
+            rest = rest[:LONGEST_LINE]
+    except TimeoutError:
+        return
     except aiohttp.ClientError as error:
         raise OSError(str(error)) from error
     if rest:

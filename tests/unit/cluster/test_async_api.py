@@ -4,43 +4,59 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
+from kubernetes.aio.config import ConfigException
 
+from gpupool.cluster import async_api
 from gpupool.cluster.async_api import AsyncKubeApi
-from gpupool.cluster.kube_api import ApiError
+from gpupool.cluster.kube_api import ApiError, UnreachableError
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Test = Callable[[AsyncKubeApi], Awaitable[Any]]
 
 
-def answered(folder: Path, *statuses: int) -> tuple[int, int]:
-    """The status of one request to a server that answers so, one after the other, and how many it got."""
+def served(folder: Path, answer: Answer, test: Test) -> Any:
+    """What a test gives that uses a server which answers so."""
 
-    async def run() -> tuple[int, int]:
-        left = list(statuses)
-
-        async def answer(_: web.Request) -> web.Response:
-            return web.json_response({}, status=left.pop(0), headers={"Retry-After": "0"})
-
+    async def run() -> Any:
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", answer)
-        runner = web.AppRunner(application)
+        runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             port = runner.addresses[0][1]
-            async with AsyncKubeApi.connect(kubeconfig(folder, f"http://127.0.0.1:{port}")) as api:
-                try:
-                    await api.request("GET", "/api/v1/nodes")
-                    status = 200
-                except ApiError as error:
-                    status = error.status
+            given = kubeconfig(folder, f"http://127.0.0.1:{port}")
+            async with AsyncKubeApi.connect(given) as api:
+                return await test(api)
         finally:
             await runner.cleanup()
-        return status, len(statuses) - len(left)
 
     return asyncio.run(run())
+
+
+def answered(folder: Path, *statuses: int, after: str = "0") -> tuple[int, int]:
+    """The status of one request to a server that answers so, one after the other, and how many it got."""
+    left = list(statuses)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({}, status=left.pop(0), headers={"Retry-After": after})
+
+    async def test(api: AsyncKubeApi) -> int:
+        try:
+            await api.request("GET", "/api/v1/nodes")
+        except ApiError as error:
+            return error.status
+        return 200
+
+    return served(folder, answer, test), len(statuses) - len(left)
 
 
 def kubeconfig(folder: Path, server: str) -> Path:
@@ -64,3 +80,71 @@ def test_an_error_is_the_callers(tmp_path: Path, status: int) -> None:
 
 def test_a_throttled_request_is_sent_again(tmp_path: Path) -> None:
     assert answered(tmp_path, 429, 429, 200) == (200, 3)
+
+
+def test_a_throttled_request_waits_as_long_as_the_server_asks(tmp_path: Path) -> None:
+    began = time.monotonic()
+    assert answered(tmp_path, 429, 200, after="2") == (200, 2)
+    assert time.monotonic() - began >= 2
+
+
+@pytest.mark.parametrize("text", ["<html>a proxy's page</html>", "{}", "[]", '{"metadata": {}}'])
+def test_an_answer_that_is_no_list_is_none(tmp_path: Path, text: str) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=text)
+
+    with pytest.raises(UnreachableError):
+        served(tmp_path, answer, lambda api: api.list_all("/api/v1/nodes"))
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("the token's file"), ConfigException("it is empty")])
+def test_credentials_that_can_not_be_had_any_longer_are_an_error_of_the_cluster(
+    tmp_path: Path, error: Exception
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({})
+
+    def refresh(_: object) -> None:
+        raise error
+
+    async def test(api: AsyncKubeApi) -> None:
+        api._client.configuration.refresh_api_key_hook = refresh
+        await api.request("GET", "/api/v1/nodes")
+
+    with pytest.raises(UnreachableError, match=str(error)):
+        served(tmp_path, answer, test)
+
+
+def test_a_stream_without_a_line_for_long_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server may be half-dead; who reads it opens it again."""
+    monkeypatch.setattr(async_api, "QUIET_S", 0.5)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n\ntwo\n")
+        await asyncio.sleep(30)
+        return response
+
+    async def test(api: AsyncKubeApi) -> list[bytes]:
+        async with asyncio.timeout(10):
+            return [line async for line in api.log("/log", {})]
+
+    assert served(tmp_path, answer, test) == [b"one", b"two"]
+
+
+def test_a_line_without_end_takes_no_memory_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(async_api, "LONGEST_LINE", 100)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=b"short\n" + b"x" * 20_000_000 + b"\nafter\n")
+
+    async def test(api: AsyncKubeApi) -> list[bytes]:
+        return [line async for line in api.log("/log", {})]
+
+    short, long, after = served(tmp_path, answer, test)
+    assert (short, after) == (b"short", b"after")
+    assert set(long) == set(b"x")
+    assert len(long) < 5_000_000
