@@ -36,6 +36,7 @@ class Output:
         self._path = path
         self._rest = b""
         self._size = 0
+        self._latest = 0
         self.finished = finished
         """Whether nothing more will come."""
 
@@ -59,11 +60,15 @@ class Output:
     def _add(self, records: list[tuple[bytes, bytes]]) -> None:
         if not records or self._size > LIMIT_BYTES:
             return
-        stamp = _stamp(time.time_ns())
-        text = b"".join(b"%s %s %s\n" % (stamp, tag, line) for tag, line in records)
+        # Each has a time of its own, so that reading can go on from there.
+        first = max(time.time_ns(), self._latest + 1)
+        self._latest = first + len(records)
+        text = b"".join(
+            b"%s %s %s\n" % (_stamp(first + number), tag, line) for number, (tag, line) in enumerate(records)
+        )
         self._size += len(text)
         if self._size > LIMIT_BYTES:
-            text = stamp + b" F " + _FULL.encode()
+            text = _stamp(first) + b" F " + _FULL.encode()
         with self._path.open("ab") as stream:
             stream.write(text)
 

@@ -56,7 +56,7 @@ class Cluster(Protocol):
         ...
 
     def output(
-        self, pod: Object, container: str, *, since: datetime | None, follow: bool, limit_bytes: int
+        self, pod: Object, container: str, *, since: datetime | None, follow: bool
     ) -> AsyncIterator[bytes]:
         """Lines of a container's output, each after its RFC 3339 time and a space."""
         ...
@@ -125,9 +125,9 @@ class KubernetesCluster:
         return said
 
     async def output(
-        self, pod: Object, container: str, *, since: datetime | None, follow: bool, limit_bytes: int
+        self, pod: Object, container: str, *, since: datetime | None, follow: bool
     ) -> AsyncIterator[bytes]:
-        query = {"container": container, "timestamps": "true", "limitBytes": str(limit_bytes)}
+        query = {"container": container, "timestamps": "true"}
         if since is not None:
             query["sinceTime"] = since.strftime("%Y-%m-%dT%H:%M:%SZ")
         if follow:

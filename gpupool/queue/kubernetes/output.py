@@ -20,7 +20,7 @@ from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
 from gpupool.queue.kubernetes.mirror import Key
 from gpupool.queue.kubernetes.observe import started
-from gpupool.queue.store import attempts, launches
+from gpupool.queue.store import launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 
@@ -48,7 +48,8 @@ class Output:
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
-        if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
+        followed = {key for key, task in self._following.items() if not task.done()}  # others were cut
+        if key in followed or len(followed) >= MOST_FOLLOWED or not pods:
             return
         if started(_first(pods)) is None:  # others may run already; when this one does, it changes
             return
@@ -96,11 +97,10 @@ class Output:
         async def write() -> None:
             nonlocal pending, written
             if pending:
-                await attempts.append_log(self._db, *key, pending)
-                await launches.logged(self._db, *key, latest)
+                await launches.logged(self._db, *key, pending, latest)
             pending, written = [], loop.time()
 
-        source = self._cluster.output(pod, CONTAINER, since=since, follow=follow, limit_bytes=limit)
+        source = self._cluster.output(pod, CONTAINER, since=since, follow=follow)
         waiting: asyncio.Task[bytes] | None = None
         try:
             while True:

@@ -97,10 +97,11 @@ async def failed_nodes(db: Database, job: str) -> list[str]:
         return [row["node"] for row in await fetch(connection, "failed_nodes", job=job)]
 
 
-async def logged(db: Database, job: str, attempt: int, until: str) -> None:
-    """The output has been read up to this time stamp."""
+async def logged(db: Database, job: str, attempt: int, lines: Sequence[str], until: str) -> None:
+    """Keep lines of an attempt's output, which has been read up to this time stamp."""
+    text = "\n".join(lines).replace("\x00", "\ufffd")
     async with db.connection() as connection:
-        await run(connection, "logged", job=job, attempt=attempt, until=until)
+        await run(connection, "logged", job=job, attempt=attempt, text=text, until=until)
 
 
 async def logged_until(db: Database, job: str, attempt: int) -> str | None:

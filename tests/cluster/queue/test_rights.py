@@ -103,7 +103,7 @@ async def watched(api: AsyncKubeApi, path: str) -> None:
 
 
 async def output(cluster: KubernetesCluster) -> None:
-    async for _ in cluster.output(POD, "job", since=None, follow=False, limit_bytes=1000):
+    async for _ in cluster.output(POD, "job", since=None, follow=False):
         return
 
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpupool.cluster.async_api import Gone
+from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Refused
 from gpupool.queue.kubernetes.mirror import CONTROLLER_UID
@@ -51,6 +52,8 @@ class FakeCluster:
         """Kinds of which watches tell nothing for now."""
         self.warned: list[str] = []
         self.lines: list[bytes] = []
+        """The output of every pod."""
+        self.cut_output = False
         self._version = 0
         self._compacted = 0
         self._history: list[tuple[int, str, Object]] = []
@@ -102,10 +105,12 @@ class FakeCluster:
         return {about["uid"]: self.warned for about in there if about.get("namespace") == namespace}
 
     async def output(
-        self, pod: Object, container: str, *, since: datetime | None, follow: bool, limit_bytes: int
+        self, pod: Object, container: str, *, since: datetime | None, follow: bool
     ) -> AsyncIterator[bytes]:
         for line in self.lines:
             yield line
+        if self.cut_output:
+            raise UnreachableError("cut")
 
     async def list_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:
         chosen = _selected(path, query)

@@ -31,7 +31,7 @@ SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yam
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
-    attempts: ("started", "finish", "append_log"),
+    attempts: ("started", "finish"),
     launches: (
         *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
         *("logged", "logged_until", "replace_foreign"),
@@ -39,6 +39,7 @@ STORE = {
 }
 """What the launcher calls, by module."""
 TTL_S = 60
+FAILED_PULL = {"reason": "ErrImagePull", "message": "no such host"}
 
 
 class Died(BaseException):
@@ -208,6 +209,42 @@ async def live(
         for launcher in launchers if close else ():
             await launcher.close()
     raise AssertionError(f"not over after {seconds} s; left over: {world.leftovers()}")
+
+
+async def steps(launcher: Launcher, count: int = 5) -> None:
+    for _ in range(count):
+        await one_round(launcher)
+        await asyncio.sleep(0.01)
+
+
+async def succeeds(world: World, launcher: Launcher, id: str) -> None:
+    """Whatever runs or waits to run ends well."""
+
+    async def play() -> bool:
+        running = world.pods("Running")
+        for pod in world.pods("Pending"):
+            world.cluster.start(pod)
+        for pod in running:
+            world.cluster.end(pod, 0)
+        return (await world.job(id)).state.final
+
+    await live(world, [launcher], play)
+    await sound(world, [id])
+
+
+def placed(world: World, pod: Object, node: str) -> None:
+    """It has a node, on which its image can't be pulled."""
+
+    def change(pod: Object) -> None:
+        pod["spec"]["nodeName"] = node
+        pod["status"]["containerStatuses"] = [{"name": "job", "state": {"waiting": FAILED_PULL}}]
+
+    world.cluster.edit(pod, change)
+
+
+async def later(world: World, launcher: Launcher, minutes: int) -> None:
+    world.ahead += timedelta(minutes=minutes)
+    await steps(launcher)
 
 
 async def one_round(launcher: Launcher) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -13,60 +11,7 @@ from gpupool.queue.records import Reason, State
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store import attempts, jobs
 from tests.queue.kubernetes.fake_cluster import Object
-from tests.queue.kubernetes.launching import World, live, one_round, opened, sound
-
-Test = Callable[[World, Launcher, str, Object], Awaitable[None]]
-FAILED_PULL = {"reason": "ErrImagePull", "message": "no such host"}
-
-
-@pytest.fixture
-def running(database) -> Callable[[Test], None]:
-    """Runs a test with a job whose pod runs, and the launcher that started it."""
-
-    def run(test: Test) -> None:
-        async def begun(db) -> None:
-            await opened(db)
-            world = World(db)
-            id = await world.submit()
-            launcher = world.launcher(db)
-
-            async def play() -> bool:
-                for pod in world.pods("Pending"):
-                    world.cluster.start(pod)
-                return (await world.job(id)).state is State.RUNNING
-
-            try:
-                while not await play():
-                    await world.dispatcher.step()
-                    await steps(launcher)
-                await test(world, launcher, id, world.cluster.of("Pod")[0])
-            finally:
-                await launcher.close()
-
-        database(begun)
-
-    return run
-
-
-async def steps(launcher: Launcher, count: int = 5) -> None:
-    for _ in range(count):
-        await one_round(launcher)
-        await asyncio.sleep(0.01)
-
-
-async def succeeds(world: World, launcher: Launcher, id: str) -> None:
-    """Whatever runs or waits to run ends well."""
-
-    async def play() -> bool:
-        running = world.pods("Running")
-        for pod in world.pods("Pending"):
-            world.cluster.start(pod)
-        for pod in running:
-            world.cluster.end(pod, 0)
-        return (await world.job(id)).state.final
-
-    await live(world, [launcher], play)
-    await sound(world, [id])
+from tests.queue.kubernetes.launching import World, later, opened, placed, steps, succeeds
 
 
 def test_a_late_watch_of_pods_ends_nothing(database) -> None:
@@ -177,49 +122,6 @@ def test_the_next_process_knows_what_was_asked(running) -> None:
     running(test)
 
 
-@pytest.fixture
-def dispatched(database) -> Callable[..., None]:
-    """Runs a test with a job whose pods have been made, and the launcher that made its Job."""
-
-    def run(
-        test: Callable[[World, Launcher, str], Awaitable[None]], most_pods: int = 9, **given: Any
-    ) -> None:
-        async def begun(db) -> None:
-            await opened(db)
-            world = World(db)
-            world.cluster.most_pods = most_pods
-            id = await world.submit(**given)
-            launcher = world.launcher(db)
-            try:
-                for _ in range(100):
-                    await world.dispatcher.step()
-                    await steps(launcher)
-                    if world.pods("Pending"):
-                        break
-                await test(world, launcher, id)
-            finally:
-                await launcher.close()
-
-        database(begun)
-
-    return run
-
-
-def placed(world: World, pod: Object, node: str) -> None:
-    """It has a node, on which its image can't be pulled."""
-
-    def change(pod: Object) -> None:
-        pod["spec"]["nodeName"] = node
-        pod["status"]["containerStatuses"] = [{"name": "job", "state": {"waiting": FAILED_PULL}}]
-
-    world.cluster.edit(pod, change)
-
-
-async def later(world: World, launcher: Launcher, minutes: int) -> None:
-    world.ahead += timedelta(minutes=minutes)
-    await steps(launcher)
-
-
 def test_a_node_where_nothing_starts_is_avoided(dispatched) -> None:
     async def test(world: World, launcher: Launcher, id: str) -> None:
         placed(world, world.pods("Pending")[0], "node-0")
@@ -296,3 +198,20 @@ def test_several_pods_of_which_one_is_refused_say_so(dispatched) -> None:
         assert await world.outcomes(id) == ["failed"]
 
     dispatched(test, most_pods=1, gpu_count=8)
+
+
+def test_a_pod_that_does_not_end_is_shown(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.obeys = None
+        await jobs.cancel(world.db, id, "ada", world.now())
+        await steps(launcher)
+        assert (await world.job(id)).waiting is None
+        await later(world, launcher, 1)
+        waiting = (await world.job(id)).waiting
+        assert waiting is not None
+        assert (waiting.reason, pod["metadata"]["name"] in waiting.detail) == (Reason.ENDING, True)
+        world.cluster.end(pod, 137)
+        await succeeds(world, launcher, id)
+        assert await world.outcomes(id) == ["cancelled"]
+
+    running(test)

@@ -1,0 +1,102 @@
+"""The output of pods in the queue's logs, whatever becomes of the streams that it is read from."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.roles.launcher import Launcher
+from gpupool.queue.store import attempts
+from tests.queue.kubernetes.fake_cluster import Object
+from tests.queue.kubernetes.launching import World, steps
+
+BEGAN = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def line(number: int, text: str, seconds: int = 0) -> bytes:
+    at = (BEGAN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{at}.{number:09}Z {text}".encode()
+
+
+async def kept(world: World, id: str) -> list[str]:
+    chunks = await attempts.log(world.db, id)
+    return [line for chunk in chunks for line in chunk.text.splitlines()]
+
+
+async def until(world: World, launcher: Launcher, id: str, lines: list[str]) -> None:
+    for _ in range(50):
+        await steps(launcher, 1)
+        await asyncio.sleep(0.05)
+        if await kept(world, id) == lines:
+            return
+    assert await kept(world, id) == lines
+
+
+def test_a_stream_that_is_cut_is_read_on(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.lines, world.cluster.cut_output = [line(1, "one"), line(2, "two")], True
+        await steps(launcher)
+        world.ahead += timedelta(minutes=1)
+        await until(world, launcher, id, ["one", "two"])
+        world.cluster.lines.append(line(3, "three"))
+        world.ahead += timedelta(minutes=1)
+        await until(world, launcher, id, ["one", "two", "three"])
+
+    running(test)
+
+
+def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> None:
+    """Times do not count: of short lines they are the most of what is sent."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.lines = [line(number, "x") for number in range(100)]
+        output = Output(world.db, world.cluster, lambda: 60)
+        for _ in range(2):
+            await output._read((id, 1), pod, follow=True)
+        said = await kept(world, id)
+        assert said == [*["x"] * 30, "[gpupool: the log has 60 bytes, and what follows is not kept]"]
+
+    running(test)
+
+
+def test_lines_and_how_far_they_were_read_are_written_together(running) -> None:
+    """So that a process that dies between leaves no line twice."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.lines = [line(1, "one"), line(2, "two")]
+        async with world.db.connection() as connection:
+            await connection.execute(
+                "CREATE FUNCTION no() RETURNS trigger AS $$ BEGIN RAISE 'no'; END $$ LANGUAGE plpgsql"
+            )
+            await connection.execute(
+                "CREATE TRIGGER no BEFORE UPDATE OF logged_until ON gpu_attempts EXECUTE FUNCTION no()"
+            )
+        output = Output(world.db, world.cluster, lambda: 1000)
+        with pytest.raises(psycopg.Error):
+            await output._read((id, 1), pod, follow=False)
+        assert await kept(world, id) == []
+        async with world.db.connection() as connection:
+            await connection.execute("DROP TRIGGER no ON gpu_attempts")
+        for _ in range(2):
+            await output._read((id, 1), pod, follow=False)
+        assert await kept(world, id) == ["one", "two"]
+
+    running(test)
+
+
+def test_of_several_pods_the_output_is_followed_once_the_first_has_started(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        first, second = sorted(world.pods("Pending"), key=lambda pod: pod["metadata"]["name"])
+        world.cluster.lines = [line(1, "up")]
+        world.cluster.start(second)
+        await steps(launcher)
+        await asyncio.sleep(0.5)
+        assert await kept(world, id) == []
+        world.cluster.start(first)
+        await until(world, launcher, id, ["up"])
+
+    dispatched(test, gpu_count=8)
