@@ -109,8 +109,11 @@ class Launcher:
             await self.close()
 
     async def step(self) -> bool:
-        """Take up what is new, what is to stop and what is due; whether there may be more."""
+        """Take up what is new, what is to stop and what is due; whether there may be more. A leader's first
+        step ends when it has read the cluster: the process is not ready before."""
         more = await self._leadership.act(self._act)
+        while self._leadership.epoch is not None and not self.mirror.synced.is_set():
+            more = await self._leadership.act(self._act)
         if self._leadership.epoch is None and self._epoch is not None:
             await self.close()
         return more

@@ -8,8 +8,10 @@ from datetime import timedelta
 import pytest
 
 from gpupool.queue.records import Reason, State
+from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
-from gpupool.queue.store import attempts, jobs
+from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.store import attempts, jobs, launches
 from tests.queue.kubernetes.fake_cluster import Object
 from tests.queue.kubernetes.launching import World, later, opened, placed, steps, succeeds
 
@@ -215,3 +217,29 @@ def test_a_pod_that_does_not_end_is_shown(running) -> None:
         assert await world.outcomes(id) == ["cancelled"]
 
     running(test)
+
+
+def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypatch) -> None:
+    """Though it leads, and waits for the first answer."""
+
+    async def test(db) -> None:
+        await opened(db)
+        world = World(db)
+        list_all = world.cluster.list_all
+        monkeypatch.setattr(world.cluster, "list_all", lambda *_: asyncio.Future())
+        loop._stepped.pop(launches.ROLE, None)
+        leadership = Leadership(db, launches.ROLE, "one", 0.6)
+        launcher = Launcher(db, leadership, world.cluster, lambda: world.present, world.now)
+        running = asyncio.create_task(launcher.run(asyncio.Event(), 0.1))
+        await asyncio.sleep(2)
+        assert leadership.epoch is not None
+        assert loop.late([launches.ROLE]) == [launches.ROLE]
+        monkeypatch.setattr(world.cluster, "list_all", list_all)
+        await launcher.close()
+        async with asyncio.timeout(10):
+            while loop.late([launches.ROLE]):
+                await asyncio.sleep(0.1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    database(test)
