@@ -24,8 +24,8 @@ _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "patch", "update"]
 _LAUNCHER_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "create", "delete", "patch"]},
-    # Headless ones, for jobs of several nodes.
-    {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create", "delete"]},
+    # Headless ones, for jobs of several nodes; they go with their Jobs.
+    {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "create"]},
     # Removes its finalizer; Jobs end their pods.
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},
     {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},

@@ -37,9 +37,9 @@ class Cluster(Protocol):
 
     reader: Reader
 
-    async def create(self, objects: Sequence[Object]) -> Object:
-        """Create what is missing of these; the last, a Job, as it is then. Raises Refused, also where another
-        Job has its name; nothing of them is there then."""
+    async def create(self, thing: Object) -> Object:
+        """Create a Job or Service, unless it is there; as it is then. Raises Refused, also where another one
+        has its name."""
         ...
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -47,8 +47,7 @@ class Cluster(Protocol):
         ...
 
     async def release(self, things: Sequence[Object]) -> None:
-        """Take our finalizer off this Job or these pods: they may go. The Service of a Job of several nodes
-        goes before it."""
+        """Take our finalizer off this Job or these pods: they may go."""
         ...
 
     async def warnings(self, namespace: str) -> dict[str, list[str]]:
@@ -69,18 +68,7 @@ class KubernetesCluster:
         self._api = api
         self.reader: Reader = api
 
-    async def create(self, objects: Sequence[Object]) -> Object:
-        created: Object = {}
-        for number, thing in enumerate(objects):
-            try:
-                created = await self._create(thing)
-            except Refused:
-                for earlier in objects[:number]:
-                    await self._quietly("DELETE", _path(earlier), None)
-                raise
-        return created
-
-    async def _create(self, thing: Object) -> Object:
+    async def create(self, thing: Object) -> Object:
         try:
             return await self._api.request("POST", _collection(thing), body=thing)
         except ApiError as error:
@@ -101,9 +89,6 @@ class KubernetesCluster:
 
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
-            if thing.get("spec", {}).get("completionMode") == "Indexed":
-                service = {"kind": "Service", "metadata": thing["metadata"]}
-                await self._quietly("DELETE", _path(service), None)
             if RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ()):
                 # Whatever else of it, and of the list, the controllers change meanwhile.
                 without = {"uid": thing["metadata"]["uid"], _LEFT_OUT: [RECORDED_FINALIZER]}

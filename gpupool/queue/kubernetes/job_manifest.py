@@ -1,4 +1,4 @@
-"""A decided attempt -> its batch/v1 Job, and a headless Service where it spans several nodes. Pure.
+"""A decided attempt -> its batch/v1 Job, and the Job's headless Service where it spans several nodes. Pure.
 
 One Job per attempt, under a name that follows from both, so that creating it twice is harmless. The queue
 itself retries, so the Job never does. Sources: Kubernetes 1.36 documentation, Jobs; pod failure policy;
@@ -59,18 +59,13 @@ def nodes_of(job: Job, pool: Pool) -> int:
     return max(1, -(-job.gpu_count // size)) if len(job.placement) > 1 else 1
 
 
-def objects(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -> list[Object]:
-    """What is created for an attempt, in order; the last is the Job. `avoid`: nodes where others failed."""
+def manifest(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -> Object:
+    """The Job of an attempt. `avoid`: nodes where others failed."""
     assert job.pool is not None
     pool = plan.pool(job.pool)
     name = name_of(job.id, job.attempt)
     labels = {JOB_LABEL: job.id, ATTEMPT_LABEL: str(job.attempt)}
     nodes = nodes_of(job, pool)
-    about = {"name": name, "namespace": tenant.namespace, "labels": labels}
-    result: list[Object] = []
-    if nodes > 1:
-        service = {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True}
-        result.append({"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": service})
     spec: Object = {
         "backoffLimit": 0,
         "podReplacementPolicy": "Failed",
@@ -88,8 +83,34 @@ def objects(job: Job, plan: Plan, tenant: Tenant, avoid: Collection[str] = ()) -
     if nodes > 1:
         spec["completionMode"] = "Indexed"
     annotations = {BUDGET: f"{(job.hold_micro or 0) / MICRO:.6f}"}
-    metadata = {**about, "annotations": annotations, "finalizers": [RECORDED_FINALIZER]}
-    return [*result, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}]
+    metadata = {
+        "name": name,
+        "namespace": tenant.namespace,
+        "labels": labels,
+        "annotations": annotations,
+        "finalizers": [RECORDED_FINALIZER],
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def service(made: Object) -> Object | None:
+    """By which the pods of a Job of several nodes find each other; it goes with the Job."""
+    if made["spec"].get("completionMode") != "Indexed":
+        return None
+    about = made["metadata"]
+    labels = {label: about["labels"][label] for label in (JOB_LABEL, ATTEMPT_LABEL)}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": about["name"], "uid": about["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": about["name"],
+            "namespace": about["namespace"],
+            "labels": labels,
+            "ownerReferences": [owner],
+        },
+        "spec": {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True},
+    }
 
 
 def deadline_s(job: Job, plan: Plan) -> int:

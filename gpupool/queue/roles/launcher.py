@@ -56,6 +56,8 @@ class Attempt:
     job: Job
     seen: bool = False
     """Whether its Job has been seen, so that it is never created twice."""
+    served: bool = False
+    """Whether its Service is there, if it needs one."""
     running: bool = False
     asked: Outcome | None = None
     """How it ends, once it is asked to stop."""
@@ -238,6 +240,8 @@ class Launcher:
             if pods or not await self._is_behind(key, attempt):
                 await self._end(key, attempt, found)
             return
+        if job is not None and not attempt.running and not attempt.served:
+            await self._serve(attempt, job)
         if isinstance(found, Running):
             await self._running(key, attempt, found)
         else:
@@ -269,7 +273,7 @@ class Launcher:
             self._missed.add(key)
             return
         try:
-            created = await self._cluster.create(job_manifest.objects(job, plan, tenant, avoid))
+            created = await self._cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
         except Refused as error:
             await self._refused(key, attempt, error)
             return
@@ -278,6 +282,17 @@ class Launcher:
         if not self._created:
             asyncio.get_running_loop().call_later(0.05, self._note_created)
         self._created.append((*key, created["metadata"]["name"]))
+
+    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
+        """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
+        service = job_manifest.service(job)
+        if service is not None and "deletionTimestamp" not in job["metadata"]:
+            try:
+                await self._cluster.create(service)
+            except Refused as error:
+                said = f"the cluster refuses its Service: {error}"[:500]
+                attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
+        attempt.served = True
 
     def _note_created(self) -> None:
         """Several Jobs at once: the times of their creation are for people, and nothing follows from them."""

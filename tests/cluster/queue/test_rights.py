@@ -113,19 +113,18 @@ async def operate(api: AsyncKubeApi, about: str) -> None:
     paths = {"jobs": mirror.JOBS, "pods": mirror.PODS, "nodes": mirror.NODES}
     verb, resource = about.split()
     operations: dict[str, Callable[[], Awaitable[object]]] = {
-        "create services": lambda: cluster.create([SERVICE]),
-        "create jobs": lambda: cluster.create([JOB]),
+        "create services": lambda: cluster.create(SERVICE),
+        "create jobs": lambda: cluster.create(JOB),
         "delete jobs": lambda: cluster.stop(held(JOB), None),
         "patch jobs": lambda: cluster.stop(held(JOB), "{}"),
-        "delete services": lambda: cluster.release([held(JOB)]),
         "patch pods": lambda: cluster.release([held({**POD, "metadata": ABOUT})]),
         "get pods/log": lambda: output(cluster),
         "list events": lambda: cluster.warnings(NAMESPACE),
     }
     if about in ("get jobs", "get services"):
         wanted = JOB if resource == "jobs" else SERVICE
-        await cluster.create([wanted])
-        await cluster.create([wanted])
+        await cluster.create(wanted)
+        await cluster.create(wanted)
     elif verb == "list" and resource in paths:
         await api.list_all(paths[resource])
     elif verb == "watch" and resource in paths:

@@ -14,6 +14,7 @@ import pytest
 
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.job_manifest import service
 from gpupool.queue.kubernetes.mirror import JOBS, PODS
 from gpupool.queue.kubernetes.observe import VERDICT
 
@@ -102,25 +103,25 @@ async def gone(world: World, *things: Object) -> None:
 
 
 async def creating_twice_gives_the_same_job(world: World) -> None:
-    first, second = await world.cluster.create([job()]), await world.cluster.create([job()])
+    first, second = await world.cluster.create(job()), await world.cluster.create(job())
     assert first["metadata"]["uid"] == second["metadata"]["uid"]
     with pytest.raises(Refused, match="not the queue's") as error:
-        await world.cluster.create([job(attempt=2)])
+        await world.cluster.create(job(attempt=2))
     assert error.value.passing
 
 
 async def what_is_refused_says_whether_that_may_pass(world: World) -> None:
     with pytest.raises(Refused) as error:
-        await world.cluster.create([job("Not_A_Name")])
+        await world.cluster.create(job("Not_A_Name"))
     assert not error.value.passing
     with pytest.raises(Refused, match="nowhere") as error:
-        await world.cluster.create([job(namespace="nowhere")])
+        await world.cluster.create(job(namespace="nowhere"))
     assert error.value.passing
     assert await world.find("Job", "gp-a-1") is None
 
 
 async def stopping_means_this_very_job(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     other = {**made, "metadata": {**made["metadata"], "uid": "00000000-0000-0000-0000-000000000000"}}
     await world.cluster.stop(other, "verdict")
     metadata = (await found(world, "Job", "gp-a-1"))["metadata"]
@@ -129,7 +130,7 @@ async def stopping_means_this_very_job(world: World) -> None:
 
 
 async def stopping_keeps_the_verdict_and_ends_the_pods(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     pod = await pod_of(world, made)
     await world.play(pod["metadata"]["name"], "Running")
     for _ in range(2):
@@ -150,7 +151,7 @@ async def stopping_keeps_the_verdict_and_ends_the_pods(world: World) -> None:
 
 
 async def a_job_deleted_in_background_keeps_its_pods_until_it_is_stopped(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     pod = await pod_of(world, made)
     await world.play(pod["metadata"]["name"], "Running")
     await world.delete("Job", "gp-a-1")
@@ -169,7 +170,7 @@ async def a_job_deleted_in_background_keeps_its_pods_until_it_is_stopped(world: 
 
 
 async def releasing_takes_off_our_finalizer_only(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     await world.finalizers("Job", "gp-a-1", [OTHER, RECORDED_FINALIZER])
     for _ in range(2):
         await world.cluster.release([made])
@@ -184,13 +185,13 @@ async def releasing_takes_off_our_finalizer_only(world: World) -> None:
 
 
 async def releasing_means_this_very_job(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     first = await pod_of(world, made)
     await world.play(first["metadata"]["name"], "Succeeded")
     await world.delete("Job", "gp-a-1")
     await world.cluster.release([first, made])
     await gone(world, made)
-    again = await world.cluster.create([job()])
+    again = await world.cluster.create(job())
     await world.cluster.release([made])
     kept = await found(world, "Job", "gp-a-1")
     assert kept["metadata"]["finalizers"] == [RECORDED_FINALIZER]
@@ -202,7 +203,7 @@ async def releasing_means_this_very_job(world: World) -> None:
 
 
 async def a_pod_that_is_deleted_stays_until_it_is_released(world: World) -> None:
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     pod = await pod_of(world, made)
     name = pod["metadata"]["name"]
     await world.play(name, "Running")
@@ -227,11 +228,9 @@ async def a_pod_that_is_deleted_stays_until_it_is_released(world: World) -> None
 async def the_service_of_several_nodes_goes_with_its_job(world: World) -> None:
     wanted = job()
     wanted["spec"] |= {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}
-    metadata = {name: wanted["metadata"][name] for name in ("name", "namespace", "labels")}
-    headless = {"clusterIP": "None", "selector": metadata["labels"]}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": headless}
+    made = await world.cluster.create(wanted)
     for _ in range(2):
-        made = await world.cluster.create([service, wanted])
+        await world.cluster.create(service(made) or {})
     assert await world.find("Service", "gp-a-1") is not None
     await world.cluster.stop(made, None)
 
@@ -245,30 +244,26 @@ async def the_service_of_several_nodes_goes_with_its_job(world: World) -> None:
         return not pods and await world.find("Job", "gp-a-1") is None
 
     await until(released)
-    assert await world.find("Service", "gp-a-1") is None
+    await gone(world, service(made) or {})
 
 
-async def where_the_job_is_refused_its_service_goes(world: World) -> None:
-    made = await world.cluster.create([job()])
-    wanted = job(attempt=2)
-    metadata = {name: wanted["metadata"][name] for name in ("name", "namespace", "labels")}
-    headless = {"clusterIP": "None", "selector": metadata["labels"]}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": headless}
-    with pytest.raises(Refused, match="not the queue's"):
-        await world.cluster.create([service, wanted])
-    assert await world.find("Service", "gp-a-1") is None
+async def a_service_that_comes_late_goes_as_well(world: World) -> None:
+    made = await world.cluster.create(job())
+    made["spec"]["completionMode"] = "Indexed"
     pod = await pod_of(world, made)
     await world.play(pod["metadata"]["name"], "Succeeded")
     await world.delete("Job", "gp-a-1")
     await world.cluster.release([pod, made])
     await gone(world, made)
+    await world.cluster.create(service(made) or {})
+    await gone(world, service(made) or {})
 
 
 async def a_watch_says_in_order_what_follows_the_list(world: World) -> None:
     selector = {"labelSelector": JOB_LABEL}
     listed, version = await world.cluster.reader.list_all(JOBS, selector)
     assert listed == []
-    made = await world.cluster.create([job()])
+    made = await world.cluster.create(job())
     await world.finalizers("Job", "gp-a-1", [])
     await world.delete("Job", "gp-a-1")
     seen: list[tuple[str, Object]] = []
@@ -297,6 +292,6 @@ CASES = (
     releasing_means_this_very_job,
     a_pod_that_is_deleted_stays_until_it_is_released,
     the_service_of_several_nodes_goes_with_its_job,
-    where_the_job_is_refused_its_service_goes,
+    a_service_that_comes_late_goes_as_well,
     a_watch_says_in_order_what_follows_the_list,
 )

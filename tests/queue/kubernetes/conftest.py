@@ -49,12 +49,15 @@ def dispatched(database) -> Callable[..., None]:
     """Runs a test with a job whose pods have been made, and the launcher that made its Job."""
 
     def run(
-        test: Callable[[World, Launcher, str], Awaitable[None]], most_pods: int = 9, **given: Any
+        test: Callable[[World, Launcher, str], Awaitable[None]],
+        most_pods: int = 9,
+        refuses_services: bool = False,
+        **given: Any,
     ) -> None:
         async def begun(db) -> None:
             await opened(db)
             world = World(db)
-            world.cluster.most_pods = most_pods
+            world.cluster.most_pods, world.cluster.refuses_services = most_pods, refuses_services
             id = await world.submit(**given)
             launcher = world.launcher(db)
             try:

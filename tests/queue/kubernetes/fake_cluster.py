@@ -48,6 +48,7 @@ class FakeCluster:
         """Exit code of a container that is asked to end; None: it goes on."""
         self.most_pods = 9
         """What a quota lets each Job have."""
+        self.refuses_services = False
         self.held: set[str] = set()
         """Kinds of which watches tell nothing for now."""
         self.warned: list[str] = []
@@ -64,20 +65,18 @@ class FakeCluster:
 
     # What the launcher calls.
 
-    async def create(self, objects: Sequence[Object]) -> Object:
-        found: Object = {}
-        for number, wanted in enumerate(objects):
-            metadata = wanted["metadata"]
-            if metadata["namespace"] not in self.namespaces:
-                raise Refused(f'namespaces "{metadata["namespace"]}" not found', passing=True)
-            if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", metadata["name"]):
-                raise Refused(f"{metadata['name']}: metadata.name: Invalid value", passing=False)
-            found = self.objects.get(place(wanted)) or self.add(wanted)
-            ours, theirs = metadata["labels"], found["metadata"].get("labels") or {}
-            if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
-                for earlier in objects[:number]:
-                    self.delete(self.objects[place(earlier)])
-                raise Refused(f"{metadata['name']} exists and is not the queue's", passing=True)
+    async def create(self, wanted: Object) -> Object:
+        metadata = wanted["metadata"]
+        if metadata["namespace"] not in self.namespaces:
+            raise Refused(f'namespaces "{metadata["namespace"]}" not found', passing=True)
+        if not re.fullmatch(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", metadata["name"]):
+            raise Refused(f"{metadata['name']}: metadata.name: Invalid value", passing=False)
+        if wanted["kind"] == "Service" and self.refuses_services:
+            raise Refused("exceeded quota: no services", passing=True)
+        found = self.objects.get(place(wanted)) or self.add(wanted)
+        ours, theirs = metadata["labels"], found["metadata"].get("labels") or {}
+        if any(theirs.get(label) != ours[label] for label in (JOB_LABEL, ATTEMPT_LABEL)):
+            raise Refused(f"{metadata['name']} exists and is not the queue's", passing=True)
         return copy.deepcopy(found)
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -92,9 +91,6 @@ class FakeCluster:
     async def release(self, things: Sequence[Object]) -> None:
         for thing in things:
             found = self._same(thing)
-            service = ("Service", *place({"kind": "", **thing})[1:])
-            if "template" in thing["spec"] and thing["spec"]["completions"] > 1 and service in self.objects:
-                self.delete(self.objects[service])
             if found is not None and RECORDED_FINALIZER in found["metadata"].get("finalizers", ()):
                 found["metadata"]["finalizers"].remove(RECORDED_FINALIZER)
                 self._changed(found)
@@ -230,17 +226,17 @@ class FakeCluster:
             del self.objects[place(thing)]
             self._changed(thing, "DELETED")
             return True
+        owners = {thing["metadata"]["uid"] for thing in self.of("Job")}
+        if "deletionTimestamp" not in metadata and _owner(thing) not in (None, *owners):
+            self.delete(thing)  # as the garbage collector does
+            return True
         return self._pod(thing) if thing["kind"] == "Pod" else thing["kind"] == "Job" and self._job(thing)
 
     def _pod(self, pod: Object) -> bool:
-        """Kubelet, collector of pods that never ran, garbage collector."""
+        """Kubelet, collector of pods that never ran."""
         metadata, status = pod["metadata"], pod["status"]
-        owners = {thing["metadata"]["uid"] for thing in self.of("Job")}
         if "deletionTimestamp" not in metadata:
-            if _owner(pod) in (None, *owners):
-                return False
-            self.delete(pod)
-            return True
+            return False
         if status["phase"] == "Pending":
             status["phase"] = "Failed"
             self._changed(pod)

@@ -26,7 +26,14 @@ from gpupool.plan.tenants import Tenant
 from gpupool.queue.domain.offers import Refused, Wish, offers
 from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.supply import supply_of
-from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE, DO_NOT_DISRUPT, HOSTNAME, name_of, objects
+from gpupool.queue.kubernetes.job_manifest import (
+    CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
+    HOSTNAME,
+    manifest,
+    name_of,
+    service,
+)
 from gpupool.queue.records import Job, Level, Offer, Placement, State, new_id
 from gpupool.spec.load import load
 
@@ -90,7 +97,7 @@ def job(place: Place, **given: Any) -> Job:
 
 def made(place: Place, avoid: tuple[str, ...] = (), **given: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The Job and its pod template."""
-    found = objects(job(place, **given), place.plan, place.tenant, avoid)[-1]
+    found = manifest(job(place, **given), place.plan, place.tenant, avoid)
     return found, found["spec"]["template"]
 
 
@@ -158,18 +165,20 @@ def test_an_exclusive_job_keeps_away_from_pods_that_share(place: Place) -> None:
 def test_several_nodes_find_each_other(place: Place) -> None:
     several = len(place.placement) > 1
     attempt = job(place)
-    found = objects(attempt, place.plan, place.tenant)
-    assert [thing["kind"] for thing in found] == (["Service", "Job"] if several else ["Job"])
-    template = found[-1]["spec"]["template"]
+    found = manifest(attempt, place.plan, place.tenant)
+    found["metadata"]["uid"] = "u"
+    template = found["spec"]["template"]
     variables = {one["name"]: one["value"] for one in template["spec"]["containers"][0]["env"]}
     assert variables["GPUPOOL_NODES"] == str(len(place.placement))
-    assert (found[-1]["spec"].get("completionMode") == "Indexed") is several
+    assert (found["spec"].get("completionMode") == "Indexed") is several
     assert ("GPUPOOL_FIRST_NODE" in variables) is several
-    if several:
-        service = found[0]
-        assert service["metadata"]["name"] == template["spec"]["subdomain"] == found[-1]["metadata"]["name"]
-        assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
-        assert variables["GPUPOOL_FIRST_NODE"].endswith(f".{service['metadata']['name']}")
+    made = service(found)
+    assert (made is not None) is several
+    if made is not None:
+        assert made["metadata"]["name"] == template["spec"]["subdomain"] == found["metadata"]["name"]
+        assert made["metadata"]["ownerReferences"][0]["uid"] == "u"
+        assert made["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+        assert variables["GPUPOOL_FIRST_NODE"].endswith(f".{made['metadata']['name']}")
 
 
 @given(st.sampled_from(PLACES), st.lists(st.sampled_from(["n1", "n2", "n3"]), max_size=3))

@@ -243,3 +243,15 @@ def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypa
         await asyncio.gather(running, return_exceptions=True)
 
     database(test)
+
+
+def test_a_job_of_several_nodes_whose_service_is_refused_fails_and_says_so(dispatched) -> None:
+    async def test(world: World, launcher: Launcher, id: str) -> None:
+        for _ in range(10):
+            await steps(launcher)
+        (attempt,) = await attempts.of_job(world.db, id)
+        assert attempt.outcome == "failed"
+        assert attempt.reason == "the cluster refuses its Service: exceeded quota: no services"
+        assert world.leftovers() == []
+
+    dispatched(test, refuses_services=True, gpu_count=8, retries=0)

@@ -8,7 +8,7 @@ and nothing of ours is left on the cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +32,8 @@ class Scenario:
     expected: tuple[tuple[str, ...], ...] = (("succeeded",),)
     """What may become of its attempts."""
     state = State.SUCCEEDED
+    given: Mapping[str, Any] = {}
+    """What is asked for."""
 
     def __init__(self, world: World, id: str) -> None:
         self.world, self.id = world, id
@@ -180,6 +182,36 @@ class TooLong(Scenario):
         return None
 
 
+class OnTwoNodes(Scenario):
+    """Its second pod starts a round after the first, once the Service is there by which they find each other;
+    its first attempt fails on one of them."""
+
+    expected = (("failed", "succeeded"),)
+    given = {"gpu_count": 8}
+
+    def kubelet(self) -> None:
+        waiting, running = self.world.pods("Pending"), self.world.pods("Running")
+        if waiting and self.world.cluster.of("Service"):
+            self.world.cluster.start(waiting[0])
+        elif not waiting and len(running) == 2:
+            code = 3 if running[0]["metadata"]["labels"][ATTEMPT_LABEL] == "1" else 0
+            self.world.cluster.end(running[1], code)
+            if code == 0:
+                self.world.cluster.end(running[0], code)
+
+
+class CancelledHalfStarted(Scenario):
+    """The user cancels when one of two pods runs."""
+
+    expected, state = (("cancelled",),), State.CANCELLED
+    given = {"gpu_count": 8}
+
+    async def once(self) -> bool:
+        for pod in self.world.pods("Pending")[:1]:
+            self.world.cluster.start(pod)
+        return bool(self.world.pods("Running")) and await self.cancel()
+
+
 class PoolDropped(Scenario):
     """The environment file has lost its pool when it is to be launched, and gets it back."""
 
@@ -199,7 +231,7 @@ class PoolDropped(Scenario):
 
 SCENARIOS = (
     *(Succeeds, FailsOnce, CancelledDispatching, CancelledRunning, Preempted, PodDeleted, JobDeleted),
-    *(Evicted, TooLong, PoolDropped),
+    *(Evicted, TooLong, OnTwoNodes, CancelledHalfStarted, PoolDropped),
 )
 FAILURES = {
     "dies-before": {"dies": True, "after": False},
@@ -214,7 +246,7 @@ async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.Mo
         await opened(db)
         await no_leaders(db)
         world = World(db)
-        id = await world.submit()
+        id = await world.submit(**kind.given)
         scenario = kind(world, id)
         async with Database.open(url, 4) as own, one_process(world, own, fuse, monkeypatch) as first:
             over = await live(world, [first], scenario.play, fuse=fuse)
@@ -224,6 +256,9 @@ async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.Mo
         await sound(world, [id])
         assert tuple(await world.outcomes(id)) in kind.expected
         assert (await world.job(id)).state is kind.state
+        for job in world.cluster.of("Job"):  # as their time to live would
+            world.cluster.delete(job)
+        assert {kind for kind, _, _ in world.cluster.objects} == {"Node"}
 
 
 @pytest.mark.parametrize("kind", SCENARIOS, ids=lambda kind: kind.__name__)

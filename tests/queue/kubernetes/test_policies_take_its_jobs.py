@@ -11,7 +11,7 @@ from gpupool.plan.model import Plan, Pool
 from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.kubernetes.job_manifest import objects
+from gpupool.queue.kubernetes.job_manifest import manifest, service
 from gpupool.queue.records import Job, Level, State
 from gpupool.spec.load import environment_names
 from tests.admission import ANYBODY, JOB_CONTROLLER, judge_of, said
@@ -58,7 +58,7 @@ def job(plan: Plan, tenant: Tenant, pool: Pool, resource: str, **given: Any) -> 
     return Job(**{**fields, **given})
 
 
-def jobs(plan: Plan) -> Iterator[tuple[str, list[Object]]]:
+def jobs(plan: Plan) -> Iterator[tuple[str, Object]]:
     """Every shape of attempt on every pool that a tenant is granted."""
     for tenant in plan.tenants:
         for name in tenant.grants:
@@ -72,7 +72,7 @@ def jobs(plan: Plan) -> Iterator[tuple[str, list[Object]]]:
                     shapes["all"] = {"gpu_count": count}
                     shapes["gang"] = {"gpu_count": 2 * count, "placement": ((0, count), (1, count))}
                 for shape, given in shapes.items():
-                    made = objects(job(plan, tenant, pool, resource, **given), plan, tenant, ["node-a"])
+                    made = manifest(job(plan, tenant, pool, resource, **given), plan, tenant, ["node-a"])
                     yield f"{tenant.name} {name} {resource} {shape}", made
 
 
@@ -91,8 +91,9 @@ def test_what_the_launcher_creates_is_taken(name: str) -> None:
     seen = 0
     for shape, made in jobs(plan):
         seen += 1
-        wrong = [text for body in made for text in said(judge, body, LAUNCHER)]
-        wrong += said(judge, pod(made[-1]), JOB_CONTROLLER)
+        wrong = said(judge, made, LAUNCHER) + said(judge, pod(made), JOB_CONTROLLER)
+        if found := service({**made, "metadata": {**made["metadata"], "uid": "1"}}):
+            wrong += said(judge, found, LAUNCHER)
         assert not wrong, (shape, wrong)
     assert seen >= 2
 
@@ -102,5 +103,5 @@ def test_the_same_from_a_tenant_is_refused(name: str) -> None:
     plan = read_plan(name)
     judge = judge_of(plan)
     shape, made = next(jobs(plan))
-    for body in (made[-1], pod(made[-1])):
+    for body in (made, pod(made)):
         assert any("deny queue-marks-are-the-queues" in text for text in said(judge, body, ANYBODY)), shape
