@@ -10,11 +10,14 @@ from generators import quotas
 from generators.kinds import BOUNDS, kind_of
 from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL
+from gpupool.plan.pods import LAUNCHER_ACCOUNT
 
 
 def holds_work(manifest: Manifest) -> bool:
     """Whether jobs or people's data go with the object, or what bounds them: a namespace that stays must not
-    lose its quota, otherwise the namespace could use every GPU."""
+    lose its quota, otherwise the namespace could use every GPU, nor the queue's rights: they end what runs
+    there, and take the queue's finalizer off it."""
     kind = kind_of(manifest.kind)
     bounds = kind.wave is BOUNDS and manifest.name == quotas.NAME and TENANT_LABEL in manifest.labels
-    return manifest.protect or kind.holds_jobs or bounds
+    launcher = manifest.kind == "RoleBinding" and manifest.name == LAUNCHER_ACCOUNT
+    return manifest.protect or kind.holds_jobs or bounds or launcher

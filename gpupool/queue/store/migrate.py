@@ -13,11 +13,16 @@ import os
 import sys
 from pathlib import Path
 
+import structlog
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError
 
 from gpupool.queue.store.errors import StoreError, Unavailable
+
+log = structlog.get_logger()
 
 FOLDER = Path(__file__).parent / "migrations"
 CONFIG = Path(__file__).parent / "alembic.ini"
@@ -28,7 +33,8 @@ LOCK = 7021_0001
 
 
 def migrate(url: str) -> None:
-    """Migrate to the newest revision; does nothing where that is done."""
+    """Migrate to the newest revision; does nothing where that is done, or where a newer gpupool has migrated
+    further: `helm rollback` leaves its tables."""
     config = Config()
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
@@ -36,6 +42,12 @@ def migrate(url: str) -> None:
         command.upgrade(config, "head")
     except OperationalError as error:
         raise Unavailable(error.orig) from error
+    except CommandError as error:
+        newest = ScriptDirectory.from_config(config).get_current_head()
+        found = str(getattr(error.__cause__, "argument", ""))
+        if not found.isdigit() or int(found) <= int(newest or 0):
+            raise
+        log.warning("database.newer", revision=found, known=newest)
 
 
 def driver_url(url: str | None) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from alembic.util import CommandError
+from structlog.testing import capture_logs
 
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store import migrate as migration
@@ -143,6 +145,20 @@ def test_what_is_no_database_is_named() -> None:
     for url in ("", "mysql://localhost/x", "localhost"):
         with pytest.raises(StoreError, match="set GPUPOOL_DATABASE_URL"):
             migrate(url)
+
+
+def test_a_database_of_a_newer_release_is_taken_as_it_is(postgres: Embedded) -> None:
+    """As after `helm rollback`; what is not a later revision is still refused."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE newer TEMPLATE migrated")
+    with psycopg.connect(postgres.url("newer"), autocommit=True) as connection:
+        connection.execute("UPDATE gpu_schema_version SET version_num = '0099'")
+        with capture_logs() as said:
+            migrate(postgres.url("newer"))
+        assert [one["revision"] for one in said if one["event"] == "database.newer"] == ["0099"]
+        connection.execute("UPDATE gpu_schema_version SET version_num = 'another'")
+        with pytest.raises(CommandError):
+            migrate(postgres.url("newer"))
 
 
 @pytest.mark.parametrize("where", ["checkout", "elsewhere"])

@@ -136,7 +136,10 @@ def test_what_is_somebody_elses_is_never_deleted(how: Data, removal: str) -> Non
             }
 
 
-KEPT = [("NodePool", "training"), ("EC2NodeClass", "training"), ("Namespace", "team-vision")]
+KEPT = [
+    *(("NodePool", "training"), ("EC2NodeClass", "training"), ("Namespace", "team-vision")),
+    ("RoleBinding", "gpupool-launcher"),
+]
 FREE = [("ClusterRole", "gpupool-tenant"), ("NodeOverlay", "batch.1gpu"), ("Namespace", "gpupool-system")]
 
 
