@@ -148,7 +148,7 @@ def _ended(queue: Queue) -> int:
 
 
 def _held(queue: Queue) -> list[str]:
-    """Jobs and pods that our finalizer keeps; Services."""
+    """Jobs and pods that our finalizer keeps."""
     api = queue.kube.api
     things = [*api.list("batch/v1", "Job", selector=JOB_LABEL), *api.list("v1", "Pod", selector=JOB_LABEL)]
     return [

@@ -173,6 +173,8 @@ def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, visio
     assert job.state == "succeeded", job.reason
     assert list(job.logs()) == [f"0 of 2; first: {name}-0.{name}", "up"]
     _nothing_is_left(queue, job)
+    queue.kube.api.delete("batch/v1", "Job", name, "queue-vision")
+    queue.until("its Service has gone with it", lambda: not _services(queue))
 
 
 def _pod(queue: Queue, job: Job) -> str:
@@ -191,12 +193,17 @@ def _one_job_each(observer: Observer, job: Job, wanted: int) -> None:
 
 
 def _nothing_is_left(queue: Queue, job: Job) -> None:
-    """No pod, no Service, and no finalizer that would keep the Job."""
+    """No Service without its Job, and no finalizer that would keep the Job."""
 
     def gone() -> bool:
         jobs = queue.kube.api.list("batch/v1", "Job", "queue-vision", f"gpupool.dev/job={job.id}")
         held = [one for one in jobs if RECORDED_FINALIZER in (one["metadata"].get("finalizers") or ())]
-        services = queue.kube.api.list("v1", "Service", "queue-vision")
-        return not held and not services
+        return not held and _services(queue) <= {one["metadata"]["uid"] for one in jobs}
 
     queue.until("nothing of it is left", gone, 30)
+
+
+def _services(queue: Queue) -> set[str]:
+    """The owners of the Services."""
+    services = queue.kube.api.list("v1", "Service", "queue-vision")
+    return {owner["uid"] for one in services for owner in one["metadata"]["ownerReferences"]}

@@ -81,6 +81,17 @@ def test_a_pod_beyond_a_quota_is_shown_as_refused(queue: Queue, vision: Client) 
         assert job.wait(PATIENCE_S).state == "cancelled"
 
 
+def test_a_job_of_two_nodes_that_gets_one_pod_only_fails_after_its_time(queue: Queue, vision: Client) -> None:
+    with _settings(queue, {"unscheduled": "8s", "notStarted": "15m"}), _quota(queue, "pods", 1):
+        job = submit(vision, "sleep 60", "training", gpu_count=8)
+        found = waiting(queue, job, "refused")
+        assert "its pod can't be created: " in found.detail
+        assert "exceeded quota: none" in found.detail
+        job = job.wait(PATIENCE_S)
+    assert job.state == "failed"
+    assert "not started after 8 s: its pod can't be created" in (job.reason or "")
+
+
 def test_a_job_beyond_a_quota_is_tried_again_and_counts_as_no_attempt(queue: Queue, vision: Client) -> None:
     with _quota(queue, "count/jobs.batch"):
         job = submit(vision, "true")
@@ -154,13 +165,13 @@ def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, visi
 
 
 @contextlib.contextmanager
-def _quota(queue: Queue, resource: str) -> Iterator[None]:
-    """No further ones of this resource in the tenant's namespace."""
+def _quota(queue: Queue, resource: str, most: int = 0) -> Iterator[None]:
+    """So many of this resource in the tenant's namespace."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "none", "namespace": "queue-vision"},
-        "spec": {"hard": {resource: "0"}},
+        "spec": {"hard": {resource: str(most)}},
     }
     queue.kube.api.create(quota)
     try:
