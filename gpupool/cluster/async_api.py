@@ -1,9 +1,9 @@
 """One Kubernetes API server for asynchronous code: requests, watches and logs with plain dictionaries.
 
-For the queue's launcher, which has hundreds of requests in flight; everything else uses `kube_api`. The
-Kubernetes client library (kubernetes.aio, on aiohttp) provides the connection, its trust and its credentials.
-An answer 429 is waited out as the server asks; nothing else is retried, because only the caller knows whether
-a request may be sent twice.
+For what follows a cluster or has hundreds of requests in flight: the queue, the simulated operator and the
+pod runner. Everything else uses `kube_api`. The Kubernetes client library (kubernetes.aio, on aiohttp)
+provides the connection, its trust and its credentials. An answer 429 is waited out as the server asks;
+nothing else is retried, because only the caller knows whether a request may be sent twice.
 """
 
 from __future__ import annotations

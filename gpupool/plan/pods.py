@@ -27,8 +27,9 @@ MEMORY = "gpupool.dev/gpu-memory"
 LAUNCHER_ACCOUNT, API_ACCOUNT = "gpupool-launcher", "gpupool-api"
 """Service accounts of the queue in SYSTEM_NAMESPACE; `generators.rbac` says what each may do."""
 LAUNCHER_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{LAUNCHER_ACCOUNT}"
-API_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{API_ACCOUNT}"
 """Creates the queue's Jobs."""
+API_USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:{API_ACCOUNT}"
+"""Asks whose token a request has."""
 
 
 @dataclass(frozen=True, slots=True)
