@@ -6,6 +6,8 @@ import dataclasses
 import os
 import signal
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,21 @@ import pytest
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.local import components
 from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
 from gpupool.programs.failures import LocalError
 from infra import program
 
 _QUOTA = 8 * 2**20
 """Bytes: enough for the control plane's own objects, and soon reached."""
-_FOUND_SECONDS = 10.0
-"""Five and as many for a machine that is busy; a request alone would wait for thirty."""
+_FOUND_SECONDS = 20.0
+"""Five and more for a machine that is busy; a request alone would wait for thirty."""
+
+
+def soon(call: Callable[[Plan], None], plan: Plan) -> None:
+    """Raises TimeoutError where `call` has not returned in time."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(call, plan).result(timeout=_FOUND_SECONDS)
 
 
 @pytest.fixture
@@ -48,20 +57,16 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
     os.kill(etcd, signal.SIGSTOP)
     while not all("State:\tT" in path.read_text() for path in Path(f"/proc/{etcd}/task").glob("*/status")):
         time.sleep(0.01)  # until its last thread has stopped, it may answer
-    began = time.monotonic()
     try:
         problems = plane.status().problems
         assert f"etcd does not answer; its log: {plane.layout.log('etcd')}" in problems
         with pytest.raises(UnreachableError, match=r"its etcd does not.*`gpupool local up` repairs it"):
-            program.require_cluster(plan)
-        assert time.monotonic() - began < 2 * _FOUND_SECONDS, "by the status and by the run"
+            soon(program.require_cluster, plan)
     finally:
         os.kill(etcd, signal.SIGCONT)
     os.kill(etcd, signal.SIGKILL)
-    began = time.monotonic()
     with pytest.raises(UnreachableError, match="its etcd does not"):
-        program.require_cluster(plan)
-    assert time.monotonic() - began < _FOUND_SECONDS
+        soon(program.require_cluster, plan)
     assert any("etcd is not running" in problem for problem in plane.status().problems)
     assert plane.up().healthy
     program.require_cluster(plan)
