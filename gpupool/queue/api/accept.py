@@ -48,12 +48,14 @@ def caller_of(now: Current, principal: Principal, named: Named, body: JobRequest
 def check_choice(now: Current, principal: Principal, named: Named) -> None:
     """Whether the credential grants what the headers name, whatever the operation does with it. Raises
     Problem."""
-    mine = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
-    tenants = mine if named.tenant is None else [tenant_of(now, principal, named.tenant)]
-    wanted = named.project
-    projects = {name for tenant in tenants for one in tenant.projects for name in (one.name, one.id)}
-    if wanted is not None and projects.isdisjoint({wanted, wanted.lower()}):
-        raise Problem("project-not-granted", f"the credential has no project {wanted[:100]!r}")
+    if named.tenant is not None:
+        tenants = [tenant_of(now, principal, named.tenant)]
+    else:
+        tenants = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
+    if (wanted := named.project) is not None:
+        projects = {name for tenant in tenants for one in tenant.projects for name in (one.name, one.id)}
+        if projects.isdisjoint({wanted, wanted.lower()}):
+            raise Problem("project-not-granted", f"the credential has no project {wanted[:100]!r}")
     _user(principal, named.user)
 
 
