@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpupool.cluster.live_objects import condition
 from gpupool.queue.records import Outcome, Reason, Waiting
 
 Object = Mapping[str, Any]
@@ -30,6 +31,9 @@ _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectE
 _NOT_ADMITTED = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
 """Beginnings of reasons of a kubelet that refuses a pod: it would refuse the next one too, so that it counts
 against the retries."""
+
+_CLEANING = timedelta(minutes=5)
+"""How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +131,8 @@ def time_of(text: str | None) -> datetime | None:
 
 def _without_pods(job: Object, now: datetime) -> View:
     if _deleting(job) or _failed(job):
-        condition = _failed(job)
-        asked = (
-            f"{condition.get('reason')}: {condition.get('message')}" if condition else "its Job was deleted"
-        )
+        stated = _failed(job)
+        asked = f"{stated.get('reason')}: {stated.get('message')}" if stated else "its Job was deleted"
         return Ended(verdict_of(job) or Outcome("preempted", asked), None, now, None)
     return Pending(Waiting(Reason.STARTING, "its pod is not created yet"), False, about=job)
 
@@ -145,7 +147,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         return Pending(Waiting(Reason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):
-            said = _condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
+            said = condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
             waiting = Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
             return Pending(waiting, False, about=pod)
     for pod in pods:
@@ -182,8 +184,7 @@ def _trouble(pods: Sequence[Object], nodes: Mapping[str, Object], now: datetime)
 
 def _outcome(job: Object, pod: Object) -> Outcome:
     """Of the pod that decides. A deadline of the Job goes before."""
-    condition = _failed(job)
-    if condition and condition.get("reason") == "DeadlineExceeded":
+    if _failed(job).get("reason") == "DeadlineExceeded":
         return Outcome("timeout", "the deadline of its Job has passed", retry=False)
     return _pod_outcome(pod)
 
@@ -193,7 +194,7 @@ def _decisive(pods: Sequence[Object]) -> Object:
     those that were stopped because of it; of these, one that had not started more than those that had."""
 
     def rank(pod: Object) -> tuple[bool, bool, bool, bool, str]:
-        kind, disrupted = _pod_outcome(pod).kind, bool(_condition(pod, "DisruptionTarget"))
+        kind, disrupted = _pod_outcome(pod).kind, bool(condition(pod, "DisruptionTarget"))
         stopped = kind == "preempted"
         return kind == "succeeded", stopped, not disrupted, bool(started(pod)), str(_finished(pod))
 
@@ -206,7 +207,7 @@ def _pod_outcome(pod: Object) -> Outcome:
     ended = [state for state in states if state]
     worst = next((state for state in ended if state.get("exitCode")), ended[0] if ended else None)
     code = worst.get("exitCode") if worst else None
-    disruption = _condition(pod, "DisruptionTarget")
+    disruption = condition(pod, "DisruptionTarget")
     if disruption.get("status") == "True":
         said = f"{disruption.get('reason')}: {disruption.get('message') or 'its pod was disrupted'}"
         return Outcome("preempted", said[:500], code)
@@ -229,19 +230,22 @@ def _pod_outcome(pod: Object) -> Outcome:
 
 
 def _ended_before_deletion(pod: Object, ended: Sequence[Object]) -> bool:
-    """Times have whole seconds: in the same second it counts as stopped, and at worst it runs again."""
+    """Times have whole seconds: in the same second it counts as stopped, and at worst it runs again. A grace
+    that is used up says when the pod was deleted last, which its kubelet does once it has ended, and not when
+    first (k8s.io/apiserver 0.36, rest.BeforeDelete): only an end long before was its own."""
     metadata = pod["metadata"]
     grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0)
+    cleaning = _CLEANING if grace <= timedelta(seconds=1) else timedelta()
     until = time_of(metadata.get("deletionTimestamp"))
     times = [time_of(state.get("finishedAt")) for state in ended]
     if until is None or not times or len(ended) < len(pod["spec"].get("containers") or ()):
         return False
-    return all(at is not None and at < until - grace for at in times)
+    return all(at is not None and at < until - grace - cleaning for at in times)
 
 
 def _scheduled(pods: Sequence[Object]) -> datetime | None:
     """When the last of the pods got its node."""
-    times = [time_of(_condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
+    times = [time_of(condition(pod, "PodScheduled").get("lastTransitionTime")) for pod in pods]
     return max((at for at in times if at), default=None)
 
 
@@ -263,11 +267,6 @@ def _finished(pod: Object) -> datetime | None:
     return max((at for at in times if at), default=None)
 
 
-def _condition(thing: Object, type: str) -> Object:
-    conditions = thing.get("status", {}).get("conditions") or []
-    return next((one for one in conditions if one.get("type") == type), {})
-
-
 def _wanted(job: Object) -> int:
     """How many pods the Job has."""
     return int(job.get("spec", {}).get("parallelism") or 1)
@@ -276,9 +275,9 @@ def _wanted(job: Object) -> int:
 def _failed(job: Object) -> Object:
     """The condition that the Job will have no further pod."""
     for type in ("Failed", "FailureTarget"):
-        condition = _condition(job, type)
-        if condition.get("status") == "True":
-            return condition
+        stated = condition(job, type)
+        if stated.get("status") == "True":
+            return stated
     return {}
 
 

@@ -5,11 +5,14 @@ The launcher acts as its own account throughout, so that each of these also says
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Event
+from gpupool.cluster.kube_api import STRATEGIC
+from gpupool.local.pods import status
 from gpupool.plan.pods import RECORDED_FINALIZER
 from tests.cluster.queue.observer import Observer
 from tests.cluster.queue.served import PATIENCE_S, Queue
@@ -107,6 +110,29 @@ def test_a_deleted_pod_is_a_disruption_and_the_job_runs_again(
     assert [line for line in job.logs() if line != "Terminated"] == ["up", "got TERM", "again"]
     _one_job_each(observer, job, 2)
     _nothing_is_left(queue, job)
+
+
+def test_a_deleted_pod_that_its_kubelet_has_cleaned_up_is_a_disruption_too(
+    queue: Queue, vision: Client
+) -> None:
+    """The launcher is away meanwhile, and the time of the deletion is by then that of the kubelet's."""
+    job = up(submit(vision, STOPS_ONCE))
+    name = _pod(queue, job)
+    path = f"/api/v1/namespaces/queue-vision/pods/{name}"
+    queue.processes[0].kill()
+    with queue.kube.still("pod-runner"):  # a kubelet that takes its time, played here
+        queue.kube.api.request("DELETE", path)
+        pod = queue.kube.get("v1", "Pod", name, "queue-vision")
+        started = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+        ended = status.terminated(pod, 1, status.exit_state(0, started))
+        queue.kube.api.request("PATCH", f"{path}/status", body={"status": ended}, content_type=STRATEGIC)
+        time.sleep(1.1)  # times have whole seconds
+        queue.kube.api.request("DELETE", path, {"gracePeriodSeconds": "0"})
+        queue.processes[0].start()
+        queue.processes[0].until_ready()
+        queue.until("the first attempt is recorded", lambda: attempts(queue, job)[0]["outcome"])
+    job = job.wait(PATIENCE_S)
+    assert (job.state, job.attempt, job.failures, job.disruptions) == ("succeeded", 2, 0, 1), job.reason
 
 
 def test_a_job_deleted_by_hand_is_a_disruption(queue: Queue, vision: Client, observer: Observer) -> None:

@@ -125,6 +125,14 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         pod(ended(0, 200), phase="Succeeded", deleted=199, grace=0),
         Outcome("preempted", "its pod was deleted", 0),
     ),
+    "exit 0 after SIGTERM, its kubelet has deleted it since": (
+        pod(ended(0, 205), phase="Succeeded", deleted=208, grace=0),
+        Outcome("preempted", "its pod was deleted", 0),
+    ),
+    "deleted long after the end": (
+        pod(ended(0, 200), phase="Succeeded", deleted=600, grace=0),
+        Outcome("succeeded", None, 0),
+    ),
     "deleted before a kubelet had it": (
         pod(phase="Pending", node=None, deleted=100, grace=0),
         Outcome("preempted", "its pod was deleted"),
