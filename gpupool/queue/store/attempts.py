@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gpupool.queue.records import Job, Outcome, Placement, State
-from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run
+from gpupool.queue.store.database import Connection, Database, Row, as_json, fetch, run, storable
 from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.store.rows import job_of, placement_of
@@ -156,7 +156,7 @@ async def end(
     if outcome.kind != "succeeded" and (asked := row["preempt_reason"] or {}).get("outcome") == "failed":
         outcome = Outcome("failed", asked["reason"], outcome.exit_code, retry=False)
     if outcome.reason:  # a container's own message may have what PostgreSQL can't keep
-        outcome = replace(outcome, reason=outcome.reason.replace("\0", "\ufffd"))
+        outcome = replace(outcome, reason=storable(outcome.reason))
     after = following(row, outcome, backoff)
     ran = max(timedelta(), now - row["started_at"]) if row["started_at"] else timedelta()
     cost = cost_of(row["rate_micro"], ran, row["hold_micro"])
@@ -226,7 +226,7 @@ async def append_log(
     db: Database, job: str, attempt: int, lines: Sequence[str], now: datetime | None = None
 ) -> bool:
     """Keep lines of an attempt's output. False where it is over, and for no lines."""
-    text = "\n".join(lines).replace("\x00", "\ufffd")
+    text = storable("\n".join(lines))
     async with db.connection() as connection:
         values = {"job": job, "attempt": attempt, "text": text, "now": now}
         return bool(lines) and bool(await fetch(connection, "log_write", **values))

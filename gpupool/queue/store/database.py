@@ -110,6 +110,11 @@ def as_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+def storable(text: str) -> str:
+    """Without the NUL characters that PostgreSQL refuses."""
+    return text.replace("\0", "\ufffd")
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """The driver's errors as the store's."""

@@ -110,7 +110,10 @@ async def submit(
             made = await fetch(connection, "submit", jobs=as_json(given), limit=queued_limit, **values)
         except RaiseException:
             raise QueueFull(tenant, queued_limit or 0) from None
-        if not made and key and (before := await _before(connection, tenant, key)):
+        if not made:  # the key was used before
+            before = await _before(connection, tenant, key) if key else None
+            if before is None:
+                raise StoreError("the Idempotency-Key was deleted at this moment; send the request again")
             return before
     return Submitted(ids, replayed=False)
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from gpupool.queue.records import Job, Waiting
-from gpupool.queue.store.database import Database, as_json, fetch, run
+from gpupool.queue.store.database import Database, as_json, fetch, run, storable
 from gpupool.queue.store.dispatch import fence
 from gpupool.queue.store.rows import job_of
 
@@ -99,7 +99,7 @@ async def failed_nodes(db: Database, job: str) -> list[str]:
 
 async def logged(db: Database, job: str, attempt: int, lines: Sequence[str], until: str) -> None:
     """Keep lines of an attempt's output, which has been read up to this time stamp."""
-    text = "\n".join(lines).replace("\x00", "\ufffd")
+    text = storable("\n".join(lines))
     async with db.connection() as connection:
         await run(connection, "logged", job=job, attempt=attempt, text=text, until=until)
 

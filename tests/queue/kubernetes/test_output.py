@@ -67,6 +67,7 @@ def test_lines_and_how_far_they_were_read_are_written_together(running) -> None:
     """So that a process that dies between leaves no line twice."""
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        await launcher.close()  # it reads the output itself
         world.cluster.lines = [line(1, "one"), line(2, "two")]
         async with world.db.connection() as connection:
             await connection.execute(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from aiohttp import web
 
 from gpupool.queue.domain.offers import Wish, offers
 from gpupool.queue.domain.supply import supply_of
@@ -99,6 +102,27 @@ class Queue:
 
     async def ended(self, id: str, seconds: float = 20) -> Job:
         return await self.until(id, lambda job: job.state.final, seconds)
+
+
+@asynccontextmanager
+async def webhook(answers: Iterable[int] = ()) -> AsyncIterator[tuple[str, list[str]]]:
+    """The address of a webhook of this process, and the texts that it gets. It answers with these codes, then
+    with 200."""
+    codes, texts = iter(answers), list[str]()
+
+    async def hook(request: web.Request) -> web.Response:
+        texts.append((await request.json())["text"])
+        return web.Response(status=next(codes, 200))
+
+    app = web.Application()
+    app.router.add_post("/secret", hook)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/secret", texts
+    finally:
+        await runner.cleanup()
 
 
 async def opened(db: Database, source: PlanSource = SOURCE) -> None:

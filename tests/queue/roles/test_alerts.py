@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from gpupool.local import keys
 from gpupool.plan.queue import Smtp
@@ -19,7 +18,7 @@ from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import Alerts, Channels, crossed
 from gpupool.queue.store import accounts
 from gpupool.queue.store.database import Database
-from tests.queue.roles.running import SOURCE, Queue, opened
+from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
 
 def _plan(usd: float, *alert_at: float):
@@ -42,33 +41,21 @@ def test_each_threshold_that_is_reached_counts() -> None:
 def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        answers, texts = iter([500, 200]), []
-
-        async def hook(request: web.Request) -> web.Response:
-            texts.append((await request.json())["text"])
-            return web.Response(status=next(answers, 200))
-
-        app = web.Application()
-        app.router.add_post("/secret", hook)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}/secret"
-        queue = Queue(db)
-        plan = _plan(0.000001, 0.8)
-        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
-        await alerts.step()
-        assert texts == []
-        id = await queue.submit(**_second())
-        await queue.ended(id)
-        await alerts.step()
-        await alerts.step()
-        assert len(texts) == 1
-        queue.ahead = timedelta(minutes=2)
-        await alerts.step()
-        queue.ahead = timedelta(hours=3)
-        await alerts.step()
-        await runner.cleanup()
+        async with webhook([500, 200]) as (url, texts):
+            queue = Queue(db)
+            plan = _plan(0.000001, 0.8)
+            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
+            await alerts.step()
+            assert texts == []
+            id = await queue.submit(**_second())
+            await queue.ended(id)
+            await alerts.step()
+            await alerts.step()
+            assert len(texts) == 1
+            queue.ahead = timedelta(minutes=2)
+            await alerts.step()
+            queue.ahead = timedelta(hours=3)
+            await alerts.step()
         assert len(texts) == 2
         assert texts[0] == texts[1]
         assert "local: tenant vision has spent" in texts[0]
@@ -80,27 +67,16 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
 def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        texts = []
-
-        async def hook(request: web.Request) -> web.Response:
-            texts.append((await request.json())["text"])
-            return web.Response()
-
-        app = web.Application()
-        app.router.add_post("/", hook)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        away = Smtp("127.0.0.1", 9, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
-        channels = Channels(f"http://127.0.0.1:{runner.addresses[0][1]}/", away)
-        queue = Queue(db)
-        plan = _plan(0.000001, 0.8)
-        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
-        await queue.ended(await queue.submit(**_second()))
-        for hours in (0, 1, 2):
-            queue.ahead = timedelta(hours=hours)
-            await alerts.step()
-        await runner.cleanup()
+        async with webhook() as (url, texts):
+            away = Smtp("127.0.0.1", 9, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
+            channels = Channels(url, away)
+            queue = Queue(db)
+            plan = _plan(0.000001, 0.8)
+            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
+            await queue.ended(await queue.submit(**_second()))
+            for hours in (0, 1, 2):
+                queue.ahead = timedelta(hours=hours)
+                await alerts.step()
         assert len(texts) == 1
         (due,) = await accounts.alerts_due(db, queue.now() + timedelta(hours=2))
         assert (due.taken, due.tries) == (["webhook"], 3)

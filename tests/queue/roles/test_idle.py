@@ -27,7 +27,7 @@ from gpupool.queue.store import attempts, dispatch, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
 from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
-from tests.queue.roles.running import SOURCE, Queue, opened
+from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
 FOR_S = 6
 NAMESPACE = next(tenant.namespace for tenant in SOURCE.plan().tenants if tenant.name == "vision")
@@ -170,27 +170,18 @@ def test_a_stopped_attempt_fails_with_the_reason_and_is_not_retried(database, se
 def test_a_warning_is_an_event_and_an_alert_once_and_stops_nothing(database, seen: Seen) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        queue, texts = Queue(db), []
+        queue = Queue(db)
         id = seen.ids["idle"]
         await _running(queue, id)
         plan = _plan(seen.url, "warn")
 
-        async def hook(request: web.Request) -> web.Response:
-            texts.append((await request.json())["text"])
-            return web.Response()
-
-        app = web.Application()
-        app.router.add_post("/", hook)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        channels = Channels(f"http://127.0.0.1:{runner.addresses[0][1]}/")
-        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
-        idle = _idle(queue, plan, alerts=True)
-        for _ in range(2):
-            await idle.step()
-            await alerts.step()
-        await runner.cleanup()
+        async with webhook() as (url, texts):
+            channels = Channels(url)
+            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
+            idle = _idle(queue, plan, alerts=True)
+            for _ in range(2):
+                await idle.step()
+                await alerts.step()
         said = "used at most 0.0 % of its GPU for 6 s"
         assert texts == [f"local: job job ({id}) of tenant vision {said}"]
         assert await _events(db, id) == [
