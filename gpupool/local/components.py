@@ -33,6 +33,8 @@ GO_RUNTIME = {"GOGC": "400"}
 thousands of objects come and go."""
 APIS_VARIABLE = "GPUPOOL_LOCAL_APIS"
 """`all` serves alpha and beta versions too; unset, the API server has those that a cluster has by default."""
+AUDIT_VARIABLE = "GPUPOOL_LOCAL_AUDIT"
+"""Path of an audit policy by which the API server writes logs/audit.log; unset, it writes none."""
 USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
 
 # Unix sockets in the data folder: no port, and only the owner can access the store. etcd
@@ -144,8 +146,16 @@ def _apiserver(setting: Setting) -> Component:
         "kubelet-client-certificate": str(certificate),
         "kubelet-client-key": str(key),
     }
+    inputs = [layout.tokens, certificate]
+    if policy := os.environ.get(AUDIT_VARIABLE):
+        arguments |= {
+            "audit-policy-file": policy,
+            "audit-log-path": str(layout.log("audit")),
+            "audit-log-maxsize": "0",  # one file, whatever its size
+        }
+        inputs.append(Path(policy))
     argv = (str(setting.programs["kube-apiserver"]), *_flags(arguments))
-    return Component("kube-apiserver", argv, inputs=(layout.tokens, certificate), grace=2.0)
+    return Component("kube-apiserver", argv, inputs=tuple(inputs), grace=2.0)
 
 
 def _controller_manager(setting: Setting) -> Component:

@@ -7,6 +7,7 @@ on `kube`, so that a test shows what it is about.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +16,13 @@ from typing import Any
 
 import pytest
 
+from gpupool.local.components import AUDIT_VARIABLE
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.pods import SHARES_LABEL
 from tests.cluster.kube import Kube, Object
 from tests.programs import require
+
+os.environ[AUDIT_VARIABLE] = str(Path(__file__).with_name("audit-policy.yaml"))
 
 
 @pytest.fixture(scope="session", autouse=True)

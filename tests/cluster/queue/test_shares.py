@@ -1,6 +1,6 @@
 """Jobs of ten tenants over five pools, end to end: shares, slots, spot share and money.
 
-Judged by the API server's record of pods and by the ledger. Pods are simulated and end after three seconds.
+Judged by the API server's audit log and by the ledger. Pods are simulated and end after three seconds.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.pods import JOB_LABEL
 from tests.cluster.kube import Kube
+from tests.cluster.queue import audit
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.observer import Observer, Seen
 from tests.cluster.queue.served import WHOLE, Queue, serving
 
 Object = dict[str, Any]
@@ -73,24 +73,23 @@ def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path
 
 
 def test_many_jobs_of_many_tenants(queue: Queue) -> None:
-    with Observer(queue.plane.kubeconfig) as observer:
-        # One after the other, so that no tenant is first with everything.
-        for pool in [one["name"] for one in POOLS]:
-            for tenant in WEIGHTS:
-                with queue.client(tenant) as client:
-                    client.submit_job(
-                        gpu_pool_requested="2g.20gb" if pool == "parted" else pool,
-                        container_image="busybox:1.37",
-                        container_command=["true"],
-                        preemptible=True,
-                        timeout_seconds=TIMEOUT_S,
-                        array=OF_MAIN if pool == "main" else OF_OTHERS,
-                    )
-        open_jobs = "SELECT count(*) AS n FROM gpu_jobs WHERE finished_at IS NULL"
-        queue.until("every job has ended", lambda: not queue.rows(open_jobs)[0]["n"], DRAIN_S)
-        states = Counter(row["state"] for row in queue.rows("SELECT state FROM gpu_jobs"))
-        assert states == {"succeeded": JOBS}
-        pods = [one for one in observer.seen("Pod") if JOB_LABEL in one.labels]
+    # One after the other, so that no tenant is first with everything.
+    for pool in [one["name"] for one in POOLS]:
+        for tenant in WEIGHTS:
+            with queue.client(tenant) as client:
+                client.submit_job(
+                    gpu_pool_requested="2g.20gb" if pool == "parted" else pool,
+                    container_image="busybox:1.37",
+                    container_command=["true"],
+                    preemptible=True,
+                    timeout_seconds=TIMEOUT_S,
+                    array=OF_MAIN if pool == "main" else OF_OTHERS,
+                )
+    open_jobs = "SELECT count(*) AS n FROM gpu_jobs WHERE finished_at IS NULL"
+    queue.until("every job has ended", lambda: not queue.rows(open_jobs)[0]["n"], DRAIN_S)
+    states = Counter(row["state"] for row in queue.rows("SELECT state FROM gpu_jobs"))
+    assert states == {"succeeded": JOBS}
+    pods = audit.pods(queue.plane, {tenant.namespace for tenant in queue.plan.tenants})
     _slots_hold(queue, pods)
     if WHOLE:  # with fewer jobs the first tenants have none left when the last one comes
         _shares_hold(queue)
@@ -98,16 +97,19 @@ def test_many_jobs_of_many_tenants(queue: Queue) -> None:
     _money_adds_up(queue, pods)
 
 
-def _units(one: Seen) -> tuple[str, str, int]:
+def _units(pod: Object) -> tuple[str, str, int]:
     """(pool, resource, count) that a pod asks for."""
-    spec = one.thing["spec"]
+    spec = pod["spec"]
     limits = spec["containers"][0]["resources"]["limits"]
     (resource,) = [name for name in limits if name.startswith("nvidia.com/")]
     return spec["nodeSelector"][POOL_LABEL], resource, int(limits[resource])
 
 
-def _slots_hold(queue: Queue, pods: list[Seen]) -> None:
-    """At no moment are there more unfinished pods than a pool has slots, or a tenant has in it."""
+def _slots_hold(queue: Queue, pods: list[Object]) -> None:
+    """At no moment are there more unfinished pods than a pool has slots, or a tenant has in it.
+
+    A pod counts from its creation, so before it has a node, until it has ended; none is deleted before that.
+    """
     plan = queue.plan
     slots = {
         (pool.name, resource): count * pool.nodes_max
@@ -120,18 +122,18 @@ def _slots_hold(queue: Queue, pods: list[Seen]) -> None:
         for pool, grant in tenant.grants.items()
         for resource, units in grant.items()
     }
-    there: dict[str, Seen] = {}
+    there: dict[str, Object] = {}
     most: Counter[str] = Counter()
-    for one in pods:
-        if one.type == "DELETED" or one.thing["status"].get("phase") in ("Succeeded", "Failed"):
-            there.pop(one.uid, None)
+    for pod in pods:
+        if pod["status"].get("phase") in ("Succeeded", "Failed"):
+            there.pop(pod["metadata"]["uid"], None)
             continue
-        there[one.uid] = one
+        there[pod["metadata"]["uid"]] = pod
         used: Counter[tuple[str, ...]] = Counter()
         for other in there.values():
             pool, resource, count = _units(other)
             used[pool, resource] += count
-            used[other.thing["metadata"]["namespace"], pool, resource] += count
+            used[other["metadata"]["namespace"], pool, resource] += count
         for key, count in used.items():
             limit = slots[key] if len(key) == 2 else grants[key]  # type: ignore[index]
             assert count <= limit, f"{count} of {limit} {key}"
@@ -176,16 +178,18 @@ def _spot_share_holds(queue: Queue) -> None:
     assert abs(share - 0.7) <= (0.02 if WHOLE else 0.06)  # a few jobs are a large share of few
 
 
-def _money_adds_up(queue: Queue, pods: list[Seen]) -> None:
+def _money_adds_up(queue: Queue, pods: list[Object]) -> None:
     """The ledger is the sum over the jobs, and that is what their containers' times cost."""
     settled = queue.rows("SELECT sum(micro)::bigint AS n FROM gpu_ledger WHERE kind = 'settle'")[0]["n"]
     jobs = {row["id"]: row for row in queue.rows("SELECT id::text, cost_micro, rate_micro FROM gpu_jobs")}
     assert settled == sum(job["cost_micro"] for job in jobs.values()) > 0
-    ended = {one.labels[JOB_LABEL]: one for one in pods if one.thing["status"].get("phase") == "Succeeded"}
+    ended = {
+        pod["metadata"]["labels"][JOB_LABEL]: pod for pod in pods if pod["status"].get("phase") == "Succeeded"
+    }
     assert ended.keys() == jobs.keys()
     expected = 0.0
-    for id, one in ended.items():
-        state = one.thing["status"]["containerStatuses"][0]["state"]["terminated"]
+    for id, pod in ended.items():
+        state = pod["status"]["containerStatuses"][0]["state"]["terminated"]
         start, end = (datetime.fromisoformat(state[key]) for key in ("startedAt", "finishedAt"))
         expected += jobs[id]["rate_micro"] * (end - start).total_seconds() / 3600
     print(f"cost: {settled / 1e6:.6f} USD, by containers' times {expected / 1e6:.6f} USD")
