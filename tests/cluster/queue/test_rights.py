@@ -1,5 +1,5 @@
-"""The launcher's account may do what the launcher does, and nothing else: without any one of its verbs some
-operation of its own fails, and says which verb is missing."""
+"""The queue's accounts may do what its processes do, and nothing else: without any one verb of any role that
+they are bound to, some operation of theirs fails, and says which verb is missing."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
+import jwt
 import pytest
 
 from generators import generate
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.findings import GpupoolError
-from gpupool.plan.pods import (
-    ATTEMPT_LABEL,
-    JOB_LABEL,
-    LAUNCHER_ACCOUNT,
-    LAUNCHER_USER,
-    RECORDED_FINALIZER,
-)
+from gpupool.plan.pods import API_USER, ATTEMPT_LABEL, JOB_LABEL, LAUNCHER_USER, RECORDED_FINALIZER
 from gpupool.plan.resolve import read_plan
+from gpupool.queue.api.credentials import Rejected, Unverifiable
+from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
@@ -31,10 +28,20 @@ from tests.cluster.queue.served import apply, wipe
 Object = dict[str, Any]
 NAMESPACE = "queue-vision"
 PLAN = read_plan(str(ENVIRONMENT))
+MANIFESTS = list(generate(PLAN))
+USERS = {
+    manifest.body["roleRef"]["name"]: user
+    for manifest in MANIFESTS
+    if manifest.kind in ("RoleBinding", "ClusterRoleBinding")
+    for subject in manifest.body["subjects"]
+    for user in (LAUNCHER_USER, API_USER)
+    if user == f"system:serviceaccount:{subject.get('namespace')}:{subject['name']}"
+}
+"""Role -> the account of the queue that has it."""
 ROLES = {
     manifest.name: manifest.body["rules"]
-    for manifest in generate(PLAN)
-    if manifest.kind == "ClusterRole" and manifest.name.startswith(LAUNCHER_ACCOUNT)
+    for manifest in MANIFESTS
+    if manifest.kind in ("Role", "ClusterRole") and manifest.name in USERS
 }
 VERBS = [
     pytest.param(role, number, resource, verb, id=f"{verb} {resource} ({role})")
@@ -102,36 +109,56 @@ async def watched(api: AsyncKubeApi, path: str) -> None:
         return
 
 
-async def output(cluster: KubernetesCluster) -> None:
-    async for _ in cluster.output(POD, "job", since=None, follow=False):
+async def output(api: AsyncKubeApi) -> None:
+    async for _ in KubernetesCluster(api).output(POD, "job", since=None, follow=False):
         return
 
 
-async def operate(api: AsyncKubeApi, about: str) -> None:
-    """What the launcher does with the verb, by its own code. Nothing is there beforehand but POD."""
+async def create_twice(api: AsyncKubeApi, thing: Object) -> None:
     cluster = KubernetesCluster(api)
-    paths = {"jobs": mirror.JOBS, "pods": mirror.PODS, "nodes": mirror.NODES}
-    verb, resource = about.split()
-    operations: dict[str, Callable[[], Awaitable[object]]] = {
-        "create services": lambda: cluster.create(SERVICE),
-        "create jobs": lambda: cluster.create(JOB),
-        "delete jobs": lambda: cluster.stop(held(JOB), None),
-        "patch jobs": lambda: cluster.stop(held(JOB), "{}"),
-        "patch pods": lambda: cluster.release([held({**POD, "metadata": ABOUT})]),
-        "get pods/log": lambda: output(cluster),
-        "list events": lambda: cluster.warnings(NAMESPACE),
-    }
-    if about in ("get jobs", "get services"):
-        wanted = JOB if resource == "jobs" else SERVICE
-        await cluster.create(wanted)
-        await cluster.create(wanted)
-    elif verb == "list" and resource in paths:
-        await api.list_all(paths[resource])
-    elif verb == "watch" and resource in paths:
-        await watched(api, paths[resource])
-    else:
-        assert about in operations, f"the launcher has no use for `{about}`: take it from its role"
-        await operations[about]()
+    await cluster.create(thing)
+    await cluster.create(thing)
+
+
+async def review(api: AsyncKubeApi) -> None:
+    """Raises what the API server says, of which the queue says less to callers."""
+
+    async def ask(method: str, path: str, *, body: Any = None) -> Any:
+        return await api.request(method, path, body=body)
+
+    token = jwt.encode({"iss": "https://kubernetes.default.svc"}, "k" * 32)
+    try:
+        await PodTokens(ask).verify(token, PLAN, 0.0)
+    except Rejected:
+        return
+    except Unverifiable as error:
+        raise (error.__context__ or error) from None
+
+
+OPERATIONS: dict[str, Callable[[AsyncKubeApi], Awaitable[object]]] = {
+    "create services": lambda api: KubernetesCluster(api).create(SERVICE),
+    "get services": lambda api: create_twice(api, SERVICE),
+    "create jobs": lambda api: KubernetesCluster(api).create(JOB),
+    "get jobs": lambda api: create_twice(api, JOB),
+    "delete jobs": lambda api: KubernetesCluster(api).stop(held(JOB), None),
+    "patch jobs": lambda api: KubernetesCluster(api).stop(held(JOB), "{}"),
+    "patch pods": lambda api: KubernetesCluster(api).release([held({**POD, "metadata": ABOUT})]),
+    "get pods/log": output,
+    "list events": lambda api: KubernetesCluster(api).warnings(NAMESPACE),
+    "list jobs": lambda api: api.list_all(mirror.JOBS),
+    "list pods": lambda api: api.list_all(mirror.PODS),
+    "list nodes": lambda api: api.list_all(mirror.NODES),
+    "watch jobs": lambda api: watched(api, mirror.JOBS),
+    "watch pods": lambda api: watched(api, mirror.PODS),
+    "watch nodes": lambda api: watched(api, mirror.NODES),
+    "create tokenreviews": review,
+}
+"""What the queue does with each verb, by its own code. Nothing is there beforehand but POD."""
+
+
+def test_the_roles_have_what_the_queue_uses_and_no_more() -> None:
+    granted = [f"{verb} {resource}" for *_, resource, verb in (one.values for one in VERBS)]
+    assert sorted(granted) == sorted(OPERATIONS)
 
 
 @pytest.fixture(scope="module")
@@ -167,11 +194,11 @@ def test_each_right_is_needed(
     ]
 
     def refusal() -> str:
-        """What the launcher's code says, as its account."""
+        """What the queue's code says, as the account."""
 
         async def operated() -> None:
-            async with AsyncKubeApi.connect(control_plane.kubeconfig, LAUNCHER_USER) as api:
-                await operate(api, f"{verb} {resource}")
+            async with AsyncKubeApi.connect(control_plane.kubeconfig, USERS[role]) as api:
+                await OPERATIONS[f"{verb} {resource}"](api)
 
         try:
             asyncio.run(operated())
@@ -183,7 +210,7 @@ def test_each_right_is_needed(
     _forget(kube)
     _set(kube, role, rules)
     try:
-        wanted = (f'cannot {verb} resource "{resource}" in API group', LAUNCHER_USER)
+        wanted = (f'cannot {verb} resource "{resource}" in API group', USERS[role])
         end = time.monotonic() + 20
         while not all(text in (said := refusal()) for text in wanted):
             assert time.monotonic() < end, f"without {verb} {resource}: {said or 'nothing fails'}"
