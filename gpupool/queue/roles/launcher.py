@@ -153,6 +153,7 @@ class Launcher:
                     job,
                     running=job.started_at is not None,
                     asked=_asked(job.cancel_requested, job.preempt_reason),
+                    waiting=job.waiting,
                 )
                 for job in await launches.held(self._db)
             }
@@ -183,7 +184,7 @@ class Launcher:
             found = foreign_pods(pods, nodes, present.plan, present.supply)
             self.mirror.foreign_changed = False
             try:
-                await launches.replace_foreign(self._db, found)
+                await launches.replace_foreign(self._db, epoch, found)
             except StoreError:
                 self.mirror.foreign_changed = True
                 raise
@@ -376,9 +377,9 @@ class Launcher:
         return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
 
     async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
-        if waiting != attempt.waiting:
+        if waiting != attempt.waiting and self._epoch is not None:
+            await launches.waits(self._db, self._epoch, *key, waiting)
             attempt.waiting = waiting
-            await launches.waits(self._db, *key, waiting)
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""

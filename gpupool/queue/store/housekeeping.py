@@ -1,7 +1,8 @@
 """What time does: leases and deadlines that pass, jobs that go to the archive, what is old enough to delete.
 
-Everything here may run at any time and in several processes at once. Amounts per call are limited, so that no
-transaction is long; call again while something was done. This module must not decide when.
+Everything here may run at any time and in several processes at once, so that no epoch is checked: a statement
+looks at rows as they are, and one that comes late has an earlier time and does less. Amounts per call are
+limited, so that no transaction is long; call again while something was done. It must not decide when.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from gpupool.queue.store.dispatch import fence
 from gpupool.queue.store.rows import job_of
 
 ROLE = "launcher"
-"""The role whose epoch `take` checks."""
+"""The role whose epoch is checked here."""
 EXECUTOR = "kubernetes"
 """Who holds these attempts, whichever process leads."""
 
@@ -78,16 +78,19 @@ async def asked(db: Database) -> list[Asked]:
 
 
 async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
-    """The Jobs of these (job, attempt, name) exist."""
+    """The Jobs of these (job, attempt, name) exist: true whoever says it, and kept once, so that no epoch is
+    checked."""
     ids, attempts, names = ([row[column] for row in given] for column in range(3))
     async with db.connection() as connection:
         await run(connection, "launched", ids=ids, attempts=attempts, names=names, now=now)
 
 
-async def waits(db: Database, job: str, attempt: int, waiting: Waiting | None) -> None:
-    """Show why an attempt does not run yet, or what is wrong with one that does; None: nothing is."""
+async def waits(db: Database, epoch: int, job: str, attempt: int, waiting: Waiting | None) -> None:
+    """Show why an attempt does not run yet, or what is wrong with one that does; None: nothing is. Raises
+    Deposed."""
     given = as_json(waiting.as_dict()) if waiting else None
-    async with db.connection() as connection:
+    async with db.transaction() as connection:
+        await fence(connection, ROLE, epoch)
         await run(connection, "launch_waits", job=job, attempt=attempt, waiting=given)
 
 
@@ -111,7 +114,8 @@ async def logged_until(db: Database, job: str, attempt: int) -> str | None:
     return rows[0]["logged_until"] if rows else None
 
 
-async def replace_foreign(db: Database, pods: Sequence[ForeignPods]) -> None:
-    """What pods hold that are not the queue's: these and no others."""
-    async with db.connection() as connection:
+async def replace_foreign(db: Database, epoch: int, pods: Sequence[ForeignPods]) -> None:
+    """What pods hold that are not the queue's: these and no others. Raises Deposed."""
+    async with db.transaction() as connection:
+        await fence(connection, ROLE, epoch)
         await run(connection, "foreign_pods_replace", pods=as_json([asdict(one) for one in pods]))

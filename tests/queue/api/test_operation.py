@@ -26,7 +26,7 @@ from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Outcome
-from gpupool.queue.store import attempts, launches
+from gpupool.queue.store import attempts, dispatch, launches
 from tests.queue.api.served import LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 
@@ -46,7 +46,9 @@ async def running(served: Served, **fields: Any) -> dict[str, Any]:
 def test_pods_of_a_tenants_own_are_shown_as_no_job(api: Any) -> None:
     async def test(served: Served) -> None:
         own = launches.ForeignPods("notebooks", "nvidia.com/gpu.shared", 0, "vision", "on-demand", 2, 250_000)
-        await launches.replace_foreign(served.db, [own])
+        epoch = await dispatch.lead(served.db, launches.ROLE, "a test", 60)
+        assert epoch is not None
+        await launches.replace_foreign(served.db, epoch, [own])
         answer = await served.client.get("/api/v1/pools")
         (notebooks,) = (pool for pool in answer.json()["pools"] if pool["name"] == "notebooks")
         (held,) = notebooks["nodes"][0]["held"]

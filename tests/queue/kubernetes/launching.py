@@ -48,10 +48,11 @@ class Died(BaseException):
 
 @dataclass
 class Fuse:
-    """Counts the calls of one process; the n-th one fails before or after it takes effect, once (`dies`: and
-    so does every later one). With a `gate` it and later ones wait there instead: the process stands still."""
+    """Counts the calls of one process; the n-th one, or the first of a name, fails before or after it takes
+    effect, once (`dies`: and so does every later one). With a `gate` it and later ones wait there instead:
+    the process stands still."""
 
-    at: int | None = None
+    at: int | str | None = None
     after: bool = False
     dies: bool = True
     calls: int = 0
@@ -68,7 +69,7 @@ class Fuse:
             if self.blown and self.gate is None and self.dies:
                 raise Died(name)
             self.calls += 1
-            mine = self.calls == self.at
+            mine = not self.blown and self.at in (self.calls, name)
             if mine:
                 self.blown, self.name = True, name
             if self.blown and not (mine and self.after):

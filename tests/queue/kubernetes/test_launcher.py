@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from gpupool.queue.kubernetes import observe
 from gpupool.queue.records import Reason, State
 from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
@@ -120,6 +121,26 @@ def test_the_next_process_knows_what_was_asked(running) -> None:
         world.cluster.delete(world.cluster.of("Job")[0], foreground=True)
         await succeeds(world, world.launcher(world.db), id)
         assert await world.outcomes(id) == ["cancelled"]
+
+    running(test)
+
+
+def test_the_next_process_takes_back_what_the_last_one_showed(running) -> None:
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        (node,) = world.cluster.of("Node")
+        taint = {"key": observe.UNREACHABLE, "effect": "NoExecute"}
+        world.cluster.edit(node, lambda node: node["spec"].update(taints=[taint]))
+        await steps(launcher)
+        waiting = (await world.job(id)).waiting
+        assert waiting is not None
+        assert waiting.reason is Reason.NODE_UNREACHABLE
+        await launcher._leadership.resign()
+        await launcher.close()
+        world.cluster.edit(node, lambda node: node["spec"].update(taints=[]))
+        second = world.launcher(world.db)
+        await steps(second)
+        assert (await world.job(id)).waiting is None
+        await second.close()
 
     running(test)
 

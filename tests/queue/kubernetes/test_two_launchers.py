@@ -7,11 +7,15 @@ recorded twice, and nothing of the first one is left.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 
+from gpupool.plan.model import POOL_LABEL
+from gpupool.queue.records import State
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store.database import Database
 from tests import sampling
@@ -24,7 +28,9 @@ from tests.queue.kubernetes.launching import (
     one_process,
     one_round,
     opened,
+    placed,
     sound,
+    steps,
 )
 from tests.queue.kubernetes.test_launcher_crashes import (
     CancelledDispatching,
@@ -103,3 +109,95 @@ def test_a_launcher_that_stood_still_undoes_nothing(database_url, monkeypatch, k
     cases = [(at, after) for at in range(1, calls + 1) for after in (False, True)]
     for at, after in sampling.drawn("launcher", cases, SHORT):
         run_with(Fuse(at, after, gate=asyncio.Event()))
+
+
+@contextlib.asynccontextmanager
+async def standing(
+    world: World, launcher: Launcher, fuse: Fuse
+) -> AsyncIterator[tuple[Launcher, asyncio.Task[None]]]:
+    """The launcher stands still at a call in this round; the one that leads now."""
+    current = asyncio.create_task(one_round(launcher))
+    await asyncio.wait_for(fuse.paused.wait(), 20)
+    await no_leaders(world.db, "launcher")
+    second = world.launcher(world.db)
+    try:
+        yield second, current
+    finally:
+        assert fuse.gate is not None
+        fuse.gate.set()
+        await current
+        await second.close()
+        await launcher.close()
+
+
+def test_a_launcher_that_stood_still_puts_back_no_pods_of_others_that_are_gone(
+    database_url, monkeypatch
+) -> None:
+    async def test() -> None:
+        fuse = Fuse("replace_foreign", gate=asyncio.Event())
+        async with Database.open(database_url, 4) as db, Database.open(database_url, 4) as own:
+            await opened(db)
+            await no_leaders(db)
+            world = World(db)
+            (resource,) = world.present.supply.pools["training"].gpu_micro
+            about = {"name": "node-1", "labels": {POOL_LABEL: "training"}}
+            world.cluster.add({"kind": "Node", "metadata": about, "spec": {}})
+            notebook = world.cluster.add(
+                {
+                    "kind": "Pod",
+                    "metadata": {"name": "notebook", "namespace": "default"},
+                    "spec": {
+                        "nodeName": "node-1",
+                        "containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}],
+                    },
+                    "status": {"phase": "Unknown"},
+                }
+            )
+            async with (
+                one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first,
+                standing(world, first, fuse) as (second, current),
+            ):
+                await steps(second)
+                assert await foreign(db) == [("training", 1)]
+                world.cluster.edit(notebook, lambda pod: pod["status"].update(phase="Succeeded"))
+                await steps(second)
+                assert await foreign(db) == []
+                fuse.gate.set()
+                await current
+                assert await foreign(db) == []
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
+def test_a_launcher_that_stood_still_does_not_say_again_why_an_attempt_waited(
+    database_url, monkeypatch
+) -> None:
+    async def test() -> None:
+        fuse = Fuse("waits", gate=asyncio.Event())
+        async with Database.open(database_url, 4) as db, Database.open(database_url, 4) as own:
+            await opened(db)
+            await no_leaders(db)
+            world = World(db)
+            id = await world.submit()
+            await world.dispatcher.step()
+            async with one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first:
+                await steps(first)
+                placed(world, world.pods("Pending")[0], "node-0")
+                await steps(first)
+                world.ahead += timedelta(minutes=1)
+                async with standing(world, first, fuse) as (second, current):
+                    world.cluster.start(world.pods("Pending")[0])
+                    await steps(second)
+                    job = await world.job(id)
+                    assert (job.state, job.waiting) == (State.RUNNING, None)
+                    fuse.gate.set()
+                    await current
+                    assert (await world.job(id)).waiting is None
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
+async def foreign(db: Database) -> list[tuple[str, int]]:
+    async with db.connection() as connection:
+        cursor = await connection.execute("SELECT pool, units FROM gpu_foreign_pods")
+        return [(row["pool"], row["units"]) for row in await cursor.fetchall()]
