@@ -112,10 +112,14 @@ def test_filters_select(database: Run) -> None:
     database(test)
 
 
-def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run) -> None:
+@pytest.mark.parametrize("by", [None, "user", "project"])
+def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run, by: str | None) -> None:
+    """By user and project, of the history: there are few present jobs."""
+
     async def test(db: Database) -> None:
         await store.submit(db, [new() for _ in range(300)], now=NOW)
         await submitted(db, tenant="speech")
+        await submitted(db, user="bob", project="bob")
         await sql(
             db, "UPDATE gpu_jobs SET state = 'cancelled', finished_at = now() WHERE seq = 1 RETURNING 1"
         )
@@ -125,13 +129,14 @@ def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run) -> None:
             await connection.execute(b"SET enable_seqscan = off")
             values = dict.fromkeys(("states", "project", "pool", "user", "group", "name"))
             values |= {"before": store.NEWEST[0], "before_id": store.NEWEST[1], "limit": 5}
+            values |= {by: "bob"} if by else {}
             for name, index in (("jobs_of_all", "list"), ("jobs_of_tenants", "list_of_tenant")):
                 statement = b"EXPLAIN " + db.query(name).split(b"\n", 1)[1]
                 given = {**values, "tenants": ["vision"]}
                 rows = await (await connection.execute(statement, given, prepare=False)).fetchall()
                 plan = "\n".join(row["QUERY PLAN"] for row in rows)
                 assert f"using gpu_jobs_{index} on" in plan, plan
-                assert f"using gpu_job_history_{index} on" in plan, plan
+                assert f"using gpu_job_history_{index}{f'_by_{by}' if by else ''} on" in plan, plan
 
     database(test)
 

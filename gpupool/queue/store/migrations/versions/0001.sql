@@ -112,6 +112,14 @@ CREATE TABLE gpu_job_history (
 CREATE INDEX gpu_job_history_group ON gpu_job_history (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX gpu_job_history_list ON gpu_job_history (enqueued_at DESC, id DESC);
 CREATE INDEX gpu_job_history_list_of_tenant ON gpu_job_history (tenant, enqueued_at DESC, id DESC);
+-- Filters that may select few jobs of a long history. There are few present jobs, and an index slows their writes.
+CREATE INDEX gpu_job_history_list_by_user ON gpu_job_history (user_name, enqueued_at DESC, id DESC);
+CREATE INDEX gpu_job_history_list_of_tenant_by_user
+    ON gpu_job_history (tenant, user_name, enqueued_at DESC, id DESC);
+CREATE INDEX gpu_job_history_list_by_project ON gpu_job_history (project, enqueued_at DESC, id DESC)
+    WHERE project IS NOT NULL;
+CREATE INDEX gpu_job_history_list_of_tenant_by_project
+    ON gpu_job_history (tenant, project, enqueued_at DESC, id DESC) WHERE project IS NOT NULL;
 
 CREATE TABLE gpu_lanes (
     tenant text NOT NULL,
