@@ -6,6 +6,7 @@ Reads objects as the API server returns them, and judges nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,16 +29,18 @@ def offered(node: Object, field: str = "allocatable") -> dict[str, int]:
 
 
 def requested(pod: Object) -> dict[str, int]:
-    """The slices that a pod holds, by resource: what its containers request together, or one of its init
-    containers where that is more."""
-    spec, total = pod["spec"], dict[str, int]()
-    for container in spec.get("containers") or ():
-        for name, count in _of_container(container).items():
-            total[name] = total.get(name, 0) + count
-    for container in spec.get("initContainers") or ():
-        for name, count in _of_container(container).items():
-            total[name] = max(total.get(name, 0), count)
-    return total
+    """The slices that a pod holds, by resource, as the scheduler counts: what its containers and sidecars
+    request together, or an init container with the sidecars before it, whichever is more (Kubernetes
+    documentation, Sidecar Containers)."""
+    together, most = Counter[str](), Counter[str]()
+    for container in pod["spec"].get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            together += _of_container(container)
+        else:
+            most |= together + _of_container(container)
+    for container in pod["spec"].get("containers") or ():
+        together += _of_container(container)
+    return dict(most | together)
 
 
 def ended(pod: Object) -> bool:
@@ -53,9 +56,9 @@ def is_gpu_job(pod: Object) -> bool:
     )
 
 
-def _of_container(container: Object) -> dict[str, int]:
+def _of_container(container: Object) -> Counter[str]:
     resources = container.get("resources") or {}
-    return _slices({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+    return Counter(_slices({**(resources.get("limits") or {}), **(resources.get("requests") or {})}))
 
 
 def _slices(counts: Object) -> dict[str, int]:

@@ -6,10 +6,10 @@ the queue hands out only what is left.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpupool.cluster.live_objects import requested
 from gpupool.plan.model import POOL_LABEL, Plan
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
@@ -31,7 +31,7 @@ def foreign_pods(
         if node is None or pool not in supply.pools or not supply.pools[pool].nodes:
             continue
         namespace = pod["metadata"]["namespace"]
-        for resource, count in held(pod["spec"]).items():
+        for resource, count in requested(pod).items():
             if resource in supply.pools[pool].gpu_micro:
                 key = (pool, node["metadata"]["name"], resource, tenants.get(namespace, namespace))
                 used[key] = used.get(key, 0) + count
@@ -53,26 +53,6 @@ def foreign_pods(
         for (pool, resource, number, tenant), units in sorted(total.items())
         if units > 0
     ]
-
-
-def held(spec: Object) -> Counter[str]:
-    """What a pod holds of each resource, as the scheduler counts: what its containers and sidecars need
-    together, or an init container with the sidecars before it, whichever is more (Kubernetes documentation,
-    Sidecar Containers)."""
-    together: Counter[str] = Counter()
-    most: Counter[str] = Counter()
-    for container in spec.get("initContainers") or ():
-        if container.get("restartPolicy") == "Always":
-            together += _limits(container)
-        else:
-            most |= together + _limits(container)
-    for container in spec["containers"]:
-        together += _limits(container)
-    return most | together
-
-
-def _limits(container: Object) -> Counter[str]:
-    return Counter({name: int(count) for name, count in container["resources"]["limits"].items()})
 
 
 def _numbers(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpupool.plan.model import POOL_LABEL
-from gpupool.queue.kubernetes.foreign import foreign_pods, held
+from gpupool.queue.kubernetes.foreign import foreign_pods
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
 from tests.queue.roles.running import SOURCE
 
@@ -98,26 +97,3 @@ def test_nodes_of_a_pool_are_kept_apart_while_it_may_have_so_many(
         }
         if len(used) <= len(pool.nodes):
             assert len({one.node for one in found if one.pool == pool.name}) == len(used)
-
-
-def container(units: int, *, sidecar: bool = False) -> Object:
-    restart = {"restartPolicy": "Always"} if sidecar else {}
-    return {"resources": {"limits": {"nvidia.com/gpu": str(units)}}, **restart}
-
-
-@pytest.mark.parametrize(
-    ("inits", "containers", "units"),
-    [
-        ([], [1, 2], 3),
-        ([container(1, sidecar=True)], [2], 3),
-        ([container(4)], [2], 4),
-        ([container(1)], [2], 2),
-        ([container(1, sidecar=True), container(4)], [2], 5),
-        ([container(4), container(1, sidecar=True)], [2], 4),
-    ],
-)
-def test_init_containers_count_as_the_scheduler_counts_them(
-    inits: list[Object], containers: list[int], units: int
-) -> None:
-    spec = {"initContainers": inits, "containers": [container(count) for count in containers]}
-    assert held(spec) == {"nvidia.com/gpu": units}

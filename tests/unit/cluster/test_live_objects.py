@@ -9,10 +9,10 @@ import pytest
 from gpupool.cluster.live_objects import condition, is_gpu_job, offered, requested
 
 
-def container(**resources: int) -> dict[str, Any]:
+def container(*, sidecar: bool = False, **resources: int) -> dict[str, Any]:
     names = {"gpu": "nvidia.com/gpu", "renamed": "nvidia.com/gpu.shared", "mig": "nvidia.com/mig-1g.10gb"}
     limits = {names.get(name, name): str(count) for name, count in resources.items()}
-    return {"resources": {"limits": limits}}
+    return {"resources": {"limits": limits}, **({"restartPolicy": "Always"} if sidecar else {})}
 
 
 def pod(*containers: Any, init: Any = (), owner: str = "Job", phase: str = "Running") -> dict[str, Any]:
@@ -42,6 +42,23 @@ def test_what_a_node_no_longer_has_is_left_out() -> None:
 def test_what_a_pod_holds(given: Any, slices: dict[str, int]) -> None:
     assert requested(given) == slices
     assert is_gpu_job(given) == bool(slices)
+
+
+@pytest.mark.parametrize(
+    ("init", "containers", "slices"),
+    [
+        ([container(gpu=1, sidecar=True)], [2], 3),
+        ([container(gpu=4)], [2], 4),
+        ([container(gpu=1)], [2], 2),
+        ([container(gpu=1, sidecar=True), container(gpu=4)], [2], 5),
+        ([container(gpu=4), container(gpu=1, sidecar=True)], [2], 4),
+    ],
+)
+def test_init_containers_and_sidecars_count_as_the_scheduler_counts_them(
+    init: list[Any], containers: list[int], slices: int
+) -> None:
+    given = pod(*(container(gpu=count) for count in containers), init=init)
+    assert requested(given) == {"nvidia.com/gpu": slices}
 
 
 def test_what_has_ended_or_belongs_to_a_daemon_set_is_no_job() -> None:
