@@ -78,8 +78,8 @@ async def asked(db: Database) -> list[Asked]:
 
 
 async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
-    """The Jobs of these (job, attempt, name) exist: true whoever says it, and kept once, so that no epoch is
-    checked."""
+    """The Jobs of these (job, attempt, name) exist. Written once, and a former leader says the same: no epoch
+    is checked."""
     ids, attempts, names = ([row[column] for row in given] for column in range(3))
     async with db.connection() as connection:
         await run(connection, "launched", ids=ids, attempts=attempts, names=names, now=now)
