@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import smtplib
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
@@ -21,12 +21,11 @@ import structlog
 
 from gpupool.plan.model import Plan
 from gpupool.plan.queue import Smtp
-from gpupool.plan.tenants import Budget
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.records import MICRO
 from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import accounts
-from gpupool.queue.store.accounts import Alert, Crossed
+from gpupool.queue.store.accounts import Alert, Crossed, Spent
 from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
@@ -39,6 +38,8 @@ LONGEST_PAUSE = timedelta(hours=1)
 TLS_PORT = 465
 """Where a mail server speaks TLS from the start (RFC 8314, 3.3)."""
 SEND_S = 20.0
+LATE = timedelta(days=1)
+"""A settlement is looked at for so long, where its period is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,7 @@ class Alerts(LeaderRole):
         if not channels.any:
             return False
         now, plan = self._now(), self._plan()
-        spent = {
-            name: account.spent_micro for name, account in (await accounts.totals(self._db, now)).items()
-        }
-        found = list(crossed(plan, spent))
+        found = list(crossed(plan, await accounts.spent(self._db, now, now - LATE)))
         if found:
             await accounts.raise_alerts(self._db, found, now)
         for alert in await accounts.alerts_due(self._db, now):
@@ -97,21 +95,20 @@ class Alerts(LeaderRole):
         return False
 
 
-def crossed(plan: Plan, spent: dict[str, int]) -> Iterator[Crossed]:
+def crossed(plan: Plan, spent: Iterable[Spent]) -> Iterator[Crossed]:
     """Every threshold that an account has reached."""
+    budgets = {tenant.name: ("tenant", tenant.budget) for tenant in plan.tenants}
     for tenant in plan.tenants:
-        yield from _of("tenant", tenant.name, tenant.budget, spent)
-        for project in tenant.projects:
-            yield from _of("project", f"{tenant.name}/{project.name}", project.budget, spent)
-
-
-def _of(scope: str, name: str, budget: Budget | None, spent: dict[str, int]) -> Iterator[Crossed]:
-    if budget is None:
-        return
-    limit = round(budget.usd * MICRO)
-    for share in budget.alert_at:
-        if spent.get(name, 0) >= limit * share:
-            yield Crossed(scope, name, budget.period, round(share * 100), spent.get(name, 0), limit)
+        budgets |= {f"{tenant.name}/{one.name}": ("project", one.budget) for one in tenant.projects}
+    for account in spent:
+        scope, budget = budgets.get(account.name, ("", None))
+        if budget is None:
+            continue
+        limit = round(budget.usd * MICRO)
+        for share in budget.alert_at:
+            if account.micro >= limit * share:
+                percent = round(share * 100)
+                yield Crossed(scope, account.name, account.period, percent, account.micro, limit)
 
 
 def sentence(alert: Alert) -> str:

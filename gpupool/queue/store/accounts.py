@@ -7,7 +7,7 @@ not know budgets or where alerts are sent.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 from gpupool.queue.domain.state import Account
@@ -36,6 +36,17 @@ class DayOfUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What an account has spent in a period."""
+
+    name: str
+    """`tenant` or `tenant/project`."""
+    period: date
+    """Its first day."""
+    micro: int
+
+
+@dataclass(frozen=True, slots=True)
 class Crossed:
     """A budget of which `threshold` percent are spent."""
 
@@ -43,8 +54,8 @@ class Crossed:
     """tenant or project."""
     name: str
     """`tenant` or `tenant/project`."""
-    period: str
-    """day, week or month."""
+    period: date
+    """Its first day."""
     threshold: int
     spent_micro: int
     limit_micro: int
@@ -91,9 +102,17 @@ async def use_per_day(db: Database, tenants: Collection[str], since: datetime) -
     return [DayOfUse(**row) for row in rows]
 
 
+async def spent(db: Database, now: datetime, settled_since: datetime) -> list[Spent]:
+    """Of the present periods, and of earlier ones on which something was settled since: a job counts for the
+    period in which it was dispatched, and may end after it."""
+    async with db.connection() as connection:
+        rows = await fetch(connection, "alert_accounts", now=now, settled_since=settled_since)
+    return [Spent(**row) for row in rows]
+
+
 async def raise_alerts(db: Database, crossed: Sequence[Crossed], now: datetime) -> None:
-    """Make an alert due for each threshold that has none in this period."""
-    given = [{name: getattr(one, name) for name in one.__slots__} for one in crossed]
+    """Make an alert due for each threshold that has none in its period."""
+    given = [{**asdict(one), "period": one.period.isoformat()} for one in crossed]
     async with db.connection() as connection:
         await run(connection, "alert_raise", crossed=as_json(given), now=now)
 

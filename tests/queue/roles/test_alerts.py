@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,11 @@ import pytest
 from gpupool.local import keys
 from gpupool.plan.queue import Smtp
 from gpupool.plan.tenants import Budget
-from gpupool.queue.records import MICRO
+from gpupool.queue.records import MICRO, Outcome
 from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import Alerts, Channels, crossed
-from gpupool.queue.store import accounts
+from gpupool.queue.store import accounts, attempts
+from gpupool.queue.store.accounts import Spent
 from gpupool.queue.store.database import Database
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
@@ -34,7 +35,9 @@ def _plan(usd: float, *alert_at: float):
 
 def test_each_threshold_that_is_reached_counts() -> None:
     plan = _plan(100, 0.5, 0.8, 1.0)
-    found = [(one.name, one.threshold) for one in crossed(plan, {"vision": 85 * MICRO})]
+    found = [
+        (one.name, one.threshold) for one in crossed(plan, [Spent("vision", date(2026, 11, 1), 85 * MICRO)])
+    ]
     assert found == [("vision", 50), ("vision", 80)]
 
 
@@ -60,6 +63,31 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
         assert texts[0] == texts[1]
         assert "local: tenant vision has spent" in texts[0]
         assert "(80 % reached)" in texts[0]
+
+    database(scenario)
+
+
+def test_what_is_settled_after_its_period_alerts_for_that_period_once(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        async with webhook() as (url, texts):
+            queue = Queue(db)
+            plan = _plan(0.000001, 0.8)
+            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
+            id = await queue.submit()
+            await queue.dispatcher.step()
+            began = queue.now()
+            await attempts.take(db, "executor", 1, 1e9)
+            assert await attempts.started(db, id, 1, began)
+            queue.ahead = timedelta(days=40)
+            await alerts.step()
+            assert texts == []
+            await attempts.finish(db, id, 1, Outcome("succeeded"), queue.now(), (0, 0))
+            for hours in (0, 1, 48):
+                queue.ahead = timedelta(days=40, hours=hours)
+                await alerts.step()
+        (text,) = texts
+        assert f"in the period from {began:%Y-%m}-01 " in text
 
     database(scenario)
 

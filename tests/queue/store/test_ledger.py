@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import psycopg
@@ -324,7 +324,7 @@ def test_usage_is_by_project_and_pool(database: Run) -> None:
 
 def test_an_alert_is_due_once_per_threshold_and_again_after_a_failure(database: Run) -> None:
     async def test(db: Database) -> None:
-        crossed = [Crossed("tenant", "vision", "month", percent, 80, 100) for percent in (50, 80)]
+        crossed = [Crossed("tenant", "vision", date(2026, 11, 1), percent, 80, 100) for percent in (50, 80)]
         for _ in range(2):
             await accounts.raise_alerts(db, crossed, NOW)
         half, most = await accounts.alerts_due(db, NOW)

@@ -58,7 +58,7 @@ WITH ended AS (
     WHERE g.period IS NOT NULL AND (SELECT count(*) FROM lanes) >= 0
     ORDER BY g.scope, g.name, g.period
     ON CONFLICT (scope, name, period) DO UPDATE SET
-        spent_micro = a.spent_micro + %(cost)s, held_micro = a.held_micro - %(hold)s
+        spent_micro = a.spent_micro + %(cost)s, held_micro = a.held_micro - %(hold)s, settled_at = %(now)s
     RETURNING 1
 ), clock AS (
     UPDATE gpu_clocks SET clock = greatest(0, clock + %(clock)s::numeric)

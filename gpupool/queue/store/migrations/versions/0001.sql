@@ -224,6 +224,7 @@ CREATE TABLE gpu_accounts (
     period date NOT NULL,
     spent_micro bigint NOT NULL DEFAULT 0 CHECK (spent_micro >= 0),
     held_micro bigint NOT NULL DEFAULT 0 CONSTRAINT holds_are_not_released_twice CHECK (held_micro >= 0),
+    settled_at timestamptz,
     PRIMARY KEY (scope, name, period)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
