@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from gpupool.cli.policy_progress import QUIET_VARIABLE
+from gpupool.cli.progress import QUIET_VARIABLE
 from tests import sampling
 
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])

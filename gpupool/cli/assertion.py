@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from gpupool.cli.output import print_error, progress
+from gpupool.cli.output import print_error
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from gpupool.cluster.kube_api import KubeApi

@@ -21,7 +21,8 @@ from gpupool.cli.convert import (
     finish,
     refuse_overwriting,
 )
-from gpupool.cli.output import FormatOption, progress
+from gpupool.cli.output import FormatOption
+from gpupool.cli.progress import progress
 
 
 def import_(

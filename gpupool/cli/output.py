@@ -1,15 +1,13 @@
 """How every verb prints: aligned tables for people, JSON for machines, errors with their place.
 
-It does not depend on what is printed. rich is imported where it is used, because start-up time is a
-figure that `make bench` holds (a whole `gpupool render` beats `kustomize build`).
+It does not depend on what is printed.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -45,24 +43,6 @@ def print_error(message: str) -> None:
     """Print one line of what went wrong to stderr."""
     red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
     sys.stderr.write(f"{red}{message}{plain}\n")
-
-
-@contextmanager
-def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Show progress during slow work: a spinner on a terminal, plain lines elsewhere.
-
-    Yields a function that takes the name of the step now being done. Everything goes to stderr, so
-    that stdout stays what the verb prints.
-    """
-    if sys.stderr.isatty():
-        # Imported here, because start-up time is a figure that `make bench` holds.
-        from rich.console import Console
-
-        with Console(stderr=True, highlight=False).status(title) as status:
-            yield lambda step: status.update(f"{title}: {step}")
-    else:
-        sys.stderr.write(f"{title} ...\n")
-        yield lambda step: print(f"  {step}", file=sys.stderr, flush=True)
 
 
 def print_failure(error: GpupoolError, as_json: bool) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from gpupool.cli.policy_outputs import Check, Output, is_idle, relative, write
 from gpupool.cli.policy_problems import unreadable
-from gpupool.cli.policy_progress import patient_progress
 from gpupool.cli.policy_targets import (
     STDIN_NAME,
     Targets,
@@ -27,6 +26,7 @@ from gpupool.cli.policy_targets import (
     read_manifests,
     sort_targets,
 )
+from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 from vapcheck import Document, PolicyFinding, Report, read_files
 
@@ -103,7 +103,7 @@ def run(question: Question) -> Check:
     targets = sort_targets(question.targets)
     given = _read_policies(question.policies)
     found = _Found([Report(given.problems, 0, 0, {})], [relative(str(path)) for path in question.policies])
-    with patient_progress("policy check") as notify:
+    with progress("policy check") as notify:
         notify("reading")
         documents, problems = read_manifests(targets)
         found.reports.append(Report(unreadable(problems), 0, 0, {}))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpupool.cli.output import Format, print_json, print_table
 from gpupool.cli.policy_outputs import one_line, relative
-from gpupool.cli.policy_progress import patient_progress
 from gpupool.cli.policy_targets import policies_folder
+from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
         raise UsageError(f"no policy in {folder} has {name!r} in its name; there are: {known}")
     stray = () if name else tuple(problems)
     kinds = Kinds.builtin()
-    with patient_progress("policy test") as notify:
+    with progress("policy test") as notify:
         tested = [_test(suite, kinds, mutate, notify) for suite in chosen]
     if format == "json":
         print_json(_as_json(folder, tested, stray))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpupool.cli.output import Format, print_error, print_json
-from gpupool.cli.policy_progress import patient_progress
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from gpupool.cli.git_history import History
@@ -46,7 +46,7 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     paths = [find_environment(env) for env in envs or environment_names()]
     if not paths:
         raise UsageError("no environments here; run this in a project that has some")
-    with patient_progress("promotion"):
+    with progress("promotion"):
         sides = {path: _environment_file(path) for path in paths}
         found = [
             (environment_file, one)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table, progress
+from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

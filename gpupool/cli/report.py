@@ -81,7 +81,7 @@ def _made(
 ) -> Report:
     from datetime import UTC
 
-    from gpupool.cli.policy_progress import patient_progress
+    from gpupool.cli.progress import progress
     from gpupool.findings import UsageError
     from gpupool.report.build import build
     from gpupool.report.git_states import project_folder, snapshots
@@ -90,7 +90,7 @@ def _made(
     day = (today or datetime.now(UTC)).date()
     asked = set(cluster)
     with (
-        patient_progress("report") as step,
+        progress("report") as step,
         snapshots(folder, base, head, merge_base=merge_base) as (old, new),
     ):
         unknown = sorted(asked - {*old.environments, *new.environments})

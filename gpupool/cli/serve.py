@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import typer
 
 from gpupool import project
-from gpupool.cli.output import progress
+from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
 DATABASE = "GPUPOOL_DATABASE_URL"

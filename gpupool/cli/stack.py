@@ -19,8 +19,8 @@ from gpupool.cli.output import (
     print_error,
     print_json,
     print_table,
-    progress,
 )
+from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
     from infra.stack_events import ObjectChange

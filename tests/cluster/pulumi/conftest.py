@@ -24,6 +24,17 @@ _LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIServic
 # What the controller manager puts into every namespace, as soon as it gets to it.
 _OF_NAMESPACES = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
+EACH_STEP = """
+import sys
+from gpupool.findings import GpupoolError
+from infra import stack
+try:
+    getattr(stack, sys.argv[1])(sys.argv[2], report=lambda step: print(step, flush=True))
+except GpupoolError as error:
+    sys.exit(str(error))
+"""
+"""A run in a process of its own that says each step (`gpupool` says one now and then), to be ended at any."""
+
 ENVIRONMENT: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",
     "kind": "Environment",

@@ -63,6 +63,7 @@ def test_without_a_terminal_only_additions_are_applied(
     done = gpupool(world, environment_variables, "up")
     assert done.returncode == 0, done.stderr
     assert "created" in done.stdout
+    assert (done.stdout + done.stderr).count("ResourceQuota") == 1, "each object is named once"
     before = world.everything()
     world.spec["pools"][0]["sharing"]["replicas"] = 3  # replaces the device plugin's ConfigMap
     for options in ((), ("--format", "json")):

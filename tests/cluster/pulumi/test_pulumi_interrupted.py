@@ -22,6 +22,7 @@ from gpupool.cluster import kube_api
 from infra import stack
 from infra.locks import LockedError
 from infra.stack import StackError
+from tests.cluster.pulumi.conftest import EACH_STEP
 
 ROOT = Path(kube_api.__file__).parents[2]
 PATIENCE = 300
@@ -42,14 +43,14 @@ def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) ->
     """Wait until so many objects have been begun, as the run itself reports: the middle, on any machine."""
     assert process.stdout is not None
     seen = list[bytes]()
-    while sum(b"  create " in line for line in seen) < objects:
+    while sum(line.startswith(b"create ") for line in seen) < objects:
         line = process.stdout.readline()
         assert line, b"".join(seen).decode()
         seen.append(line)
 
 
 def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "gpupool.cli.main", "up", world.file, "--yes"]
+    command = [sys.executable, "-c", EACH_STEP, "up", world.file]
     return subprocess.Popen(
         command,
         cwd=ROOT,

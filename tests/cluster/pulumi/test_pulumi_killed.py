@@ -27,13 +27,13 @@ from gpupool.plan.model import ENVIRONMENT_LABEL
 from gpupool.plan.resolve import read_plan
 from infra import stack
 from infra.orphans import Key, key_of
-from tests.cluster.pulumi.conftest import World
+from tests.cluster.pulumi.conftest import EACH_STEP, World
 from tests.sampling import SEED
 
 ROOT = Path(stack.__file__).parents[1]
 PATIENCE = 300
 KILLS = 20 if os.environ.get("GPUPOOL_TESTS") == "all" else 2
-_STEP = re.compile(rb"  (create|update|replace|delete) ")
+_STEP = re.compile(rb"^(create|update|replace|delete) ")
 
 
 def moments(steps: int, count: int = KILLS) -> list[int]:
@@ -54,7 +54,7 @@ def tenants(count: int) -> list[dict[str, Any]]:
 def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
     """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpupool.cli.main", verb, world.file, "--yes"],
+        [sys.executable, "-c", EACH_STEP, verb, world.file],
         cwd=ROOT,
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,

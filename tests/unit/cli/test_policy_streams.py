@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpupool.cli.policy_progress import QUIET_VARIABLE
+from gpupool.cli.progress import QUIET_VARIABLE
 from tests.unit.cli.test_policy import POLICY, UNOWNED
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")

@@ -1,6 +1,6 @@
-"""Progress of a verb that is usually done before anyone would look: silent for two seconds, then on stderr.
+"""Progress of every verb that may take long: silent for two seconds, then on stderr.
 
-No rich here: importing it takes longer than most checks.
+What was done in the end is for the verb to print: here a log gets a line now and then, not one for each step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LINE_EVERY_S = 5.0
 
 
 @contextmanager
-def patient_progress(title: str, quiet_s: float | None = None) -> Iterator[Callable[[str], None]]:
+def progress(title: str, quiet_s: float | None = None) -> Iterator[Callable[[str], None]]:
     """Say what is being done once `quiet_s` seconds have passed: a live line on a terminal, else plain lines.
 
     Yields a function that takes the name of the step now being done. An alarm drives it, not a thread, as
@@ -35,18 +35,20 @@ def patient_progress(title: str, quiet_s: float | None = None) -> Iterator[Calla
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield lambda _: None
         return
-    progress = _Progress(title)
-    interrupted = signal.signal(signal.SIGINT, _interrupt(os.getpid()))
-    before = signal.signal(signal.SIGALRM, lambda *_: progress.show())
+    said = _Progress(title)
+    interrupted = signal.getsignal(signal.SIGINT)
+    if interrupted is not signal.SIG_IGN:  # as a shell has it for what runs in background
+        signal.signal(signal.SIGINT, _interrupt(os.getpid()))
+    before = signal.signal(signal.SIGALRM, lambda *_: said.show())
     quiet_s = _quiet_seconds() if quiet_s is None else quiet_s
     timer = signal.setitimer(signal.ITIMER_REAL, quiet_s, REDRAW_S)
     try:
-        yield progress.notify
+        yield said.notify
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, before)
         signal.signal(signal.SIGINT, interrupted)
-        progress.end()
+        said.end()
 
 
 def _quiet_seconds() -> float:

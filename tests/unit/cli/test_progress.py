@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from gpupool.cli import policy_progress
-from gpupool.cli.policy_progress import patient_progress
+from gpupool.cli import progress
 
 NEVER = 10_000.0
 PATIENCE = 60.0
@@ -23,14 +22,14 @@ def alarm() -> None:
 
 def test_nothing_is_said_of_what_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
     """Leaving that waited for the quiet time would not come back."""
-    with patient_progress("check", quiet_s=NEVER) as notify:
+    with progress.progress("check", quiet_s=NEVER) as notify:
         notify("reading")
     assert capsys.readouterr() == ("", "")
 
 
 def test_the_timer_and_its_handler_are_put_back() -> None:
     handler, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
-    with patient_progress("check", quiet_s=NEVER):
+    with progress.progress("check", quiet_s=NEVER):
         assert signal.getsignal(signal.SIGALRM) is not handler
         assert NEVER / 2 < signal.getitimer(signal.ITIMER_REAL)[0] <= NEVER
     assert signal.getsignal(signal.SIGALRM) is handler
@@ -46,15 +45,15 @@ def test_whoever_calls_says_how_long_it_is_quiet(
 ) -> None:
     asked: list[float] = []
     monkeypatch.setattr(signal, "setitimer", lambda _, after, *every: asked.append(after) or (0.0, 0.0))
-    monkeypatch.setenv(policy_progress.QUIET_VARIABLE, given)
-    with patient_progress("check"):
+    monkeypatch.setenv(progress.QUIET_VARIABLE, given)
+    with progress.progress("check"):
         pass
     assert asked[0] == seconds
 
 
 def test_the_timer_speaks_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     said, deadline = "", time.monotonic() + PATIENCE
-    with patient_progress("check", quiet_s=0.02) as notify:
+    with progress.progress("check", quiet_s=0.02) as notify:
         notify("reading")
         while not said and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -65,8 +64,8 @@ def test_the_timer_speaks_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
 def test_slow_work_names_its_steps_once_each(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_progress, "LINE_EVERY_S", 0.0)
-    with patient_progress("check", quiet_s=NEVER) as notify:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
+    with progress.progress("check", quiet_s=NEVER) as notify:
         for step in ("reading", "judging"):
             notify(step)
             alarm()
@@ -79,8 +78,8 @@ def test_slow_work_names_its_steps_once_each(
 def test_many_steps_are_few_lines(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policy_progress, "LINE_EVERY_S", NEVER)
-    with patient_progress("check", quiet_s=NEVER) as notify:
+    monkeypatch.setattr(progress, "LINE_EVERY_S", NEVER)
+    with progress.progress("check", quiet_s=NEVER) as notify:
         for number in range(50):
             notify(str(number))
             alarm()
@@ -88,6 +87,6 @@ def test_many_steps_are_few_lines(
 
 
 def test_an_error_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="broken"), patient_progress("check", quiet_s=NEVER):
+    with pytest.raises(ValueError, match="broken"), progress.progress("check", quiet_s=NEVER):
         raise ValueError("broken")
     assert capsys.readouterr().err == ""
