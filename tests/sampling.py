@@ -116,7 +116,12 @@ AREAS = {
     ),
     "launcher": Area(
         (
-            *("gpupool/queue/roles/launcher.py", "gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
+            *(
+                "gpupool/queue/roles/launcher.py",
+                "gpupool/queue/roles/reconciler.py",
+                "gpupool/queue/roles/attempt.py",
+            ),
+            *("gpupool/queue/kubernetes/", "tests/queue/kubernetes/"),
             *("gpupool/queue/store/launches.py", "gpupool/queue/store/attempts.py"),
             *(
                 "charts/",

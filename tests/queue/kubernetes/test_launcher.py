@@ -90,8 +90,8 @@ def test_what_is_gone_takes_no_memory(running) -> None:
         world.cluster.delete(world.cluster.of("Job")[0])
         await steps(launcher)
         assert not world.cluster.of("Pod")
-        mirror = launcher.mirror
-        assert (mirror.jobs, mirror.pods, mirror.gone, launcher._attempts) == ({}, {}, {}, {})
+        mirror, known = launcher.mirror, launcher.reconciler.attempts
+        assert (mirror.jobs, mirror.pods, mirror.gone, known) == ({}, {}, {}, {})
 
     running(test)
 

@@ -1,0 +1,308 @@
+"""Looks after one attempt of a container job at a time: its Job is created, followed, stopped and recorded.
+
+Each look compares what the cluster has of the attempt with how it should be, and does what is missing; so it
+can be cut off anywhere. This module must not decide which attempts there are: `launcher` takes them up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from gpupool.cluster.work_queue import WorkQueue
+from gpupool.findings import GpupoolError
+from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.kubernetes import job_manifest, observe, warnings
+from gpupool.queue.kubernetes.cluster import Cluster, Refused
+from gpupool.queue.kubernetes.mirror import Key, Mirror
+from gpupool.queue.kubernetes.observe import Ended, Pending, Running
+from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.measures import Measures
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Outcome, Reason, Waiting
+from gpupool.queue.roles.attempt import Attempt
+from gpupool.queue.roles.executor import BACKOFF_S
+from gpupool.queue.store import attempts, launches
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
+
+AT_ONCE = 64
+"""Attempts that are worked on at one time."""
+AGAIN_S = 30.0
+"""An attempt of which nothing changes is looked at again after so long."""
+REFUSED_S = (5.0, 60.0)
+"""The pause before a Job that the cluster refuses is created again, doubled each time; the longest one."""
+FOREGROUND = "foregroundDeletion"
+"""The finalizer of an object that waits for its dependents' deletion (Kubernetes, Garbage Collection)."""
+USUAL_S = 3.0
+"""A pod that starts sooner is not shown as waiting; others are explained by the cluster's events."""
+
+
+class Reconciler:
+    """The attempts of one leader. `epoch` is None where it is not certain to lead: `again` takes the key of an
+    attempt to look at later."""
+
+    def __init__(
+        self,
+        db: Database,
+        cluster: Cluster,
+        mirror: Mirror,
+        current: Callable[[], Current],
+        now: Callable[[], datetime],
+        ended: Callable[[], None],
+        measures: Measures | None,
+        epoch: Callable[[], int | None],
+        again: Callable[[Key], None],
+    ) -> None:
+        self._db = db
+        self._cluster = cluster
+        self._mirror = mirror
+        self._current = current
+        self._now = now
+        self._ended = ended
+        self._measures = measures
+        self._epoch = epoch
+        self._again = again
+        self.attempts: dict[Key, Attempt] = {}
+        """Those that are the cluster's."""
+        self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
+        self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
+        self._warnings = warnings.Warnings(cluster.warnings, now)
+        self._created: list[tuple[str, int, str]] = []
+
+    async def close(self) -> None:
+        """End what is under way."""
+        self._output.close()
+        self._warnings.close()
+        await self.work.close()
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        """Look at it again in 2 s."""
+        expected = isinstance(error, GpupoolError | StoreError)
+        said = {"job": key[0], "attempt": key[1], "error": str(error)}
+        if expected:
+            log.warning("launcher.again", **said)
+        else:
+            log.error("launcher.failed", **said, exc_info=error)
+        attempt = self.attempts.get(key)
+        if attempt is not None:
+            attempt.due = self._now() + timedelta(seconds=2)
+        else:
+            asyncio.get_running_loop().call_later(2, self._again, key)
+
+    async def _reconcile(self, key: Key) -> None:
+        if self._epoch() is None:  # it may have waited for its turn for long
+            self._again(key)
+            return
+        attempt, job = self.attempts.get(key), self._mirror.jobs.get(key)
+        if attempt is None:
+            stray = any(map(_held, (*self._mirror.pods_of(key), *([job] if job else []))))
+            # A process that no longer leads without knowing it must not take the new leader's for strays.
+            if stray and not await launches.is_held(self._db, *key):
+                await self._discard(key)
+            self._mirror.forget(key)
+            return
+        attempt.due = self._now() + timedelta(seconds=AGAIN_S)
+        pods = self._mirror.pods_of(key)
+        if job is None and not pods:
+            gone = attempt.seen or attempt.running
+            if not gone and attempt.asked is None:
+                await self._create(key, attempt)
+            elif not await self._is_behind(key, attempt):
+                await self._end(key, attempt, Ended(attempt.lost(), None, self._now(), None))
+            return
+        attempt.seen = True
+        found = observe.view(job or observe.GONE, pods, self._mirror.nodes, self._now())
+        if isinstance(found, Ended):
+            if pods or not await self._is_behind(key, attempt):
+                await self._end(key, attempt, found)
+            return
+        if job is not None and not attempt.running and not attempt.served:
+            await self._serve(attempt, job)
+        if isinstance(found, Running):
+            await self._running(key, attempt, found)
+        else:
+            await self._pending(key, attempt, found)
+        asked = attempt.asked
+        ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
+        if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
+            verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
+            await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
+            attempt.stopped = True
+
+    async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
+        """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
+        that of Jobs, and an attempt whose pod still runs has not ended."""
+        behind = await self._mirror.is_behind(key)
+        if behind:
+            attempt.due = self._now() + timedelta(seconds=2)
+        return behind
+
+    async def _create(self, key: Key, attempt: Attempt) -> None:
+        job, plan = attempt.job, self._current().plan
+        tenant = next((one for one in plan.tenants if one.name == job.tenant), None)
+        if tenant is None or all(pool.name != job.pool for pool in plan.pools):
+            said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
+            await self._end(key, attempt, Ended(said, None, self._now(), None))
+            return
+        avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
+        if self._epoch() is None:  # another process may have launched, and ended, it meanwhile
+            self._again(key)
+            return
+        try:
+            created = await self._cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
+        except Refused as error:
+            await self._refused(key, attempt, error)
+            return
+        attempt.seen, attempt.refusals = True, 0
+        self._mirror.jobs.setdefault(key, created)
+        if not self._created:
+            asyncio.get_running_loop().call_later(0.05, self._note_created)
+        self._created.append((*key, created["metadata"]["name"]))
+
+    async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
+        """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
+        service = job_manifest.service(job)
+        if service is not None and "deletionTimestamp" not in job["metadata"]:
+            try:
+                await self._cluster.create(service)
+            except Refused as error:
+                said = f"the cluster refuses its Service: {error}"[:500]
+                attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
+        attempt.served = True
+
+    def _note_created(self) -> None:
+        """Several Jobs at once: the times of their creation are for people, and nothing follows from them."""
+        given, self._created = self._created, []
+
+        async def write() -> None:
+            try:
+                await launches.launched(self._db, given, self._now())
+            except StoreError as error:
+                log.warning("launcher.unrecorded", jobs=len(given), error=str(error))
+
+        self.work.start(write())
+
+    async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
+        """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
+        now = self._now()
+        since = attempt.job.decided_at or now
+        limit = timedelta(seconds=self._current().plan.queue.unscheduled_s)
+        reason = f"the cluster refuses its Job: {error}"[:500]
+        if not error.passing or now - since > limit:
+            outcome = Outcome("failed", reason, retry=error.passing)
+            await self._end(key, attempt, Ended(outcome, None, now, None))
+            return
+        attempt.refusals += 1
+        pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
+        attempt.due = now + timedelta(seconds=pause)
+        await self._show(key, attempt, Waiting(Reason.REFUSED, reason))
+
+    async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
+        job, now = attempt.job, self._now()
+        since = max(job.decided_at or found.since, min(found.since, now))
+        if not attempt.running:
+            if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
+                self._measures.started(since, job)
+            attempt.running = True
+            attempt.waiting = None
+        self._output.follow(key, self._mirror.pods_of(key))
+        await self._show(key, attempt, found.waiting)
+        ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
+        attempt.look_by(ends)
+        if attempt.asked is None and now >= ends:
+            reason = f"it ran for longer than {job.run_limit_s} s"
+            attempt.asked = Outcome("timeout", reason, retry=False)
+        elif attempt.asked is None and found.failed is not None:
+            attempt.asked = found.failed
+
+    async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
+        self._output.follow(key, self._mirror.pods_of(key))  # of several pods the first may run
+        now, queue = self._now(), self._current().plan.queue
+        if attempt.begun is None or attempt.begun[0] != found.scheduled:
+            attempt.begun = (found.scheduled, now)
+        since = attempt.begun[1]
+        limit = queue.not_started_s if found.scheduled else queue.unscheduled_s
+        over = since + timedelta(seconds=limit)
+        attempt.look_by(over)
+        usual = since + timedelta(seconds=USUAL_S)
+        waiting = found.waiting
+        if now < usual:
+            attempt.look_by(usual)
+        else:
+            if found.about is not None:
+                waiting = self._explained(attempt, waiting, found.about, usual)
+            await self._show(key, attempt, waiting)
+        if attempt.asked is None and (found.hopeless or now >= over):
+            after = "" if found.hopeless else f" after {limit} s"
+            said = f"not started{after}: {waiting.detail}"[:500]
+            attempt.asked = Outcome("failed", said, retry=not found.hopeless)
+
+    def _explained(
+        self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
+    ) -> Waiting:
+        """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
+        now = self._now()
+        said = self._warnings.about(about, since)
+        again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
+        attempt.look_by(again)
+        if not said:
+            return waiting
+        if waiting.reason is Reason.NODE:
+            return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
+        return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
+
+    async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
+        epoch = self._epoch()
+        if waiting != attempt.waiting and epoch is not None:
+            await launches.waits(self._db, epoch, *key, waiting)
+            attempt.waiting = waiting
+
+    async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
+        """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""
+        outcome = found.outcome
+        if attempt.asked is not None and outcome.kind == "preempted":
+            outcome = Outcome(
+                attempt.asked.kind, attempt.asked.reason, outcome.exit_code, attempt.asked.retry
+            )
+        job, now = attempt.job, self._now()
+        begin = job.decided_at or now
+        if found.started is not None and not attempt.running:
+            begin = max(begin, min(found.started, now))
+            await attempts.started(self._db, *key, begin, found.node)
+        await self._output.finish(key, self._mirror.pods_of(key))
+        at = max(begin, found.started or begin, min(found.at, now))
+        ended = await attempts.finish(self._db, *key, outcome, at, BACKOFF_S, node=found.node)
+        self.attempts.pop(key, None)
+        if ended is not None:
+            log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)
+        self._ended()
+        await self._discard(key)
+
+    async def _discard(self, key: Key) -> None:
+        """A Job whose attempt is over: it is stopped if it is not, and our finalizer taken off."""
+        job, pods = self._mirror.jobs.get(key), self._mirror.pods_of(key)
+        if job is not None and not job.get("status", {}).get("completionTime"):
+            found = observe.view(job, pods, self._mirror.nodes, self._now())
+            if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
+                await self._cluster.stop(job, None)
+        ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
+        await self._cluster.release(ours)
+        self._mirror.forget(key)
+
+
+def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -> bool:
+    """Whether a Job is deleted and its pods stay, for as long as it has our finalizer: somebody deleted it in
+    background, or the garbage collector did not know of the pod yet and found nothing to wait for."""
+    metadata = job["metadata"]
+    deleted = "deletionTimestamp" in metadata and FOREGROUND not in (metadata.get("finalizers") or ())
+    return deleted and any("deletionTimestamp" not in pod["metadata"] for pod in pods)
+
+
+def _held(thing: job_manifest.Object) -> bool:
+    return RECORDED_FINALIZER in (thing["metadata"].get("finalizers") or ())
