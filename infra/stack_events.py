@@ -110,7 +110,7 @@ class Collector:
     def _step(self, step: Any, done: bool) -> None:
         if step.type.startswith("pulumi:"):
             return
-        op = _OPERATIONS.get(_value(step.op))
+        op = _OPERATIONS.get(str(getattr(step.op, "value", step.op)))
         if op is None:
             return
         known = self.outcome.objects.get(step.urn)
@@ -182,10 +182,6 @@ def removal(manifest: Manifest, done: bool = False, error: str | None = None) ->
         done=done,
         error=error,
     )
-
-
-def _value(op: Any) -> str:
-    return str(getattr(op, "value", op))
 
 
 def _is_noise(text: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import jsonschema
 
-from vapcheck.cel import CelError, Environment, Program, Scope
+from vapcheck.cel import Environment, EvaluationError, Program, Scope
 from vapcheck.server.name_forms import is_label_key, is_label_value, is_subdomain
 
 Data = dict[str, Any]
@@ -154,7 +154,7 @@ def _broken_rules(schema: Data, value: Any, path: tuple[Any, ...]) -> Iterator[s
         try:
             if _program(row["rule"]).evaluate(Scope({"self": value})) is not True:
                 yield f"{_path(path)}: {row.get('message') or 'failed rule: ' + row['rule']}"
-        except CelError as error:
+        except EvaluationError as error:
             yield f"{_path(path)}: {error}"
     for key, part, item in _parts(schema, value):
         yield from _broken_rules(part, item, (*path, key))

@@ -95,7 +95,7 @@ def _key(key: Any) -> str:
 def _written(value: Any) -> str:
     """A value that only CEL has; one without a text form is shown by its type's name."""
     # Imported where it is needed: most values are plain, and the interpreter is slow to import.
-    from vapcheck.cel import CelError, times
+    from vapcheck.cel import EvaluationError, times
     from vapcheck.cel.libraries.authorization import Decision
     from vapcheck.cel.values import Duration, Optional, Timestamp, TypeValue, kind
 
@@ -109,7 +109,7 @@ def _written(value: Any) -> str:
         return value.name
     if isinstance(value, Optional):
         return f"optional.of({_text(_plain(value.value))})" if value.present else "optional.none()"
-    if isinstance(value, CelError):
+    if isinstance(value, EvaluationError):
         return f"({value})"
     if isinstance(value, Decision):
         said = "error" if value.errored else "allowed" if value.allowed else "not allowed"

@@ -117,7 +117,7 @@ Placement = tuple[tuple[int, int], ...]
 """(logical node of the pool, units taken there) pairs, in order of the node."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """An accepted request, ready to be stored."""
 
@@ -151,15 +151,10 @@ class NewJob:
     """A job that is still queued then expires."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A stored job."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(NewJob):
+    """A stored job: what was accepted, and what became of it."""
 
-    id: str
-    tenant: str
-    project: str | None
-    user: str
-    name: str
     state: State
     version: int
     """Grows with every change; the ETag."""
@@ -167,26 +162,10 @@ class Job:
     """The fence: grows with every claim."""
     failures: int
     disruptions: int
-    retries: int
-    priority: str
-    level: Level
-    isolation: str
-    gpu_count: int
-    preemptible: bool
-    preempts: bool
-    timeout_s: int
-    budget_limit_micro: int | None
-    offers: tuple[Offer, ...]
-    request: Mapping[str, Any]
-    plan_hash: str
     enqueued_at: datetime
-    group_id: str | None = None
-    group_index: int | None = None
-    depends_on: str | None = None
     blocked: bool = False
     """Its dependency has not succeeded yet."""
     not_before: datetime | None = None
-    deadline_at: datetime | None = None
     decided_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None

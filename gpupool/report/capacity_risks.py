@@ -28,7 +28,6 @@ def overgranted(context: Context) -> Iterator[Risk]:
         was, had = before.get((pool, resource), (0, 0))
         if granted > most and granted - most > was - had:
             yield Risk(
-                "caution",
                 "capacity",
                 f"pool {pool}: tenants are granted {granted:,} of {most:,} {wording.resource_name(resource)} "
                 f"({was:,} of {had:,} before), so not all of them get what their quotas promise at once",
@@ -51,7 +50,6 @@ def isolation(context: Context) -> Iterator[Risk]:
     for was, pool in context.kept_pools:
         if pool.sharing.isolation < was.sharing.isolation:
             yield Risk(
-                "caution",
                 "isolation",
                 f"pool {pool.name} goes from {was.sharing.mode} to {pool.sharing.mode}: "
                 f"{_LOST[pool.sharing.isolation]}",
@@ -71,7 +69,6 @@ def downgrades(context: Context) -> Iterator[Risk]:
     for name, was, now in pairs:
         if version_key(now) < version_key(was):
             yield Risk(
-                "caution",
                 "downgrade",
                 f"{name} goes back from {was} to {now}: the chart's own kinds stay those of {was}, and what "
                 "the newer release has written may be refused or misread; read its release notes",

@@ -26,10 +26,10 @@ def left_behind(context: Context) -> Iterator[Risk]:
         if pool.name in there:
             continue
         if pool.capacities and old.delivery.on_removal != "delete":
-            yield Risk("danger", "left", _kept(pool, old, new))
+            yield Risk("left", _kept(pool, old, new), "danger")
         orphans = sorted(set(pool.node_names) - members)
         if orphans:
-            yield Risk("danger", "left", _still_labelled(pool, orphans, old))
+            yield Risk("left", _still_labelled(pool, orphans, old), "danger")
 
 
 def _kept(pool: Pool, old: Plan, new: Plan) -> str:
@@ -82,7 +82,6 @@ def removal(context: Context) -> Iterator[Risk]:
     was, now = old.delivery, new.delivery
     if was.gitops and was.on_removal != "delete" == now.on_removal:
         yield Risk(
-            "caution",
             "removal",
             f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {now.by.title} "
             "deletes pools with their nodes, and tenants' namespaces with all that is in them, as soon as "
@@ -106,4 +105,4 @@ def engine(context: Context) -> Iterator[Risk]:
         left = f"suspend {was} first, and import what is there: up takes nothing over unasked"
     else:
         left = f"suspend {was} before {now} begins, or each undoes what the other does"
-    yield Risk("caution", "delivery", f"delivery.engine goes from {was} to {now}: {left}")
+    yield Risk("delivery", f"delivery.engine goes from {was} to {now}: {left}")

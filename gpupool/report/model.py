@@ -103,11 +103,11 @@ class NodeEffect:
 class Risk:
     """Something that a reviewer must not miss."""
 
-    severity: Severity
     kind: str
     """One word for machines and for the eye: drain, delete, cost, quota, policy, budget, waiver ..."""
     text: str
     """One sentence."""
+    severity: Severity = "caution"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def _edited(old: Policies, new: Policies) -> Iterator[Risk]:
     for path in new.files:
         was = before.get(path.name)
         if was is not None and was != path and was.read_bytes() != path.read_bytes():
-            yield Risk("caution", "policy", f"policies/{path.name} is edited; read whether it still holds")
+            yield Risk("policy", f"policies/{path.name} is edited; read whether it still holds")
 
 
 def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
@@ -80,4 +80,4 @@ def _limits(old: PolicyLimits, new: PolicyLimits) -> Iterator[Risk]:
 
 
 def _risk(text: str) -> Risk:
-    return Risk("caution", "policy", f"weaker: {text}")
+    return Risk("policy", f"weaker: {text}")

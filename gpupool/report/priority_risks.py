@@ -42,7 +42,6 @@ def _gone(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator[
         ]
         what = f"is called {twins[0]} now" if len(twins) == 1 else "is removed"
         yield Risk(
-            "caution",
             "priority",
             f"priority {name} {what}: running pods keep their number, and new pods that name {name} are "
             "rejected, those of Jobs and Deployments that exist already too",
@@ -61,7 +60,6 @@ def _remade(was: Priority, now: Priority) -> Iterator[Risk]:
         )
     if changes:
         yield Risk(
-            "caution",
             "priority",
             f"priority {now.name}: {' and '.join(changes)}. The class is deleted and recreated; running pods "
             "keep their number, and a pod that names it in between is rejected",
@@ -75,4 +73,4 @@ def _order(old: Mapping[str, Priority], new: Mapping[str, Priority]) -> Iterator
         for other in both[index + 1 :]:
             # Each has a value of its own, and `new` is in their order.
             if old[one].value < old[other].value:
-                yield Risk("caution", "priority", f"priority {one} goes before {other} now; it came after it")
+                yield Risk("priority", f"priority {one} goes before {other} now; it came after it")

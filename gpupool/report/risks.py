@@ -31,7 +31,7 @@ def _invalid(context: Context) -> Iterator[Risk]:
     if context.report.invalid.after:
         count = len(context.report.invalid.after)
         what = f"{count} finding{'s' if count != 1 else ''}"
-        yield Risk("danger", "invalid", f"{context.report.file} can't be used after the change: {what}")
+        yield Risk("invalid", f"{context.report.file} can't be used after the change: {what}", "danger")
 
 
 def _elsewhere(context: Context) -> Iterator[Risk]:
@@ -44,7 +44,7 @@ def _elsewhere(context: Context) -> Iterator[Risk]:
         if was != now
     ]
     if found:
-        yield Risk("danger", "cluster", f"{', '.join(found)}: nodes and jobs are not moved there")
+        yield Risk("cluster", f"{', '.join(found)}: nodes and jobs are not moved there", "danger")
 
 
 def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None], ...]:
@@ -60,10 +60,10 @@ def _identity(old: Plan, new: Plan) -> tuple[tuple[str, str | None, str | None],
 def _environment_removed(context: Context) -> Iterator[Risk]:
     if context.report.change == "removed":
         yield Risk(
-            "danger",
             "delete",
             f"{context.report.file} goes; its objects and nodes stay until they are destroyed, and nothing "
             "describes them any more",
+            "danger",
         )
 
 
@@ -83,26 +83,24 @@ def _nodes(context: Context) -> Iterator[Risk]:
         pods = len(effect.pods_at_risk)
         if pods:
             where += f", with {pods} pod{'s' if pods != 1 else ''} on GPUs now"
-        yield Risk(severity, words.get(effect.kind, effect.kind), f"{where}: {effect.what}")
+        yield Risk(words.get(effect.kind, effect.kind), f"{where}: {effect.what}", severity)
 
 
 def _renamed(context: Context) -> Iterator[Risk]:
     for pool in context.report.pools:
         if pool.change == "renamed":
             yield Risk(
-                "danger",
                 "rename",
                 f"pool {pool.renamed_from} becomes {pool.name}: jobs that name {pool.renamed_from} find no "
                 "node, and no node of it is carried over",
+                "danger",
             )
 
 
 def _cost(context: Context) -> Iterator[Risk]:
     cost, limit = context.report.cost, context.cost_threshold
     if context.after is not None and context.before is not None and cost.before and cost.after is None:
-        yield Risk(
-            "caution", "cost", "the price of a machine is unknown after the change, so no cost is known"
-        )
+        yield Risk("cost", "the price of a machine is unknown after the change, so no cost is known")
     if cost.before is None or cost.after is None:
         return
     pairs = (
@@ -113,7 +111,6 @@ def _cost(context: Context) -> Iterator[Risk]:
         if now > was and (was == 0 or (now - was) / was * 100 > limit):
             grows = f"{(now - was) / was * 100:+.0f}%" if was else "from nothing"
             yield Risk(
-                "caution",
                 "cost",
                 f"a month costs {name} {usd(now)} instead of {usd(was)} ({grows}, more than {limit:g}%)",
             )
@@ -125,9 +122,9 @@ def _ceiling(context: Context) -> Iterator[Risk]:
     if was is None or context.after is None or now == was:
         return
     if now is None:
-        yield Risk("caution", "budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
+        yield Risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
     elif now > was:
-        yield Risk("caution", "budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
+        yield Risk("budget", f"cost.monthlyUsdMax goes from {usd(was)} to {usd(now)}")
 
 
 def _above_maximum(context: Context) -> Iterator[Risk]:
@@ -136,7 +133,6 @@ def _above_maximum(context: Context) -> Iterator[Risk]:
         now = counts.get(pool.name, 0)
         if pool.before and pool.after and pool.after.nodes_max < min(now, pool.before.nodes_max):
             yield Risk(
-                "caution",
                 "maximum",
                 f"pool {pool.name} has {now} nodes now and may have {pool.after.nodes_max}: none of "
                 "them has a successor until so many are left",
@@ -148,7 +144,6 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
     for was, pool in context.kept_pools:
         if was.expire_after == "Never" != pool.expire_after:
             yield Risk(
-                "caution",
                 "expire",
                 f"pool {pool.name}: nodes are taken away {pool.expire_after} after they came, whatever runs "
                 "on them; no budget and no window holds for that",
@@ -156,14 +151,12 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
         grace = pool.termination_grace_period
         if grace is not None and grace != was.termination_grace_period:
             yield Risk(
-                "caution",
                 "expire",
                 f"pool {pool.name}: pods on removed nodes are ended after {grace}, whatever grace or "
                 "protection they ask for",
             )
         if pool.spot_share > was.spot_share:
             yield Risk(
-                "caution",
                 "spot",
                 f"pool {pool.name}: spotShare goes from {was.spot_share:g} to {pool.spot_share:g}; spot "
                 "nodes go with two minutes' notice",
@@ -175,27 +168,23 @@ def _pool_protection(context: Context) -> Iterator[Risk]:
     for was, pool in context.kept_pools:
         if was.window is not None and pool.window is None:
             yield Risk(
-                "caution",
                 "window",
                 f"pool {pool.name}: its maintenance window {wording.window(was.window)} is removed, so that "
                 "nodes may be replaced at any time",
             )
         if pool.max_unavailable > was.max_unavailable:
             yield Risk(
-                "caution",
                 "window",
                 f"pool {pool.name}: up to {pool.max_unavailable} nodes instead of {was.max_unavailable} may "
                 "be replaced at once",
             )
         if was.jobs_only and not pool.jobs_only:
             yield Risk(
-                "caution",
                 "jobs",
                 f"pool {pool.name} is no longer for Jobs only: what has no end may keep its GPUs",
             )
         if was.taints and not pool.taints:
             yield Risk(
-                "caution",
                 "taint",
                 f"pool {pool.name} has no taint any more: pods without GPUs may fill its nodes",
             )
@@ -206,9 +195,7 @@ def _interruptions(context: Context) -> Iterator[Risk]:
     now = context.after.karpenter if context.after else None
     spot = any(c.type == "spot" for p in (context.after.pools if context.after else ()) for c in p.capacities)
     if spot and was and now and was.interruption_queue and not now.interruption_queue:
-        yield Risk(
-            "caution", "spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained"
-        )
+        yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained")
 
 
 def _policies(context: Context) -> Iterator[Risk]:
@@ -217,7 +204,7 @@ def _policies(context: Context) -> Iterator[Risk]:
     if denied:
         rules = ", ".join(sorted({note.rule for note in denied}))
         noun = "denial" if len(denied) == 1 else "denials"
-        yield Risk("danger", "policy", f"policy refuses it: {len(denied)} new {noun} ({rules})")
+        yield Risk("policy", f"policy refuses it: {len(denied)} new {noun} ({rules})", "danger")
 
 
 def _waivers(context: Context) -> Iterator[Risk]:
@@ -225,7 +212,6 @@ def _waivers(context: Context) -> Iterator[Risk]:
         where = f"in {note.namespace}" if note.namespace else "everywhere"
         if note.change in ("added", "extended") and note.days_left >= 0:
             yield Risk(
-                "caution",
                 "waiver",
                 f"{note.policy} is waived {where} until {note.until.isoformat()} ({note.owner}: "
                 f"{note.reason})",

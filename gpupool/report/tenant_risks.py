@@ -15,10 +15,10 @@ def tenants(context: Context) -> Iterator[Risk]:
     for tenant in context.report.tenants:
         if tenant.change == "removed" and context.after is not None:
             yield Risk(
-                "danger",
                 "tenant",
                 f"tenant {tenant.name} is removed: its namespace {tenant.namespace} goes with everything in "
                 "it, once that is consented to",
+                "danger",
             )
             continue
         lowered = [each for each in tenant.quota if each.after < each.before]
@@ -28,27 +28,26 @@ def tenants(context: Context) -> Iterator[Risk]:
                 for each in lowered
             )
             yield Risk(
-                "caution",
                 "quota",
                 f"quota of {tenant.name} falls: {text}. What runs above it keeps running, nothing new starts",
             )
         for field in tenant.fields:
             if field.name == "namespace":
                 yield Risk(
-                    "danger",
                     "tenant",
                     f"tenant {tenant.name} moves from namespace {field.before} to {field.after}: what is in "
                     f"{field.before} stays behind, and goes once that is consented to",
+                    "danger",
                 )
 
 
 def over_quota(context: Context) -> Iterator[Risk]:
     for use in context.report.live.over_quota if context.report.live else ():
         yield Risk(
-            "danger",
             "quota",
             f"{use.tenant} uses {use.used} {wording.resource_name(use.resource)} now, and its quota becomes "
             f"{use.quota}: when those pods go, they don't come back",
+            "danger",
         )
 
 
@@ -60,14 +59,12 @@ def budgets(context: Context) -> Iterator[Risk]:
             continue
         if now is None:
             yield Risk(
-                "caution",
                 "budget",
                 f"budget of {tenant.name}, {wording.budget(was)}, is removed: nothing says any more "
                 "what it may spend",
             )
         elif was.period == now.period and now.usd > was.usd * (1 + context.cost_threshold / 100):
             yield Risk(
-                "caution",
                 "budget",
                 f"budget of {tenant.name} goes from {usd(was.usd)} to {usd(now.usd)} a {now.period}",
             )
@@ -96,10 +93,10 @@ def access(context: Context) -> Iterator[Risk]:
             if after - before:
                 wider = ", ".join(sorted(after - before))
                 text = _WIDER.get(field.name, "{wider} may reach or act for {tenant}")
-                yield Risk("caution", "access", text.format(wider=wider, tenant=tenant.name))
+                yield Risk("access", text.format(wider=wider, tenant=tenant.name))
             if before - after:
                 gone = ", ".join(sorted(before - after))
-                yield Risk("caution", "access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
+                yield Risk("access", _CUT[field.name].format(gone=gone, tenant=tenant.name))
 
 
 def _entries(listed: str | None) -> set[str]:
@@ -122,4 +119,4 @@ def highest_priority(context: Context) -> Iterator[Risk]:
             text = f"may use priorities up to {now} instead of {was}: new pods above are rejected"
         else:
             continue
-        yield Risk("caution", "priority", f"{tenant.name} {text}")
+        yield Risk("priority", f"{tenant.name} {text}")

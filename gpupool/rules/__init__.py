@@ -32,7 +32,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="No object appears twice in a bundle",
         why="Whichever is applied last wins, and every later run may change it back.",
         fix="Keep one of the two, or rename one.",
-        level="deny",
         check=identity.unique,
     ),
     Rule(
@@ -40,7 +39,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Every namespace that is used is created",
         why="The API server refuses objects in a namespace that isn't there, in the middle of a rollout.",
         fix=f"Add the Namespace, put its name right, {_DECLARE}.",
-        level="deny",
         check=references.namespaces,
         supposes_whole=True,
     ),
@@ -49,7 +47,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Every PriorityClass that is named exists",
         why="Pods with an unknown priority class are refused; a quota for one never counts anything.",
         fix=f"Add the priority to the environment, put its name right, {_DECLARE}.",
-        level="deny",
         check=references.priorities,
         supposes_whole=True,
     ),
@@ -58,7 +55,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Every service account and role that is named exists",
         why="Pods of an unknown account are refused, and a binding to an unknown role gives no rights.",
         fix=f"Add it, put its name right, {_DECLARE}.",
-        level="deny",
         check=references.accounts,
         supposes_whole=True,
     ),
@@ -67,7 +63,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Every ConfigMap, and every key of one, that pods read exists",
         why="The pod waits in CreateContainerConfigError or ContainerCreating for ever.",
         fix=f"Add it, put its name right, mark it optional, {_DECLARE}.",
-        level="deny",
         check=references.configs,
         supposes_whole=True,
     ),
@@ -85,7 +80,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="NodePools name a node class and NodeOverlays a NodePool that exist",
         why="A NodePool without its node class starts nothing; an overlay of no NodePool changes nothing.",
         fix=f"Add it, put its name right, {_DECLARE}.",
-        level="deny",
         check=references.node_classes,
         supposes_whole=True,
     ),
@@ -94,7 +88,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Bindings name a policy and parameters that exist",
         why="A binding of no policy enforces nothing; one without parameters refuses or allows all.",
         fix=f"Add it, put its name right, {_DECLARE}.",
-        level="deny",
         check=references.admission,
         supposes_whole=True,
     ),
@@ -112,7 +105,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Nodes are labelled with device-plugin configurations that exist",
         why="The device plugin of a node with an unknown configuration does not start: no GPU appears there.",
         fix="Point devicePlugin.config at the ConfigMap that has the key, or put the node's label right.",
-        level="deny",
         check=operator_configs.plugin_configs,
     ),
     Rule(
@@ -120,7 +112,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Nodes are labelled with MIG layouts that exist",
         why="The MIG manager reports `failed` and leaves the GPUs as they are.",
         fix="Point migManager.config at the ConfigMap that has the layout, or put the node's label right.",
-        level="deny",
         check=operator_configs.mig_configs,
     ),
     Rule(
@@ -128,7 +119,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="The GPU Operator's daemonsets tolerate every pool's taints",
         why="Without driver, toolkit and device plugin on a node its GPUs don't exist to Kubernetes.",
         fix="Add the toleration to daemonsets.tolerations and node-feature-discovery.worker.tolerations.",
-        level="deny",
         check=taints.operands,
     ),
     Rule(
@@ -136,7 +126,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Pods that name a pool find it and tolerate its taints",
         why="Such a pod stays pending for ever, and no autoscaler starts a node for it.",
         fix="Put the pool's name right, or add the toleration that `gpupool plan` shows for the pool.",
-        level="deny",
         check=taints.pods,
         supposes_whole=True,
     ),
@@ -145,7 +134,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="No two PriorityClasses have one value",
         why="The scheduler treats them alike, whatever their names promise.",
         fix="Give each a value of its own.",
-        level="deny",
         check=priority_classes.values,
     ),
     Rule(
@@ -153,7 +141,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="At most one PriorityClass is the default",
         why="The API server refuses a second one, or takes the one with the least value.",
         fix="Set globalDefault to false on all but one.",
-        level="deny",
         check=priority_classes.default,
     ),
     Rule(
@@ -161,7 +148,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="PriorityClasses say what the environment's priorities say",
         why="The queue orders jobs by the environment's values, the scheduler pods by the classes'.",
         fix="Change `priorities` in the environment file and render again.",
-        level="deny",
         check=priority_classes.planned,
     ),
     Rule(
@@ -169,7 +155,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="A quota closes to each tenant the priorities above its highest",
         why="Users of any priority can preempt the pods of all others.",
         fix="List the priority in `priorities`, so that the quotas of lesser tenants name it.",
-        level="deny",
         check=priority_classes.bounded,
     ),
     Rule(
@@ -177,7 +162,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Each tenant's namespace has a quota that names every GPU resource",
         why="What no quota names, a namespace may take all of.",
         fix="Render the environment again; do not remove its quotas.",
-        level="deny",
         check=quotas.present,
     ),
     Rule(
@@ -185,7 +169,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Quotas are what the environment grants",
         why="The queue, reports and budgets use the grant; the cluster enforces the quota.",
         fix="Change the tenant's `pools` in the environment file and render again.",
-        level="deny",
         check=quotas.as_granted,
     ),
     Rule(
@@ -193,7 +176,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="No quota allows more than all pools have",
         why="Pods beyond the pools' maximum are accepted and stay pending for ever.",
         fix="Lower the quota, or raise nodes.max of the pool.",
-        level="deny",
         check=quotas.within_capacity,
     ),
     Rule(
@@ -209,7 +191,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Device plugin, MIG layout, NodeOverlay, NodePool and plan count the same slices",
         why="Where Karpenter counts other than the device plugin it starts too many nodes or none.",
         fix="Change the pool in the environment file and render again; do not edit one of them alone.",
-        level="deny",
         check=counts.agree,
     ),
     Rule(
@@ -217,7 +198,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Every pool has its nodes, with the plan's numbers, labels and taints",
         why="Quotas, queue and cost use the plan.",
         fix="Change the pool in the environment file and render again.",
-        level="deny",
         check=planned_pools.present,
     ),
     Rule(
@@ -225,7 +205,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="All pools at their maximum cost no more than cost.monthlyUsdMax",
         why="Nothing but the pools' maximum keeps the cloud's bill bounded.",
         fix="Lower nodes.max, choose other machines or more spot, or raise the ceiling.",
-        level="deny",
         check=cost.ceiling,
     ),
     Rule(
@@ -233,7 +212,6 @@ RULES: tuple[Rule[Bundle], ...] = (
         title="Tenants' budgets together are no more than cost.monthlyUsdMax",
         why="Budgets that add up to more than may be spent stop no one in time.",
         fix="Lower budgets, or raise the ceiling.",
-        level="deny",
         check=cost.budgets,
     ),
 )
@@ -244,7 +222,6 @@ ENVIRONMENT_RULES: tuple[Rule[Sequence[Bundle]], ...] = (
         title="No object is owned by two environments",
         why="Each undoes what the other applies, and destroying one takes the other's objects away.",
         fix="Put both into one environment file, or give each a cluster of its own.",
-        level="deny",
         check=environments.objects,
     ),
     Rule(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from gpupool.plan.model import Plan
-from gpupool.rules.bundle import Bundle, BundleObject
+from gpupool.rules.bundle import Bundle
 from gpupool.rules.identity import key_of
 from gpupool.rules.rule import Found
 
@@ -50,11 +50,7 @@ def objects(bundles: Sequence[Bundle]) -> Iterator[Found]:
                 f"{', '.join(shared[:3])}{more}: each would undo what the other applies"
             )
             values = {"environments": [one.environment, other.environment], "objects": shared}
-            yield Found(message, _first(both), values=values)
-
-
-def _first(both: list[BundleObject]) -> BundleObject | None:
-    return both[0] if both else None
+            yield Found(message, both[0] if both else None, values=values)
 
 
 def nodes(bundles: Sequence[Bundle]) -> Iterator[Found]:

@@ -32,8 +32,8 @@ class Rule(Generic[Judged]):
     title: str
     why: str
     fix: str
-    level: Level
     check: Callable[[Judged], Iterable[Found]]
+    level: Level = "deny"
     supposes_whole: bool = False
     """Whether it takes what is missing for an error. A folder without a Plan may be
     incomplete, so there the level is `warn` at most."""

@@ -187,7 +187,7 @@ CHANGES = (
             "gpupool/rules/__init__.py": (
                 (
                     '    Rule(\n        name="namespaces-exist",',
-                    '    Rule("polite", "Polite", "Why not.", "Say it.", "deny", identity.polite),\n',
+                    '    Rule("polite", "Polite", "Why not.", "Say it.", identity.polite),\n',
                 ),
             ),
         },

@@ -10,7 +10,7 @@ It handles expressions and values only. Its callers handle policies and objects.
     .with_variable(name, program)                `variables.<name>`, typed by its program
     .compile(expression, expects=())             -> Program; raises CompileError
     Program                                      .expression .result_type .reads (declared names, dotted)
-    .evaluate(scope)                             -> Python value; CelError, CostExceeded, BudgetExceeded
+    .evaluate(scope)                             -> Python value; EvaluationError
     .run(scope)                                  -> value, cost, error; spends nothing
     Scope(values, budget=Budget())               values of one object: name -> JSON value, used as they are
     .with_variables({name: Program}, budget=)    the same with a policy's lazy, memoised `variables.<name>`
@@ -31,7 +31,7 @@ from vapcheck.first_use import first_use
 
 if TYPE_CHECKING:
     from vapcheck.cel.environment import Environment
-    from vapcheck.cel.errors import BudgetExceeded, CelError, CompileError, CostExceeded
+    from vapcheck.cel.errors import BudgetExceeded, CompileError, CostExceeded, EvaluationError
     from vapcheck.cel.explanation import Explanation, explain
     from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 
@@ -40,10 +40,10 @@ __all__ = [
     "PER_CALL_LIMIT",
     "Budget",
     "BudgetExceeded",
-    "CelError",
     "CompileError",
     "CostExceeded",
     "Environment",
+    "EvaluationError",
     "Explanation",
     "Program",
     "Scope",
@@ -54,7 +54,7 @@ __getattr__ = first_use(
     __name__,
     {
         "environment": "Environment",
-        "errors": "BudgetExceeded CelError CompileError CostExceeded",
+        "errors": "BudgetExceeded EvaluationError CompileError CostExceeded",
         "explanation": "Explanation explain",
         "program": "BUDGET PER_CALL_LIMIT Budget Program Scope",
     },

@@ -10,7 +10,7 @@ from typing import Any
 
 from vapcheck.cel.comprehensions import LIST_COST
 from vapcheck.cel.dispatch import Chosen
-from vapcheck.cel.errors import CelError, Halted, InternalError
+from vapcheck.cel.errors import CelError, EvaluationError, InternalError
 from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import Function
 from vapcheck.cel.go_format import native_name, verb_v
@@ -36,8 +36,6 @@ def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
         for argument in runs:
             try:
                 arguments.append(argument(frame))
-            except Halted:
-                raise
             except CelError as error:
                 arguments.append(error)
                 if len(arguments) == len(runs):
@@ -52,14 +50,14 @@ def _finish(frame: Frame, called: Function, arguments: list[Any]) -> Any:
     call, price = called(arguments)
     try:
         result = call(*arguments)
-    except CelError as error:
+    except EvaluationError as error:
         frame[COST] += _price_of_failure(called, arguments, error)
         raise
     frame[COST] += price(arguments, result)
     return result
 
 
-def _price_of_failure(called: Function, arguments: list[Any], error: CelError) -> int:
+def _price_of_failure(called: Function, arguments: list[Any], error: EvaluationError) -> int:
     """A failed call costs what it would; failed arguments and results count as one character."""
     try:
         return called(arguments)[1](arguments, error)
@@ -73,8 +71,6 @@ def _with_two(called: Function, left: Run, right: Run, single: bool) -> Run:
         try:
             arguments.append(left(frame))
             arguments.append(right(frame))
-        except Halted:
-            raise
         except CelError as error:
             if arguments or single:
                 arguments.append(error)
@@ -96,7 +92,7 @@ def text_step(simple: Chosen, called: Function, operand: Run, constant: str) -> 
         start = frame[COST]
         try:
             text = operand(frame)
-        except CelError:
+        except EvaluationError:
             frame[COST] += 1
             raise
         if type(text) is str:
@@ -133,7 +129,7 @@ _WITHOUT_ADDITION = (
 
 
 def _no_list(value: Any) -> str:
-    name = "*types.Err" if isinstance(value, CelError) else native_name(value)
+    name = "*types.Err" if isinstance(value, EvaluationError) else native_name(value)
     method = "Add" if name in _WITHOUT_ADDITION else "Contains"
     return f"interface conversion: {name} is not traits.Lister: missing method {method}"
 
@@ -146,7 +142,7 @@ def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
         for index, element in enumerate(elements):
             try:
                 value = element(frame)
-            except CelError:
+            except EvaluationError:
                 frame[COST] += LIST_COST
                 raise
             if index in optional:
@@ -172,7 +168,7 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
             try:
                 key = key_of(frame)
                 value = value_of(frame)
-            except CelError:
+            except EvaluationError:
                 frame[COST] += MAP_COST
                 raise
             if isinstance(key, (list, dict)):

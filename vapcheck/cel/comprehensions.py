@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from vapcheck.cel.errors import CelError, Halted, NoSuchOverload
+from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.frame import COST, LIMIT, Frame, Run, check_cost
 from vapcheck.cel.go_format import native_name, verb_v
 from vapcheck.cel.values import from_key, kind, to_key
@@ -77,8 +77,6 @@ def quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
             frame[COST] += per_element
             try:
                 value = predicate(frame)
-            except Halted:
-                raise
             except CelError as error:
                 problem = problem or error
                 continue
@@ -116,8 +114,6 @@ def list_quantifier(fold: Fold, predicate: Run, verdict: bool) -> Run:
         for index, frame[slot] in enumerate(values):
             try:
                 result = predicate(frame)
-            except Halted:
-                raise
             except CelError as error:
                 problem = problem or error
                 continue
@@ -146,8 +142,6 @@ def exactly_one(fold: Fold, predicate: Run) -> Run:
         for _ in _each(fold, frame):
             try:
                 value = predicate(frame)
-            except Halted:
-                raise
             except CelError as error:
                 problem = error
                 continue
@@ -182,16 +176,12 @@ def collect(fold: Fold, element: Run, condition: Run | None, cost: int) -> Run:
                     if wanted is not True:
                         problem = NoSuchOverload()
                         continue
-            except Halted:
-                raise
             except CelError as error:
                 problem = error
                 continue
             try:
                 frame[COST] += cost
                 result.append(element(frame))
-            except Halted:
-                raise
             except CelError as error:
                 problem = problem or error
         frame[COST] += 1
@@ -212,8 +202,6 @@ def insert(fold: Fold, entry: Run, key: Run | None, condition: Run | None) -> Ru
             try:
                 if condition is not None and not _holds(condition, frame):
                     continue
-            except Halted:
-                raise
             except CelError as error:
                 problem = error
                 continue
@@ -224,8 +212,6 @@ def insert(fold: Fold, entry: Run, key: Run | None, condition: Run | None) -> Ru
                 frame[COST] += 2
                 pairs = {to_key(key(frame)): entry(frame)} if key is not None else entry(frame)
                 _merge(result, pairs)
-            except Halted:
-                raise
             except CelError as error:
                 problem = problem or error
         frame[COST] += 1
@@ -266,8 +252,6 @@ class Pending:
             self.known = True
             try:
                 self.value = self.initial(frame)
-            except Halted:
-                raise
             except CelError as error:
                 self.error = error
         if self.error is not None:
@@ -294,14 +278,10 @@ def general(fold: Fold, initial: Run, condition: Run, step: Run, result: Run) ->
             try:
                 if condition(frame) is False:
                     break
-            except Halted:
-                raise
             except CelError:
                 pass  # an error doesn't end a fold
             try:
                 value, error = step(frame), None
-            except Halted:
-                raise
             except CelError as problem:
                 value, error = None, problem
             state.value, state.error, state.known = value, error, True

@@ -7,8 +7,12 @@ a caller.
 from __future__ import annotations
 
 
-class CelError(Exception):
-    """An evaluation that failed. `str()` is what cel-go says: "no such key: foo", "division by zero"."""
+class EvaluationError(Exception):
+    """An evaluation without a value. `str()` is what cel-go says: "no such key: foo", "division by zero"."""
+
+
+class CelError(EvaluationError):
+    """An evaluation that failed; `||`, `&&` and macros absorb it where something else settles them."""
 
 
 class NoSuchOverload(CelError):
@@ -18,8 +22,8 @@ class NoSuchOverload(CelError):
         super().__init__(text)
 
 
-class Halted(CelError):
-    """An evaluation that was stopped; neither `||` nor `&&` nor a macro absorbs it."""
+class Halted(EvaluationError):
+    """An evaluation that was stopped; nothing absorbs it."""
 
 
 class InternalError(Halted):

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from vapcheck.cel.errors import CelError
+from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.frame import LOCALS
 from vapcheck.cel.parts import deep_stack
 from vapcheck.cel.planner import VARIABLE_PREFIX, PlanError, Planner
@@ -72,8 +72,8 @@ class _Explainer:
         try:
             run = planner.plan(place.node).run
             return run([0, scope.values, PER_CALL_LIMIT, scope, *([None] * (planner.size - LOCALS))])
-        except (CelError, PlanError) as error:
-            return error if isinstance(error, CelError) else CelError(str(error))
+        except (EvaluationError, PlanError) as error:
+            return error if isinstance(error, EvaluationError) else EvaluationError(str(error))
 
     def follow(self, place: _Position, wanted: bool, depth: int) -> tuple[str, dict[str, Any]]:
         """Path and readings for a part that is `wanted`, or an error."""
@@ -104,7 +104,7 @@ class _Explainer:
         found: list[tuple[str, dict[str, Any]]] = []
         for term in node.arguments:
             value = self.value(place.at(term))
-            if settles == wanted and value is not wanted and not isinstance(value, CelError):
+            if settles == wanted and value is not wanted and not isinstance(value, EvaluationError):
                 continue
             found.append(self.follow(place.at(term), wanted, depth - 1))
             if settles == wanted:
@@ -135,7 +135,7 @@ class _Explainer:
                 {**place.origins, names[-1]: origin} if origin else dict(place.origins),
             )
             verdict = self.value(inner)
-            if verdict is wanted or isinstance(verdict, CelError):
+            if verdict is wanted or isinstance(verdict, EvaluationError):
                 path, readings = self.follow(inner, wanted, depth - 1)
                 return path or origin, readings
         return whole, {}

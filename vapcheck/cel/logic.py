@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
-from vapcheck.cel.errors import CelError, Halted, NoSuchOverload
+from vapcheck.cel.errors import CelError, EvaluationError, NoSuchOverload
 from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import PER_CHARACTER, actual_size
 from vapcheck.cel.value_types import Opaque, Optional
@@ -28,8 +28,6 @@ def both(terms: Sequence[Run], settles: bool) -> Run:
         for term in terms:
             try:
                 value = term(frame)
-            except Halted:
-                raise
             except CelError as error:
                 problem = problem or error
                 continue
@@ -50,8 +48,6 @@ def _two(left: Run, right: Run, settles: bool) -> Run:
     def run(frame: Frame) -> Any:
         try:
             value = left(frame)
-        except Halted:
-            raise
         except CelError as error:
             return _rescued(frame, right, settles, error)
         if value is settles:
@@ -70,8 +66,6 @@ def _rescued(frame: Frame, right: Run, settles: bool, problem: CelError) -> Any:
     """After a failed left term: the right one may still settle it."""
     try:
         value = right(frame)
-    except Halted:
-        raise
     except CelError:
         raise problem from None
     if value is settles:
@@ -100,8 +94,6 @@ def not_strictly_false(operand: Run) -> Run:
         frame[COST] += 1
         try:
             value = operand(frame)
-        except Halted:
-            raise
         except CelError:
             return True
         return value is not False
@@ -113,8 +105,6 @@ def value_or_error(frame: Frame, run: Run) -> Any:
     """The value of a step, or its error as a value."""
     try:
         return run(frame)
-    except Halted:
-        raise
     except CelError as error:
         return error
 
@@ -159,7 +149,7 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
     def run(frame: Frame) -> Any:
         try:
             value = left(frame)
-        except CelError:
+        except EvaluationError:
             frame[COST] += least
             raise
         if type(value) is str:
@@ -223,8 +213,6 @@ def binary(operation: Callable[[Any, Any], Any], left: Run, right: Run, price: P
         try:
             one = left(frame)
             other = right(frame)
-        except Halted:
-            raise
         except CelError as error:
             _failed(frame, one, right, error, price)
             raise

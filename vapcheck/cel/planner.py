@@ -15,7 +15,7 @@ from vapcheck.cel import logic, macros
 from vapcheck.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
 from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, text_step
 from vapcheck.cel.conversions import FOLDED
-from vapcheck.cel.errors import CelError
+from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.frame import LOCALS, Run, Step
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
@@ -141,7 +141,7 @@ class Planner:
         if step.constant:
             try:
                 return Qualifier(checked_key(step.value), optional=optional)
-            except CelError as error:
+            except EvaluationError as error:
                 raise PlanError(str(error), node) from None
         return Qualifier(run=step.run, optional=optional)
 
@@ -218,7 +218,7 @@ class Planner:
             value = operands[0].value
             try:
                 return constant(called([value])[0](value))
-            except CelError as error:
+            except EvaluationError as error:
                 raise PlanError(str(error), node) from None
         single = len(overloads) == 1
         simple = unguarded(node.function, overloads, compiled)
@@ -239,7 +239,7 @@ class Planner:
         try:
             if isinstance(pattern, str):
                 compile_pattern(pattern)
-        except CelError as error:
+        except EvaluationError as error:
             raise PlanError(str(error), node) from None
 
     # Literals
@@ -263,7 +263,7 @@ class Planner:
         if all(key.constant and value.constant and not optional for key, value, optional in pairs):
             try:
                 return constant(run([0, {}, 0, None]))
-            except CelError as error:
+            except EvaluationError as error:
                 raise PlanError(str(error), node) from None
         return Step(run)
 

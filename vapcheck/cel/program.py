@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from vapcheck.cel.errors import BudgetExceeded, CelError, CostExceeded, Halted
+from vapcheck.cel.errors import BudgetExceeded, CelError, CostExceeded, EvaluationError, Halted
 from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.parts import deep_stack, roomy
 from vapcheck.cel.planner import VARIABLE_PREFIX
@@ -22,7 +22,7 @@ BUDGET = 10_000_000
 """Cost units of all expressions of one policy for one request (the same file)."""
 
 
-Outcome = tuple[Any, int, CelError | None]
+Outcome = tuple[Any, int, EvaluationError | None]
 """Value, cost in units, error."""
 
 
@@ -140,7 +140,7 @@ class Program:
         value, error = None, None
         try:
             value = self._run(frame)
-        except CelError as problem:
+        except EvaluationError as problem:
             error = problem
         except RecursionError:
             if self.tree.deep and not roomy():
@@ -154,7 +154,8 @@ class Program:
     def evaluate(self, scope: Scope) -> Any:
         """The value, paid for from the scope's budget together with the variables that had to be computed.
 
-        Raises CelError; CostExceeded beyond the limit of one expression, BudgetExceeded beyond the budget.
+        Raises EvaluationError: CostExceeded beyond the limit of one expression, BudgetExceeded beyond the
+        budget, CelError where it failed.
         """
         value, cost, error = scope.outcome(self) if self._shared else self.run(scope)
         budget = scope.budget

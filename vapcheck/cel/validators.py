@@ -10,7 +10,7 @@ from typing import Any
 
 from vapcheck.cel import formatting, times
 from vapcheck.cel.dispatch import split_type
-from vapcheck.cel.errors import CelError
+from vapcheck.cel.errors import CelError, EvaluationError
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.syntax import Call, Comprehension, ListLiteral, Literal, MapLiteral, Node, Select, Tree
 
@@ -59,7 +59,7 @@ def _mixed(tree: Tree, elements: list[tuple[Node, bool]]) -> Problem | None:
         if not expected:
             expected = found
         elif found != expected and not (_has_empty(element) and _agree(expected, found)):
-            if not _agree(found, expected) or not _is_nested(found):
+            if not _agree(found, expected) or "(" not in found:
                 return f"expected type '{_shown(expected)}' but found '{_shown(found)}'", element
             expected = found
     return None
@@ -67,10 +67,6 @@ def _mixed(tree: Tree, elements: list[tuple[Node, bool]]) -> Problem | None:
 
 def _shown(signature: str) -> str:
     return "null" if signature == "null_type" else signature
-
-
-def _is_nested(signature: str) -> bool:
-    return "(" in signature
 
 
 def _has_empty(node: Node) -> bool:
@@ -101,7 +97,7 @@ def _literal_argument(node: Call) -> Problem | None:
         return None
     try:
         check(first.value)
-    except (CelError, TypeError):
+    except (EvaluationError, TypeError):
         return f"invalid {node.function} argument", first
     return None
 

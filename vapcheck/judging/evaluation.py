@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vapcheck.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, CelError, Program, Scope, explain
+from vapcheck.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, EvaluationError, Program, Scope, explain
 from vapcheck.policy.compiled_policy import CompiledPolicy, CompiledValidation
 from vapcheck.policy.model import Expression
 
@@ -87,7 +87,7 @@ class Evaluation:
                     return False
             except BudgetExceeded:
                 return Decision("error", _OUT_OF_BUDGET, row)
-            except CelError as error:
+            except EvaluationError as error:
                 errors.append((row, _failed(row, error)))
         if not errors:
             return True
@@ -105,7 +105,7 @@ class Evaluation:
                 results.append(self._run(item.program, scope) is True)
             except BudgetExceeded:
                 return [Decision("error", _OUT_OF_BUDGET, row)]
-            except CelError as error:
+            except EvaluationError as error:
                 path, values = self._explained(item, scope)
                 results.append(Decision("error", _failed(row, error), row, values=values, path=path))
         spent = VALIDATIONS_BUDGET - budget.remaining
@@ -149,7 +149,7 @@ class Evaluation:
                     text = self._run(item.message, scope)
                 except BudgetExceeded:
                     return None, failed
-                except CelError as error:
+                except EvaluationError as error:
                     failed[number] = str(error)
             texts.append(_usable(text))
         return texts, failed
@@ -163,7 +163,7 @@ class Evaluation:
                 value = self._run(program, scope)
             except BudgetExceeded:
                 return {}, [Decision("error", _OUT_OF_BUDGET, row)]
-            except CelError as error:
+            except EvaluationError as error:
                 wrong.append(Decision("audit-error", _failed(row, error), row))
                 continue
             if value is not None and (text := value.strip()):
@@ -180,7 +180,7 @@ class Evaluation:
                     values[name] = program.evaluate(
                         Scope(scope.values).with_variables(self._compiled.variables)
                     )
-                except CelError as error:
+                except EvaluationError as error:
                     values[name] = f"({error})"
         explanation = explain(item.program, scope)
         return explanation.path, values | dict(explanation.readings)
@@ -190,7 +190,7 @@ class Evaluation:
         return program.evaluate(scope)
 
 
-def _failed(row: Expression, error: CelError) -> str:
+def _failed(row: Expression, error: EvaluationError) -> str:
     return f"expression '{row.text}' resulted in error: {error}"
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from vapcheck.cel import quantity as arithmetic
-from vapcheck.cel.errors import CelError
+from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.quantity import Quantity, compare, parse_quantity, rounded_up
 
 _MILLI = -3
@@ -70,7 +70,7 @@ def _parsed(value: Any) -> Quantity | None:
         return None
     try:
         found = parse_quantity(text)
-    except CelError:
+    except EvaluationError:
         return None
     return found if abs(found.exponent) < _TOO_FAR else None
 

@@ -40,16 +40,12 @@ def _volume(out: Fields) -> None:
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
 
 
-def _containers(spec: Fields) -> list[Fields]:
-    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-
-
 def _pod(out: Fields) -> None:
     spec = out["spec"]
     if not isinstance(spec, dict):
         return
     spec.setdefault("enableServiceLinks", True)
-    for container in _containers(spec):
+    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
         if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
             continue
         limits = container["resources"].get("limits")

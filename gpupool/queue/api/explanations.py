@@ -60,7 +60,7 @@ class Explanations:
             self._asked -= 1
 
 
-def queued_of(job: Job | NewJob, at: datetime) -> Queued:
+def queued_of(job: NewJob, at: datetime) -> Queued:
     """A job as a round sees it."""
     stored = job if isinstance(job, Job) else None
     return Queued(
@@ -121,7 +121,7 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     }
 
 
-def offers_json(job: Job | NewJob) -> list[dict[str, Any]]:
+def offers_json(job: NewJob) -> list[dict[str, Any]]:
     return [offer_json(offer) for offer in job.offers]
 
 

@@ -67,7 +67,7 @@ async def tenant_usage(
     except Problem:
         raise Problem("not-found", f"there is no tenant {tenant[:100]!r}") from None
     end = _utc(until) or context.clock()
-    begin = _utc(since) or _before(end)
+    begin = _utc(since) or (end - timedelta(days=30) if end.year > 1 else end)
     if begin > end:
         raise Problem("invalid-request", "since is later than until")
     rows = await accounts.usage(context.db, found.name, begin, end)
@@ -93,10 +93,6 @@ async def tenant_usage(
             "budgets": allowances_json(current, totals, found.name),
         }
     )
-
-
-def _before(end: datetime) -> datetime:
-    return end - timedelta(days=30) if end.year > 1 else end
 
 
 def _utc(given: datetime | None) -> datetime | None:

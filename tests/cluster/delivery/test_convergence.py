@@ -12,7 +12,7 @@ import yaml
 
 from gpupool.cluster.kube_api import KubeApi
 from tests.cluster.delivery.conftest import Trial
-from vapcheck.cel import CelError, Environment, Scope
+from vapcheck.cel import Environment, EvaluationError, Scope
 
 Object = dict[str, Any]
 Key = tuple[str, str | None, str]
@@ -114,7 +114,7 @@ def is_current(api: KubeApi, check: Object, body: Object) -> bool:
     program = Environment({"status": "dyn"}).compile(check["current"])
     try:
         return program.evaluate(Scope({"status": live["status"]})) is True
-    except (CelError, KeyError):
+    except (EvaluationError, KeyError):
         return False
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from tests.cluster.policies.cel_expressions import Expression
 from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
-from vapcheck.cel import CelError, CompileError, Environment, Scope
+from vapcheck.cel import CompileError, Environment, EvaluationError, Scope
 from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
 from vapcheck.judging.request import Request, User
 from vapcheck.server.kinds import Resource
@@ -32,7 +32,7 @@ def engine_outcome(number: int, expression: Expression) -> Outcome:
         return Outcome("refused", error.message)
     try:
         text = show.evaluate(_scope().with_variables({f"e{number}": program}))
-    except CelError as error:
+    except EvaluationError as error:
         return Outcome("error", str(error).removeprefix(variable_failed(number)))
     return Outcome("value", text)
 

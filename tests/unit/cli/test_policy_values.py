@@ -12,7 +12,7 @@ import pytest
 from gpupool.cli.policy_outputs import Output, write
 from gpupool.cli.policy_values import LONGEST, json_values, spell
 from tests.unit.cli.policy_sample import DENIED, sample
-from vapcheck.cel import CelError, Environment, Scope
+from vapcheck.cel import Environment, EvaluationError, Scope
 from vapcheck.cel.libraries.authorization import Decision
 from vapcheck.cel.value_types import NONE, Uint, some
 from vapcheck.cel.values import BoolKey
@@ -51,7 +51,7 @@ def test_a_value_is_written_as_cel_would(expression: str) -> None:
         (Decision(False, "no role of ann allows it"), "not allowed: no role of ann allows it"),
         (Decision(True), "(allowed)"),
         (Decision(False, error="no such selector", errored=True), "(error: no such selector)"),
-        (CelError("no such key: a"), "(no such key: a)"),
+        (EvaluationError("no such key: a"), "(no such key: a)"),
         (float("nan"), 'double("NaN")'),
         (Uint(5), "5"),
         ({BoolKey(True): NONE, 1: some(2)}, '{"true": optional.none(), "1": optional.of(2)}'),

@@ -16,7 +16,7 @@ from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
 from tests.environment_strategies import plan_of
-from vapcheck.cel import CelError, Environment, Scope
+from vapcheck.cel import Environment, EvaluationError, Scope
 
 REPO = {"repo": "https://git.example.com/ml/platform.git", "path": "rendered/x"}
 ARGOCD, FLUX = {"engine": "argocd", **REPO}, {"engine": "flux", **REPO}
@@ -361,6 +361,6 @@ def test_health_is_what_the_controllers_say(kind: str, live: Data, verdict: str)
             program = Environment({"status": "dyn"}).compile(check[word], expects=("bool",))
             try:
                 said = word if program.evaluate(scope) else said
-            except CelError:
+            except EvaluationError:
                 continue
     assert said == verdict

@@ -63,7 +63,7 @@ def _everything(made: Report) -> Report:
         settings=(FieldChange(link, script, None), FieldChange("a.b", None, f"{style} {hidden}")),
         findings=FindingChanges((finding,), (finding,), 3),
         waivers=(waiver, dataclasses.replace(waiver, days_left=-2), dataclasses.replace(waiver, days_left=9)),
-        risks=(*first.risks, Risk("danger", "policy", f"{script} {entity}"), Risk("caution", "x", long)),
+        risks=(*first.risks, Risk("policy", f"{script} {entity}", "danger"), Risk("x", long)),
         live=LiveState("ml-prod", (), (TenantUse(script, "team", "nvidia.com/gpu", 12, 4),)),
         notes=(image, long),
     )

@@ -232,7 +232,7 @@ def test_a_danger_that_is_listed_with_its_nodes_is_not_listed_again() -> None:
 def test_a_long_list_of_dangers_is_cut_with_a_count() -> None:
     made = report_of("layout-changed")
     first = made.environments[0]
-    many = tuple(Risk("danger", "drain", f"pool number {number}") for number in range(9))
+    many = tuple(Risk("drain", f"pool number {number}", "danger") for number in range(9))
     text = page(dataclasses.replace(made, environments=(dataclasses.replace(first, risks=many),)))
     short = text[: text.index("<table")]
     assert "And 3 dangers more, listed below." in short

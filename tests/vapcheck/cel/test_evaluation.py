@@ -9,10 +9,10 @@ from vapcheck.cel import (
     PER_CALL_LIMIT,
     Budget,
     BudgetExceeded,
-    CelError,
     CompileError,
     CostExceeded,
     Environment,
+    EvaluationError,
     Program,
     Scope,
 )
@@ -44,7 +44,7 @@ def test_an_error_in_a_variable_shows_where_it_is_read() -> None:
     environment, programs = with_variables(pool="object.metadata.labels.pool", upper="variables.pool + 'x'")
     scope = Scope({"object": {"metadata": {}}}).with_variables(programs)
     assert environment.compile("variables.pool == 'a' || true").evaluate(scope) is True
-    with pytest.raises(CelError) as caught:
+    with pytest.raises(EvaluationError) as caught:
         environment.compile("variables.upper == 'a'").evaluate(scope)
     assert str(caught.value) == (
         'composited variable "upper" fails to evaluate: '
@@ -133,10 +133,10 @@ def test_deep_and_large_data_are_errors_at_most() -> None:
     for _ in range(5000):
         deep = {"a": deep}
     scope = Scope({"object": deep, "oldObject": {"x": "y" * 3_000_000}})
-    with pytest.raises(CelError):
+    with pytest.raises(EvaluationError):
         ADMISSION.compile("object == object.a").evaluate(scope)
     assert ADMISSION.compile("oldObject.x.size()").evaluate(scope) == 3_000_000
-    with pytest.raises(CelError, match="no such key: nope"):
+    with pytest.raises(EvaluationError, match="no such key: nope"):
         ADMISSION.compile("oldObject.x.matches('^y*z') || object.nope").evaluate(scope)
 
 
@@ -177,13 +177,13 @@ def test_values_of_the_scope_are_never_changed() -> None:
 def test_only_a_clear_answer_of_a_comparison_counts(expression: str, value: bool) -> None:
     """A value that won't be compared is an error of `==` alone."""
     assert ADMISSION.compile(expression).evaluate(Scope({})) is value
-    with pytest.raises(CelError, match="no such overload"):
+    with pytest.raises(EvaluationError, match="no such overload"):
         ADMISSION.compile("quantity('1') == quantity('1').add(0)").evaluate(Scope({}))
 
 
 def test_an_argument_of_format_without_a_type_is_judged_when_it_is_there() -> None:
     program = ADMISSION.compile("'%s and %d'.format(['a', [][9]])")
-    with pytest.raises(CelError, match="index out of bounds: 9"):
+    with pytest.raises(EvaluationError, match="index out of bounds: 9"):
         program.evaluate(Scope({}))
     for determined in (
         "'%s %d'.format(['a', 'b'])",

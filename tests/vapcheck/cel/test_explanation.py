@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vapcheck.cel import CelError, Environment, Explanation, Scope, explain
+from vapcheck.cel import Environment, EvaluationError, Explanation, Scope, explain
 
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app": "web", "team/x": ""}},
@@ -74,7 +74,7 @@ def test_variables_are_seen_through() -> None:
 def test_an_error_is_a_reading() -> None:
     found = explained("object.spec.containers.all(c, c.resources.limits.cpu == '1')")
     assert found.path == "spec.containers[1].resources.limits.cpu"
-    assert [str(value) for _, value in found.readings if isinstance(value, CelError)] == [
+    assert [str(value) for _, value in found.readings if isinstance(value, EvaluationError)] == [
         "no such key: resources"
     ]
 

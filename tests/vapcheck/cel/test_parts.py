@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vapcheck.cel import CelError, CompileError, Environment, Scope, explain
+from vapcheck.cel import CompileError, Environment, EvaluationError, Scope, explain
 
 ADMISSION = Environment.admission()
 NAMES = Scope({"object": {"names": ["a", "b"], "deep": {}}})
@@ -82,7 +82,7 @@ def test_a_deep_expression_in_a_variable_is_explained() -> None:
 
 def test_an_error_deep_inside_is_reported() -> None:
     program = ADMISSION.compile("object.deep" + ".a" * 100 + " == 'x'")
-    with pytest.raises(CelError, match="no such key: a"):
+    with pytest.raises(EvaluationError, match="no such key: a"):
         program.evaluate(NAMES)
 
 

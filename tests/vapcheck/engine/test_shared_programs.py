@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vapcheck import from_bodies
-from vapcheck.cel import Budget, CelError, Scope
+from vapcheck.cel import Budget, EvaluationError, Scope
 from vapcheck.policy.compiled_policy import CompiledPolicy, Compiler
 from vapcheck.policy.reader import read_policy
 
@@ -74,7 +74,9 @@ def test_a_common_error_is_each_policys_own() -> None:
     base = Scope({"object": {}})
     for policy in policies:
         scope = base.with_variables(policy.variables)
-        with pytest.raises(CelError, match='composited variable "v0" fails to evaluate: no such key: absent'):
+        with pytest.raises(
+            EvaluationError, match='composited variable "v0" fails to evaluate: no such key: absent'
+        ):
             policy.validations[0].program.evaluate(scope)
 
 

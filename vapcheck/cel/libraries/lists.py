@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vapcheck.cel.errors import CelError, NoSuchOverload
+from vapcheck.cel.errors import CelError, EvaluationError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, member
 from vapcheck.cel.value_types import Uint
@@ -121,7 +121,7 @@ def same(left: Any, right: Any) -> bool:
     """CEL's `==`; what refuses to be compared is not equal."""
     try:
         return equal(left, right)
-    except CelError:
+    except EvaluationError:
         return False
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import re2
 
-from vapcheck.cel.errors import CelError
+from vapcheck.cel.errors import CelError, EvaluationError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, member
 
@@ -109,7 +109,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 def _compiled(pattern: str) -> Any:
     try:
         return compile_pattern(pattern)
-    except CelError as error:
+    except EvaluationError as error:
         raise CelError(f"Illegal regex: {error}") from None
 
 
