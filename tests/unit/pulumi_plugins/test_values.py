@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 
 from gpupool.pulumi_plugins.values import UNKNOWNS, Secret, from_struct, has_unknowns, mark_secrets, to_struct
 
-leaves = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text()
+texts = st.text(max_size=5)
+leaves = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | texts
 bodies: Any = st.dictionaries(
-    st.text(),
-    st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20),
+    texts,
+    st.recursive(
+        leaves,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+        max_leaves=20,
+    ),
+    max_size=5,
 )
 
 
