@@ -47,7 +47,7 @@ def test_plan(name: str) -> None:
 
 def repeats_a_shipped_policy(text: str, labels: dict[str, str]) -> bool:
     """Whether a rendered file is a policy or a binding as it is shipped, the labels of ownership added."""
-    body = yaml.safe_load(text)
+    body = yaml.load(text, Loader=yaml.CSafeLoader)
     shipped = SHIPPED_OBJECTS.get((body.get("kind"), (body.get("metadata") or {}).get("name")))
     if shipped is None:
         return False

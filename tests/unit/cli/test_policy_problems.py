@@ -184,8 +184,9 @@ def test_what_is_wrong_with_a_projects_policy_is_reported_once_and_in_its_file(
         .replace("[Deny]}", "[Deny], matchResourcs: {}}")
         .replace("configmaps", "endpoints")
     )
-    found = {one["policy"]: one for one in findings("homelab", *beside, folder=project)}
-    assert len(findings("homelab", *beside, folder=project)) == len(found)
+    said = findings("homelab", *beside, folder=project)
+    found = {one["policy"]: one for one in said}
+    assert len(said) == len(found)
     wrong, binding = found["invalid-policy"], found["invalid-binding"]
     line = text[: text.index("- expression: variables.ovner")].count("\n") + 1
     assert (wrong["file"], wrong["line"]) == ("policies/owners.yaml", line)

@@ -72,7 +72,11 @@ def made(data: Data, how: Data) -> Bundle:
 
 
 def parsed(bundle: Bundle) -> dict[str, Any]:
-    return {path: yaml.safe_load(text) for path, text in files(bundle).items() if path.endswith(".yaml")}
+    return {
+        path: yaml.load(text, Loader=yaml.CSafeLoader)
+        for path, text in files(bundle).items()
+        if path.endswith(".yaml")
+    }
 
 
 def wrappers(bundle: Bundle, kind: str) -> dict[str, Data]:
