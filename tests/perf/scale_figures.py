@@ -20,8 +20,8 @@ from tests.perf.measure import run
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 SIZES = {"least": (3, 2), "few": (80, 130), "many": (300, 500)}
-"""Pools and tenants: some 100, some 1,000 and some 3,700 objects. Of the least the start of the command and of
-its engine is the most, so that the figures compare the others."""
+"""Pools and tenants: some 100, some 1,000 and some 3,700 objects. Of the least the start of the command and
+of its engine is the most, so that the figures compare the others."""
 Figure = tuple[str, float]
 
 

@@ -44,8 +44,8 @@ USUAL_S = 3.0
 
 
 class Reconciler:
-    """The attempts of one leader. `epoch` is None where it is not certain to lead: `again` takes the key of an
-    attempt to look at later."""
+    """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
+    an attempt to look at later."""
 
     def __init__(
         self,

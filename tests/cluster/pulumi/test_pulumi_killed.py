@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from generators import generate
 from generators.kinds import KINDS
@@ -105,6 +106,7 @@ def assert_agreed(world: World) -> None:
     assert world.preview().objects == []
 
 
+@pytest.mark.timeout(60 * KILLS + 480)
 def test_an_up_that_is_killed_at_any_moment_is_completed_by_the_next(
     world: World, environment_variables: dict[str, str]
 ) -> None:
