@@ -159,6 +159,23 @@ def test_a_full_disk_is_named_before_anything_is_changed(world: Any, small_disk:
     assert world.everything() == before
 
 
+def test_a_read_only_disk_is_named_before_anything_is_changed(world: Any, small_disk: Path) -> None:
+    before = world.everything()
+    world.up()
+    made = world.everything()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    try:
+        with pytest.raises(
+            DiskFullError,
+            match=rf"^{small_disk}/\.pulumi: .*Read-only.*nothing was changed. Make it writable",
+        ):
+            world.destroy()
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    assert world.everything() == made != before
+    assert_converges(world, made)
+
+
 def test_a_disk_that_fills_up_meanwhile_is_named_and_the_next_up_converges(
     world: Any, small_disk: Path
 ) -> None:
