@@ -206,8 +206,9 @@ class Kube:
         for version, kind in _OURS:
             self._delete_all(version, kind, selector="app.kubernetes.io/managed-by=gpupool")
         for version, kind in _WIPED:
-            self._delete_all(version, kind)
-        self._delete_all("v1", "Pod", grace=0)
+            self._delete_all(version, kind, unblock=kind == "Job")
+        # Each time: the Job controller may have made one more since, with the finalizer of its template.
+        self._delete_all("v1", "Pod", grace=0, unblock=True)
         self._delete_all("karpenter.sh/v1", "NodeClaim", unblock=True)
         self._delete_all("v1", "Node", unblock=True)
         self._delete_all("karpenter.kwok.sh/v1alpha1", "KWOKNodeClass", unblock=True)
@@ -256,4 +257,5 @@ class Kube:
             self.api.delete(version, kind, meta["name"], meta.get("namespace"), grace)
             if unblock and meta.get("finalizers"):
                 with contextlib.suppress(ApiError):  # it may have gone by itself meanwhile
-                    self.api.patch(version, kind, meta["name"], {"metadata": {"finalizers": None}})
+                    body = {"metadata": {"finalizers": None}}
+                    self.api.patch(version, kind, meta["name"], body, meta.get("namespace"))

@@ -23,7 +23,7 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.local.control_plane import ControlPlane
 from gpupool.local.ports import free_port
 from gpupool.plan.model import Plan
-from gpupool.plan.pods import JOB_LABEL, LAUNCHER_USER
+from gpupool.plan.pods import LAUNCHER_USER
 from gpupool.plan.resolve import read_plan
 from tests.cluster.kube import Kube
 
@@ -68,18 +68,6 @@ def simulated(spec: Object) -> Object:
     that KWOK plays them; each ends well after three seconds."""
     cluster = {"platform": "eks", "name": "queue", "region": "us-east-1", "kubeContext": "queue"}
     return {**spec, "cluster": cluster, "karpenter": {"nodeRole": "queue"}}
-
-
-def wipe(kube: Kube) -> None:
-    """An empty cluster; the queue's finalizer is taken off what is left, because the queue is stopped."""
-    for version, kind in (("batch/v1", "Job"), ("v1", "Pod")):
-        for thing in kube.api.list(version, kind, selector=JOB_LABEL):
-            meta = thing["metadata"]
-            with contextlib.suppress(ApiError):  # gone meanwhile
-                kube.api.patch(
-                    version, kind, meta["name"], {"metadata": {"finalizers": None}}, meta["namespace"]
-                )
-    kube.wipe()
 
 
 class Process:
@@ -205,7 +193,7 @@ def serving(
 ) -> Iterator[Queue]:
     """The queue of an environment that is applied: ready, every role in one process, and nothing left of it
     afterwards. `simulate`: its pods are KWOK's, which end after three seconds."""
-    wipe(kube)
+    kube.wipe()
     queue = Queue(kube, plane, spec, database, folder)
     apply(kube, queue.plan)
     if simulate:
@@ -216,4 +204,4 @@ def serving(
         yield queue
     finally:
         queue.stop()
-        wipe(kube)
+        kube.wipe()

@@ -29,7 +29,7 @@ from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen
 from tests.cluster.queue.proxy import Proxy
-from tests.cluster.queue.served import WHOLE, Queue, apply, wipe
+from tests.cluster.queue.served import WHOLE, Queue, apply
 from tests.sampling import SEED
 
 JOBS, KILLS, OTHERS = (300, 20, 3) if WHOLE else (40, 3, 1)
@@ -45,7 +45,7 @@ def exposed(
     kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path: Path
 ) -> Iterator[tuple[Queue, Proxy]]:
     """The queue with every role in two processes, behind a proxy."""
-    wipe(kube)
+    kube.wipe()
     spec = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
     with Proxy(kube.api.server) as proxy:
         made = Queue(kube, control_plane, spec, queue_database, tmp_path)
@@ -57,7 +57,7 @@ def exposed(
             process.until_ready()
         yield made, proxy
         made.stop()
-    wipe(kube)
+    kube.wipe()
 
 
 def test_every_job_ends_once_whatever_dies(exposed: tuple[Queue, Proxy], postgres: Embedded) -> None:

@@ -23,7 +23,7 @@ from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
-from tests.cluster.queue.served import apply, wipe
+from tests.cluster.queue.served import apply
 
 Object = dict[str, Any]
 NAMESPACE = "queue-vision"
@@ -164,11 +164,11 @@ def test_the_roles_have_what_the_queue_uses_and_no_more() -> None:
 @pytest.fixture(scope="module")
 def applied(kube: Kube) -> Iterator[Kube]:
     """The environment with its accounts, and no queue."""
-    wipe(kube)
+    kube.wipe()
     apply(kube, PLAN)
     kube.api.create(POD)
     yield kube
-    wipe(kube)
+    kube.wipe()
 
 
 @pytest.fixture
