@@ -70,7 +70,7 @@ class Rbac:
 
     @staticmethod
     def _is_subject(binding: Body, user: str, groups: set[str], namespace: str) -> bool:
-        for subject in binding.get("subjects") or []:
+        for subject in _items(binding, "subjects"):
             kind, name = subject.get("kind"), subject.get("name")
             if kind == "User" and name == user:
                 return True
@@ -86,7 +86,7 @@ class Rbac:
         reference = binding.get("roleRef") or {}
         name = str(reference.get("name", ""))
         if reference.get("kind") == "Role":
-            return list((self._roles.get((namespace, name)) or {}).get("rules") or [])
+            return _items(self._roles.get((namespace, name)) or {}, "rules")
         if name == "cluster-admin" and name not in self._cluster_roles:
             return [_ADMIN, _ADMIN_PATHS]
         return self._cluster_rules(name)
@@ -95,15 +95,20 @@ class Rbac:
         role = self._cluster_roles.get(name) or {}
         aggregation = role.get("aggregationRule")
         if not aggregation:
-            return list(role.get("rules") or [])
+            return _items(role, "rules")
         found: list[Body] = []
-        for selector in aggregation.get("clusterRoleSelectors") or []:
-            wanted = (selector or {}).get("matchLabels") or {}
+        for selector in _items(aggregation, "clusterRoleSelectors"):
+            wanted = selector.get("matchLabels") or {}
             for other in self._cluster_roles.values():
                 labels = (other.get("metadata") or {}).get("labels") or {}
                 if other is not role and wanted.items() <= labels.items():
-                    found += other.get("rules") or []
+                    found += _items(other, "rules")
         return found
+
+
+def _items(body: Body, field: str) -> list[Body]:
+    """The items of a list; a null, which the server reads as an item without fields, is {}."""
+    return [item or {} for item in body.get(field) or []]
 
 
 def _rule_allows(rule: Body, asked: Attributes) -> bool:

@@ -117,6 +117,21 @@ def test_aggregated_roles() -> None:
     assert rbac.decide(Attributes("anna", (), "get", resource="pods"))[0]
 
 
+@pytest.mark.parametrize("field", ["subjects", "rules", "clusterRoleSelectors"])
+def test_a_null_in_a_list_is_an_item_without_fields(field: str) -> None:
+    nulls = {field: [None]}
+    rbac = Rbac(
+        [
+            {**role("ClusterRole", "none"), **nulls},
+            role("ClusterRole", "all", aggregationRule=nulls),
+            binding("ClusterRoleBinding", ("ClusterRole", "none"), ANNA),
+            binding("ClusterRoleBinding", ("ClusterRole", "all"), ANNA),
+            {**binding("ClusterRoleBinding", ("ClusterRole", "none"), ANNA), **nulls},
+        ]
+    )
+    assert not rbac.decide(Attributes("anna", (), "get", resource="pods"))[0]
+
+
 def test_nothing_given() -> None:
     nothing = Rbac([{"apiVersion": "v1", "kind": "ConfigMap"}])
     with pytest.raises(AuthorizationError, match="no roles"):
