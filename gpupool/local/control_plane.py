@@ -18,7 +18,7 @@ from typing import Any
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
 from gpupool.json_keys import json_of
-from gpupool.local import components, crds, health, parameters_anchor, processes
+from gpupool.local import components, crds, credentials, health, parameters_anchor, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
@@ -183,7 +183,7 @@ class ControlPlane:
             instance.stop_all()
             instance.choose_ports()
             instance.start(components.CORE, programs, report)
-            self._wait(instance, "kube-apiserver", layout.certificate.exists)
+            self._wait(instance, "kube-apiserver", lambda: credentials.certificate_written(layout))
             instance.write_kubeconfigs()
             self._wait(instance, "kube-apiserver", lambda: health.serves(layout))
         refused = health.credential(layout)
@@ -205,7 +205,7 @@ class ControlPlane:
 
     def _core_ready(self, instance: Instance, report: Report) -> bool:
         """Whether store and API server, which run, answer; a kubeconfig that was changed is written again."""
-        if health.store(self.layout) or not self.layout.certificate.exists():
+        if health.store(self.layout) or not credentials.certificate_written(self.layout):
             return False
         for path in instance.write_kubeconfigs():
             report(f"{path} was missing or not as the API server knows it; wrote it again")

@@ -51,6 +51,15 @@ def ensure(layout: Layout, users: Iterable[str]) -> dict[str, str]:
     return wanted
 
 
+def certificate_written(layout: Layout) -> bool:
+    """Whether the API server has written its certificate to the end.
+
+    For a moment the file is there and empty, and clients that trust nothing never find the server ready.
+    """
+    path = layout.certificate
+    return path.exists() and path.read_text().endswith("-----END CERTIFICATE-----\n")
+
+
 def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> list[Path]:
     """Write the administrator's kubeconfig and one for each component; the certificate must exist. Returns
     those that had to be changed.

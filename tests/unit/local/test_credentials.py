@@ -39,6 +39,17 @@ def test_kubeconfigs_are_private_and_name_the_context(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_certificate_counts_when_it_is_whole(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    credentials.ensure(layout, ["admin"])
+    found = [credentials.certificate_written(layout)]
+    whole = keys.kubelet_pair()[0]
+    for text in ("", whole[:100], whole):
+        layout.certificate.write_text(text)
+        found.append(credentials.certificate_written(layout))
+    assert found == [False, False, False, True]
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to check the key with")
 def test_the_service_account_key_is_a_valid_p256_key(tmp_path: Path) -> None:
     seen = set()
