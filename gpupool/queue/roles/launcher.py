@@ -50,7 +50,8 @@ class Launcher:
         self._ended = ended
         self._reconciler = functools.partial(
             Reconciler,
-            *(db, cluster),
+            db,
+            cluster,
             current=current,
             now=now,
             ended=ended,

@@ -46,19 +46,25 @@ SCENARIOS = (Succeeds, FailsOnce, CancelledDispatching, CancelledRunning, Preemp
 SHORT = 3
 
 
-async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
-    passed = 0.0
+@contextlib.asynccontextmanager
+async def world_of(url: str) -> AsyncIterator[tuple[World, Database]]:
+    """A world without leaders, and a database of its own for the launcher that will stand still."""
     async with Database.open(url, 4) as db, Database.open(url, 4) as own:
         await opened(db)
         await no_leaders(db)
-        world = World(db)
+        yield World(db), own
+
+
+async def run(url: str, kind: type[Scenario], fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = 0.0
+    async with world_of(url) as (world, own):
         id = await world.submit()
         scenario = kind(world, id)
         async with one_process(world, own, fuse, monkeypatch, lambda: time.monotonic() + passed) as first:
             standing = await until_paused(world, first, scenario, fuse)
-            second = world.launcher(db)
+            second = world.launcher(world.db)
             if standing is not None:
-                await no_leaders(db, "launcher")
+                await no_leaders(world.db, "launcher")
                 await live(world, [second], scenario.play, close=False)
                 before = await world.outcomes(id)
                 passed = TTL_S + 1.0
@@ -135,10 +141,7 @@ def test_a_launcher_that_stood_still_puts_back_no_pods_of_others_that_are_gone(
 ) -> None:
     async def test() -> None:
         fuse = Fuse("replace_foreign", gate=asyncio.Event())
-        async with Database.open(database_url, 4) as db, Database.open(database_url, 4) as own:
-            await opened(db)
-            await no_leaders(db)
-            world = World(db)
+        async with world_of(database_url) as (world, own):
             (resource,) = world.present.supply.pools["training"].gpu_micro
             about = {"name": "node-1", "labels": {POOL_LABEL: "training"}}
             world.cluster.add({"kind": "Node", "metadata": about, "spec": {}})
@@ -158,13 +161,13 @@ def test_a_launcher_that_stood_still_puts_back_no_pods_of_others_that_are_gone(
                 standing(world, first, fuse) as (second, current),
             ):
                 await steps(second)
-                assert await foreign(db) == [("training", 1)]
+                assert await foreign(world.db) == [("training", 1)]
                 world.cluster.edit(notebook, lambda pod: pod["status"].update(phase="Succeeded"))
                 await steps(second)
-                assert await foreign(db) == []
+                assert await foreign(world.db) == []
                 fuse.gate.set()
                 await current
-                assert await foreign(db) == []
+                assert await foreign(world.db) == []
 
     asyncio.run(asyncio.wait_for(test(), 60))
 
@@ -174,10 +177,7 @@ def test_a_launcher_that_stood_still_does_not_say_again_why_an_attempt_waited(
 ) -> None:
     async def test() -> None:
         fuse = Fuse("waits", gate=asyncio.Event())
-        async with Database.open(database_url, 4) as db, Database.open(database_url, 4) as own:
-            await opened(db)
-            await no_leaders(db)
-            world = World(db)
+        async with world_of(database_url) as (world, own):
             id = await world.submit()
             await world.dispatcher.step()
             async with one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first:
