@@ -52,6 +52,10 @@ _CUT_OFF = "Resource monitor has terminated"
 """What the SDK says where gRPC calls the engine unavailable (Pulumi 3.259). Rarely it does so of one that has
 just started; while the program was not reached nothing was registered, and the run may be started again."""
 
+_STOPPED = {"update canceled", "preview canceled"}
+"""What the engine says of a run that was stopped in an orderly way, if anything (Pulumi 3.259,
+deployment_executor.go)."""
+
 
 class Run:
     """One engine run on one stack, from locks and leftovers to its result."""
@@ -302,8 +306,8 @@ class Run:
             raise StackError(self._disk.message, result)
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
-        if interrupted and not collector.outcome.errors:
-            # The engine calls a run that was stopped in an orderly way a success.
+        if interrupted and set(collector.outcome.errors) <= _STOPPED:
+            collector.outcome.errors = []
             again = f"gpupool {self._operation} {self._plan.environment}"
             raise StackError(f"interrupted; the current operations are finished, go on with: {again}", result)
         if failure is not None:

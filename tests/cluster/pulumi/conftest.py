@@ -25,15 +25,12 @@ _LIVELY = {"Event", "Lease", "Endpoints", "EndpointSlice", "CSINode", "APIServic
 _OF_NAMESPACES = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 
 EACH_STEP = """
-import sys
-from gpupool.findings import GpupoolError
-from infra import stack
-try:
-    getattr(stack, sys.argv[1])(sys.argv[2], report=lambda step: print(step, flush=True))
-except GpupoolError as error:
-    sys.exit(str(error))
+from gpupool.cli import main, progress
+progress._Progress.notify = lambda _, step: print(step, flush=True)
+main.run()
 """
-"""A run in a process of its own that says each step (`gpupool` says one now and then), to be ended at any."""
+"""The `gpupool` command in a process of its own, reporting each step and not one now and then, to be ended
+at any."""
 
 ENVIRONMENT: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) ->
 
 
 def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", EACH_STEP, "up", world.file]
+    command = [sys.executable, "-c", EACH_STEP, "up", world.file, "--yes"]
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -141,7 +142,12 @@ def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str])
     output = process.communicate(timeout=PATIENCE)[0].decode()
     assert process.returncode != 0, output
     assert "Traceback" not in output
-    assert "stopping after the current operations" in output
+    notice = "stopping after the current operations (Ctrl-C again to stop at once)\n"
+    assert notice in output
+    after = output.partition(notice)[2]
+    assert not re.search("^(create|update) ", after, re.MULTILINE), "goes on"
+    assert "canceled" not in after
+    assert "interrupted; the current operations are finished, go on with: gpupool up" in after
     assert_whole(world)
 
 

@@ -55,7 +55,7 @@ def tenants(count: int) -> list[dict[str, Any]]:
 def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
     """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
     process = subprocess.Popen(
-        [sys.executable, "-c", EACH_STEP, verb, world.file],
+        [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"],
         cwd=ROOT,
         env={**variables, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
