@@ -90,6 +90,8 @@ class Collector:
 
     def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self.outcome = Outcome()
+        self.silent = False
+        """Whether steps are reported no longer: something else is to be read."""
         self._notify = notify
         self._lock = threading.Lock()
         self._last_texts: dict[str, str] = {}
@@ -120,7 +122,8 @@ class Collector:
         entry.done = done
         self.outcome.objects[step.urn] = entry
         # A replacement comes in several steps, which are one to the reader.
-        if not done and op != "same" and not (op == "replace" and known is not None and known.op == op):
+        again = op == "replace" and known is not None and known.op == op
+        if not (done or op == "same" or again or self.silent):
             self._notify(f"{op} {entry}")
 
     def _failed(self, step: Any) -> None:

@@ -243,10 +243,15 @@ class Run:
         collector = Collector(self._report)
         gc.freeze()
         gc.set_threshold(_GARBAGE)
+
+        def stopping(notice: str) -> None:
+            collector.silent = True  # a step that was just begun would hide the notice
+            self._report(notice)
+
         again = {"refresh": True} if self._marks.left and self._operation != "refresh" else {}
         with self._marked() as mark:
             work = functools.partial(operation, on_event=collector, **again)
-            failure, interrupted = interruptible(work, self._command, self._report, self._disk.watch)
+            failure, interrupted = interruptible(work, self._command, stopping, self._disk.watch)
             mark["whole"] = failure is None and not interrupted and not collector.outcome.errors
         return collector, failure, interrupted
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from gpupool.local.ports import free_port
 from tests.programs import absent
 
-INTERVAL_S = 0.25
+INTERVAL_S = 1.0
+"""Also the time that a scrape may take: one that is cut off leaves a gap in all figures."""
 _PATIENCE_S = 30.0
 _CONFIG = """
 global: {{scrape_interval: {interval}ms, scrape_timeout: {interval}ms}}

@@ -81,9 +81,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     server = Prometheus(tmp_path_factory.mktemp("prometheus"), exporter)
     try:
         assert exporter.asked.wait(30)
-        time.sleep(FOR_S / 2)
+        time.sleep(FOR_S - 1)
         exporter.gpus.append(gpu("GPU-11", of["metrics-of-less-than-the-window"]))
-        time.sleep(FOR_S / 2 + 1)
+        time.sleep(FOR_S / 2)
         yield Seen(server.url, exporter, ids)
     finally:
         server.stop()

@@ -57,6 +57,15 @@ def test_the_steps_of_a_replacement_are_one_entry() -> None:
     assert reported == ["replace NodePool/b"], "one line of progress, not one for each step"
 
 
+def test_a_silent_one_counts_what_it_does_not_report() -> None:
+    reported: list[str] = []
+    collector = Collector(reported.append)
+    collector.silent = True
+    collector(step("create", new=body("2")))
+    assert collector.outcome.counts == {"create": 1}
+    assert reported == []
+
+
 def test_errors_name_the_object_not_the_urn() -> None:
     collector = Collector()
     collector(step("create", new=body("2")))
