@@ -66,12 +66,15 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
+NO_KEY = "No matching overloads found : @in"
+"""What cel-cpp says of null, a list or a map as a map's key; for cel-go, which the API server has, the map does
+not have such a key (common/types/map.go, stringIfaceMapAccessor)."""
 EXPRESSIONS = st.recursive(st.one_of(_strings, _numbers, _dynamic, _lists), _combined, max_leaves=8)
 
 
 def _theirs(expression: str) -> tuple[str, Any]:
     value = THEIRS.compile(expression).eval(ACTIVATION)
-    return ("error", None) if value.type() == cel.Type.ERROR else ("value", value.plain_value())
+    return ("error", str(value)) if value.type() == cel.Type.ERROR else ("value", value.plain_value())
 
 
 @examples("policy engine", 400)
@@ -86,6 +89,8 @@ def test_cel_cpp_finds_the_same(expression: str) -> None:
         found: tuple[str, Any] = ("value", program.evaluate(Scope({"object": DATA})))
     except EvaluationError:
         found = ("error", None)
+    if wanted == "error" and NO_KEY in value:
+        return
     assert found[0] == wanted
     if wanted == "value":
         assert found[1] == value
