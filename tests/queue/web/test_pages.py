@@ -148,18 +148,17 @@ def test_what_a_reader_opened_stays_open(opened: Opened, dev_site: Site, jobs: d
 def test_without_javascript_the_pages_are_the_same(
     opened: Opened, dev_site: Site, jobs: dict[str, str]
 ) -> None:
+    live, plain = (opened(dev_site.address, java_script_enabled=enabled) for enabled in (True, False))
     for name, path in addresses(jobs).items():
-        shown = [
-            opened(dev_site.address + path, java_script_enabled=enabled).locator("main [data-live]")
-            for enabled in (True, False)
-        ]
-        ids = [each.evaluate_all("all => all.map((one) => one.id)") for each in shown]
-        assert ids[0] == ids[1]
-        headings = [each.page.get_by_role("heading").all_inner_texts() for each in shown]
+        ids, headings = [], []
+        for shown in (live, plain):
+            shown.goto(dev_site.address + path)
+            ids.append(shown.locator("main [data-live]").evaluate_all("all => all.map((one) => one.id)"))
+            headings.append(shown.get_by_role("heading").all_inner_texts())
+        assert ids[0] == ids[1], name
         assert headings[0] == headings[1], name
-        for each in shown:
-            each.page.context.close()  # open ones go on asking for what is new
-    plain = opened(f"{dev_site.address}/jobs", java_script_enabled=False)
+    live.close()
+    plain.goto(f"{dev_site.address}/jobs")
     plain.get_by_label("State").select_option("failed")
     plain.get_by_role("button", name="Filter").click()
     expect(plain.locator("#list tbody tr")).to_have_count(1)
@@ -168,17 +167,22 @@ def test_without_javascript_the_pages_are_the_same(
     expect(plain.locator("#output")).to_contain_text("exit code 7")
 
 
-@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
-def test_nothing_sticks_out(
-    opened: Opened, dev_site: Site, jobs: dict[str, str], size: tuple[int, int]
-) -> None:
-    for name, path in addresses(jobs).items():
-        shown = opened(dev_site.address + path, size)
+def everywhere(opened: Opened, site: Site, addresses: dict[str, str]) -> Iterator[tuple[str, Page]]:
+    """Each page in turn, with all its details open."""
+    shown = opened(site.address)
+    for name, path in addresses.items():
+        shown.goto(site.address + path)
         shown.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
-        keep(shown, f"{name}-{size[0]}")
-        assert shown.evaluate("document.documentElement.scrollWidth") <= size[0], name
-        assert shown.evaluate(f"{MEASURE}.sticksOut()") == [], name
-        shown.context.close()
+        yield name, shown
+
+
+def test_nothing_sticks_out(opened: Opened, dev_site: Site, jobs: dict[str, str]) -> None:
+    for name, shown in everywhere(opened, dev_site, addresses(jobs)):
+        for width, height in (DESK, PHONE):
+            shown.set_viewport_size({"width": width, "height": height})
+            keep(shown, f"{name}-{width}")
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert shown.evaluate(f"{MEASURE}.sticksOut()") == [], (name, width)
 
 
 def test_hostile_names_stay_text(opened: Opened, dev_site: Site, jobs: dict[str, str]) -> None:
@@ -190,14 +194,13 @@ def test_hostile_names_stay_text(opened: Opened, dev_site: Site, jobs: dict[str,
     expect(shown.locator("#output")).to_contain_text("<b>loss</b> 0.1")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(opened: Opened, dev_site: Site, jobs: dict[str, str], scheme: str) -> None:
-    for name, path in (addresses(jobs) | {"login": "/login"}).items():
-        shown = opened(dev_site.address + path, color_scheme=scheme)
-        shown.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
-        keep(shown, f"{name}-{scheme}")
-        assert violations(shown) == [], name
-        assert shown.evaluate(f"{MEASURE}.pale()") == [], name
+def test_pages_are_accessible(opened: Opened, dev_site: Site, jobs: dict[str, str]) -> None:
+    for name, shown in everywhere(opened, dev_site, addresses(jobs) | {"login": "/login"}):
+        for scheme in ("light", "dark"):
+            shown.emulate_media(color_scheme=scheme)
+            keep(shown, f"{name}-{scheme}")
+            assert violations(shown) == [], (name, scheme)
+            assert shown.evaluate(f"{MEASURE}.pale()") == [], (name, scheme)
 
 
 def test_sign_in_shows_a_tenant_its_own(opened: Opened, site: Site) -> None:
