@@ -149,7 +149,7 @@ def test_mutated_random_environments(data: st.DataObject) -> None:
 
 
 def test_large_files_of_every_repeated_token() -> None:
-    """Where a reader takes quadratic time or memory, a megabyte of one token shows it."""
+    """Where a reader takes quadratic time or memory, 200 kB of one token show it."""
     tokens = [
         "[",
         "{",

@@ -62,6 +62,7 @@ def test_no_file_has_words_of_the_dialect(words: str, read: dict[str, str]) -> N
     found = [
         f"{name}:{number}: {line.strip()[:100]}"
         for name, text in read.items()
+        if pattern.search(text)
         for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
     ]
