@@ -23,6 +23,9 @@ from tests.cluster.pools.command_line import CommandLine
 _ENVIRONMENT = Path(__file__).with_name("environment.yaml")
 _NAMESPACES = {"vision": "team-vision", "serving": "team-serving"}
 _AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+"""The quota, by its controller, while the API server counted: what is sent has no version of its own."""
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,12 @@ class Actor:
     def _send(
         self, method: str, path: str, body: dict[str, Any] | None, content_type: str = "application/json"
     ) -> str:
-        answer = self.server.send(
-            method, path, body, content_type, user=self.user, group=self.group, dry_run=False
-        )
+        for _ in range(_TRIES):
+            answer = self.server.send(
+                method, path, body, content_type, user=self.user, group=self.group, dry_run=False
+            )
+            if _MODIFIED not in answer.message:
+                break
         return answer.message or ("refused without a word" if answer.status >= 400 else "")
 
 
