@@ -67,8 +67,8 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 NO_KEY = "No matching overloads found : @in"
-"""What cel-cpp says of null, a list or a map as a map's key; for cel-go, which the API server has, a map lacks
-such keys (common/types/map.go, stringIfaceMapAccessor)."""
+"""What cel-cpp says of null, a list or a map as a map's key; for cel-go, which the API server has, a map
+lacks such keys (common/types/map.go, stringIfaceMapAccessor)."""
 EXPRESSIONS = st.recursive(st.one_of(_strings, _numbers, _dynamic, _lists), _combined, max_leaves=8)
 
 
