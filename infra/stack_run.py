@@ -311,13 +311,15 @@ class Run:
             raise StackError(self._disk.message, result)
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
-        if interrupted and set(collector.outcome.errors) <= _STOPPED:
-            collector.outcome.errors = []
-            again = f"gpupool {self._operation} {self._plan.environment}"
-            raise StackError(f"interrupted; the current operations are finished, go on with: {again}", result)
+        if failure is not None and not isinstance(failure, automation_errors.CommandError):
+            raise failure
+        if interrupted:
+            # What was only waited for, as the end of a NodePool's nodes, is not finished: the engine says so.
+            errors = [error for error in collector.outcome.errors if error not in _STOPPED]
+            collector.outcome.errors = errors
+            again = f"interrupted; go on with: gpupool {self._operation} {self._plan.environment}"
+            raise StackError("\n".join([*errors, again]), result)
         if failure is not None:
-            if not isinstance(failure, automation_errors.CommandError):
-                raise failure
             if isinstance(failure, automation_errors.ConcurrentUpdateError):
                 raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
             errors = collector.outcome.errors or [_plain(failure)]

@@ -50,8 +50,8 @@ def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) ->
         seen.append(line)
 
 
-def start_up(world: Any, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", EACH_STEP, "up", world.file, "--yes"]
+def start(world: Any, variables: dict[str, str], verb: str = "up") -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"]
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -116,7 +116,7 @@ def test_the_next_up_completes_after_a_kill(
     world: Any, environment_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     many_tenants(world)
-    process = start_up(world, environment_variables)
+    process = start(world, environment_variables)
     wait_until_under_way(process)
     ours = psutil.Process(process.pid)
     children = ours.children(recursive=True)
@@ -135,7 +135,7 @@ def test_the_next_up_completes_after_a_kill(
 
 def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str]) -> None:
     many_tenants(world)
-    process = start_up(world, environment_variables)
+    process = start(world, environment_variables)
     # At the first object: an orderly stop finishes what is under way, which must not be all there is.
     wait_until_under_way(process, 1)
     process.send_signal(signal.SIGINT)
@@ -147,8 +147,18 @@ def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str])
     after = output.partition(notice)[2]
     assert not re.search("^(create|update) ", after, re.MULTILINE), "goes on"
     assert "canceled" not in after
-    assert "interrupted; the current operations are finished, go on with: gpupool up" in after
+    assert "interrupted; go on with: gpupool up trial" in after
     assert_whole(world)
+    # A deletion that is only waited for is not finished, and the engine says so of each.
+    process = start(world, environment_variables, "destroy")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith(b"delete NodePool"):
+        pass
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=PATIENCE)[0].decode()
+    assert process.returncode != 0, output
+    assert output.endswith("interrupted; go on with: gpupool destroy trial\n")
+    world.destroy()
 
 
 def test_a_lock_of_a_dead_process_is_removed_and_one_of_a_living_respected(
