@@ -42,6 +42,11 @@ _dynamic = st.sampled_from(["object.nothing", "object.missing", "object.ratio", 
 _lists = st.sampled_from(["[]", "[1, 2]", "object.list", "object.names", "object.items", "object.missing"])
 
 
+NO_KEY = "type(c) == map && (type(e) == null_type || type(e) == list || type(e) == map)"
+"""What can't be a map's key: cel-cpp refuses to look for it; for cel-go, which the API server has, a map
+lacks such keys (common/types/map.go, stringIfaceMapAccessor)."""
+
+
 def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     pair = st.tuples(inner, inner)
     return st.one_of(
@@ -50,7 +55,7 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         pair.map(lambda p: f"({p[0]} < {p[1]})"),
         pair.map(lambda p: f"(dyn({p[0]}) && dyn({p[1]}))"),
         pair.map(lambda p: f"(dyn({p[0]}) || dyn({p[1]}))"),
-        pair.map(lambda p: f"(dyn({p[0]}) in dyn({p[1]}))"),
+        pair.map(lambda p: f"[dyn({p[0]})].exists(e, [dyn({p[1]})].exists(c, !({NO_KEY}) && e in c))"),
         st.tuples(inner, inner, inner).map(lambda p: f"(dyn({p[0]}) ? dyn({p[1]}) : dyn({p[2]}))"),
         inner.map(lambda e: f"size(dyn({e}))"),
         inner.map(lambda e: f"!dyn({e})"),
@@ -66,15 +71,12 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-NO_KEY = "No matching overloads found : @in"
-"""What cel-cpp says of null, a list or a map as a map's key; for cel-go, which the API server has, a map
-lacks such keys (common/types/map.go, stringIfaceMapAccessor)."""
 EXPRESSIONS = st.recursive(st.one_of(_strings, _numbers, _dynamic, _lists), _combined, max_leaves=8)
 
 
 def _theirs(expression: str) -> tuple[str, Any]:
     value = THEIRS.compile(expression).eval(ACTIVATION)
-    return ("error", str(value)) if value.type() == cel.Type.ERROR else ("value", value.plain_value())
+    return ("error", None) if value.type() == cel.Type.ERROR else ("value", value.plain_value())
 
 
 @examples("policy engine", 400)
@@ -89,8 +91,6 @@ def test_cel_cpp_finds_the_same(expression: str) -> None:
         found: tuple[str, Any] = ("value", program.evaluate(Scope({"object": DATA})))
     except EvaluationError:
         found = ("error", None)
-    if wanted == "error" and NO_KEY in value:
-        return
     assert found[0] == wanted
     if wanted == "value":
         assert found[1] == value
