@@ -311,22 +311,20 @@ class Run:
             raise StackError(self._disk.message, result)
         if self._program_error:
             raise StackError(str(self._program_error[0]), result)
+        if failure is None and not interrupted:
+            return result
         if failure is not None and not isinstance(failure, automation_errors.CommandError):
             raise failure
-        if interrupted:
-            # What was only waited for, as the end of a NodePool's nodes, is not finished: the engine says so.
-            errors = [error for error in collector.outcome.errors if error not in _STOPPED]
-            collector.outcome.errors = errors
-            again = f"interrupted; go on with: gpupool {self._operation} {self._plan.environment}"
-            raise StackError("\n".join([*errors, again]), result)
-        if failure is not None:
-            if isinstance(failure, automation_errors.ConcurrentUpdateError):
-                raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
-            errors = collector.outcome.errors or [_plain(failure)]
-            disk = state_files.disk_problem([*errors, _plain(failure)], self._backend())
-            collector.outcome.errors = [disk] if disk else errors
-            raise StackError("\n".join(collector.outcome.errors), result)
-        return result
+        if isinstance(failure, automation_errors.ConcurrentUpdateError):
+            raise locks.locked(self._backend(), PROJECT, self._plan.environment) from None
+        reported = [error for error in collector.outcome.errors if not (interrupted and error in _STOPPED)]
+        written = [] if failure is None else [_plain(failure)]
+        disk = state_files.disk_problem([*reported, *written], self._backend())
+        # What an interrupted engine writes itself is that it was interrupted.
+        errors = [disk] if disk else reported or ([] if interrupted else written)
+        collector.outcome.errors = errors
+        again = f"interrupted; go on with: gpupool {self._operation} {self._plan.environment}"
+        raise StackError("\n".join([*errors, again] if interrupted else errors), result)
 
 
 def _unsaid(*_: Any, **__: Any) -> None:

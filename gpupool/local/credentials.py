@@ -61,8 +61,8 @@ def certificate_written(layout: Layout) -> bool:
 
 
 def write_kubeconfigs(layout: Layout, server: str, tokens: Mapping[str, str]) -> list[Path]:
-    """Write the administrator's kubeconfig and one for each component; the certificate must exist. Returns
-    those that had to be changed.
+    """Write the administrator's kubeconfig and one for each component, from the certificate as it is written.
+    Returns those that had to be changed.
     """
     written = []
     authority = base64.b64encode(layout.certificate.read_bytes()).decode()

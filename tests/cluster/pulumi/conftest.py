@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -32,6 +35,8 @@ main.run()
 """The `gpupool` command in a process of its own, reporting each step and not one now and then, to be ended
 at any."""
 
+_STEP = re.compile(rb"^(create|update|replace|delete) ")
+
 ENVIRONMENT: Object = {
     "apiVersion": "gpupool.dev/v1alpha1",
     "kind": "Environment",
@@ -54,6 +59,26 @@ ENVIRONMENT: Object = {
     "priorities": [{"name": "trial-training", "value": 500, "level": "high"}],
     "tenants": [{"name": "vision", "namespace": "trial-vision", "pools": {"notebooks": {"gpus": 1}}}],
 }
+
+
+def begun(world: World, variables: dict[str, str], verb: str, steps: int) -> subprocess.Popen[bytes]:
+    """`gpupool VERB`, when it has begun so many steps: at the same place of a run on any machine."""
+    root = Path(stack.__file__).parents[1]
+    process = subprocess.Popen(
+        [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"],
+        cwd=root,
+        env={**variables, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,  # so that nothing read ahead is missing from what is read at the end
+    )
+    assert process.stdout is not None
+    seen = list[bytes]()
+    while sum(_STEP.search(line) is not None for line in seen) < steps:
+        line = process.stdout.readline()
+        assert line, b"".join(seen).decode()
+        seen.append(line)
+    return process
 
 
 class World:

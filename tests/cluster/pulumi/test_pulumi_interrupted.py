@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,9 +22,8 @@ from gpupool.cluster import kube_api
 from infra import stack
 from infra.locks import LockedError
 from infra.stack import StackError
-from tests.cluster.pulumi.conftest import EACH_STEP
+from tests.cluster.pulumi.conftest import begun
 
-ROOT = Path(kube_api.__file__).parents[2]
 PATIENCE = 300
 """Seconds after which something hangs."""
 SILENCE = 10.0
@@ -38,28 +36,6 @@ def many_tenants(world: Any, count: int = 15) -> None:
         {"name": f"team-{n}", "namespace": f"trial-{n}", "pools": {"notebooks": {"gpus": 1}}}
         for n in range(count)
     ]
-
-
-def wait_until_under_way(process: subprocess.Popen[bytes], objects: int = 20) -> None:
-    """Wait until so many objects have been begun, as the run itself reports: the middle, on any machine."""
-    assert process.stdout is not None
-    seen = list[bytes]()
-    while sum(line.startswith(b"create ") for line in seen) < objects:
-        line = process.stdout.readline()
-        assert line, b"".join(seen).decode()
-        seen.append(line)
-
-
-def start(world: Any, variables: dict[str, str], verb: str = "up") -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"]
-    return subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**variables, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,  # so that nothing read ahead is missing from what is read at the end
-    )
 
 
 def assert_whole(world: Any) -> None:
@@ -116,8 +92,7 @@ def test_the_next_up_completes_after_a_kill(
     world: Any, environment_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
     many_tenants(world)
-    process = start(world, environment_variables)
-    wait_until_under_way(process)
+    process = begun(world, environment_variables, "up", 20)
     ours = psutil.Process(process.pid)
     children = ours.children(recursive=True)
     assert children, "no engine"
@@ -135,9 +110,8 @@ def test_the_next_up_completes_after_a_kill(
 
 def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str]) -> None:
     many_tenants(world)
-    process = start(world, environment_variables)
     # At the first object: an orderly stop finishes what is under way, which must not be all there is.
-    wait_until_under_way(process, 1)
+    process = begun(world, environment_variables, "up", 1)
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=PATIENCE)[0].decode()
     assert process.returncode != 0, output
@@ -150,10 +124,7 @@ def test_ctrl_c_stops_cleanly(world: Any, environment_variables: dict[str, str])
     assert "interrupted; go on with: gpupool up trial" in after
     assert_whole(world)
     # A deletion that is only waited for is not finished, and the engine says so of each.
-    process = start(world, environment_variables, "destroy")
-    assert process.stdout is not None
-    while not process.stdout.readline().startswith(b"delete NodePool"):
-        pass
+    process = begun(world, environment_variables, "destroy", 1)
     process.send_signal(signal.SIGINT)
     output = process.communicate(timeout=PATIENCE)[0].decode()
     assert process.returncode != 0, output

@@ -10,12 +10,8 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -26,15 +22,12 @@ from generators.kinds import KINDS
 from generators.metadata import MANAGED_BY
 from gpupool.plan.model import ENVIRONMENT_LABEL
 from gpupool.plan.resolve import read_plan
-from infra import stack
 from infra.orphans import Key, key_of
-from tests.cluster.pulumi.conftest import EACH_STEP, World
+from tests.cluster.pulumi.conftest import World, begun
 from tests.sampling import SEED
 
-ROOT = Path(stack.__file__).parents[1]
 PATIENCE = 300
 KILLS = 20 if os.environ.get("GPUPOOL_TESTS") == "all" else 2
-_STEP = re.compile(rb"^(create|update|replace|delete) ")
 
 
 def moments(steps: int, count: int = KILLS) -> list[int]:
@@ -54,20 +47,7 @@ def tenants(count: int) -> list[dict[str, Any]]:
 
 def killed(world: World, variables: dict[str, str], verb: str, steps: int) -> None:
     """`gpupool VERB`, and everything that belongs to it, killed when it has begun so many steps."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", EACH_STEP, verb, world.file, "--yes"],
-        cwd=ROOT,
-        env={**variables, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-    )
-    assert process.stdout is not None
-    seen = list[bytes]()
-    while sum(_STEP.search(line) is not None for line in seen) < steps:
-        line = process.stdout.readline()
-        assert line, b"".join(seen).decode()
-        seen.append(line)
+    process = begun(world, variables, verb, steps)
     ours = psutil.Process(process.pid)
     # The parent first and stopped, so that it starts nothing more while the others are looked for.
     ours.send_signal(signal.SIGSTOP)
