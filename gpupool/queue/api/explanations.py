@@ -18,9 +18,9 @@ from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Level, NewJob
-from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.rows import lane_of
+from gpupool.queue.store.snapshot import Known, take_snapshot
 
 PER_LANE = 20
 """Jobs of each lane that an explanation looks at."""
@@ -34,14 +34,14 @@ class Explanations:
         self._db = db
         self._reading, self._working = asyncio.Lock(), asyncio.Lock()
         self._seen: Snapshot | None = None
-        self._known = dispatch.Known()
+        self._known = Known()
         self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
         async with self._reading:
             if self._seen is None or not 0 <= at.timestamp() - self._seen.now < FRESH_SECONDS:
-                self._seen = await dispatch.snapshot(self._db, at, PER_LANE, self._known)
+                self._seen = await take_snapshot(self._db, at, PER_LANE, self._known)
             return self._seen
 
     async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:

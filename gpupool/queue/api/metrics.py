@@ -22,7 +22,8 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Level, Principal
-from gpupool.queue.store import dispatch, jobs
+from gpupool.queue.store import jobs
+from gpupool.queue.store.snapshot import take_snapshot
 
 router = APIRouter(tags=["operation"])
 OPEN = ("/healthz", "/readyz")
@@ -88,7 +89,7 @@ async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
-    seen = await dispatch.snapshot(context.db, context.clock(), per_lane=0)
+    seen = await take_snapshot(context.db, context.clock(), per_lane=0)
     figures = CollectorRegistry(auto_describe=False)
     figures.register(_Figures(seen, context.current().supply, await jobs.depth(context.db)))
     own = generate_latest(request.app.state.registry)

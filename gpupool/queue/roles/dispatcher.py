@@ -1,7 +1,7 @@
 """The dispatcher: the one leader that decides. A round reads a snapshot, decides, and claims what it starts.
 
-Between rounds it keeps nothing but the least fair clocks, which a new leader computes again. It must not run
-jobs or talk to a cluster.
+Between rounds it keeps the least fair clocks, which a new leader computes again, and what it has read. It
+must not run jobs or talk to a cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gpupool.queue.measures import Measures
 from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.snapshot import Known, take_snapshot
 
 log = structlog.get_logger()
 
@@ -64,7 +65,7 @@ class Dispatcher(LeaderRole):
         self._now = now
         self._decided = decided
         self._measures = measures
-        self._known = dispatch.Known()
+        self._known = Known()
         self._floors: Mapping[tuple[str, str], int] = {}
         self._epoch: int | None = None
         self._lanes = MOST_HEADS
@@ -72,7 +73,7 @@ class Dispatcher(LeaderRole):
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
-            self._epoch, self._floors, self._known = epoch, {}, dispatch.Known()
+            self._epoch, self._floors, self._known = epoch, {}, Known()
         return (await self.round(epoch)).more
 
     async def round(self, epoch: int) -> Decided:
@@ -81,7 +82,8 @@ class Dispatcher(LeaderRole):
         supply, plan_hash = self._supply()
         now = self._now()
         per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
-        snapshot = await dispatch.snapshot(self._db, now, per_lane, self._known)
+        per_lane = 1 << (per_lane.bit_length() - 1)  # whenever it changes, all lanes are read again
+        snapshot = await take_snapshot(self._db, now, per_lane, self._known)
         lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
         self._lanes = max(1, len(lanes))
         decision = decide(replace(snapshot, floors=self._floors), supply)
@@ -90,6 +92,7 @@ class Dispatcher(LeaderRole):
         if decision.starts or decision.preempts or waits or decision.reservations != snapshot.reservations:
             news = replace(decision, waits=waits)
             started = await dispatch.claim(self._db, epoch, news, plan_hash, LEASE_S, now)
+            self._known.waits.update(waits)
         self._floors = decision.floors
         done = Decided(
             len(started),

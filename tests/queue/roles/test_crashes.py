@@ -25,7 +25,8 @@ from gpupool.queue.store.database import Database
 from tests.queue.roles.running import SOURCE, Memory, Queue, opened
 
 CALLS = {
-    dispatch: ("lead", "snapshot", "claim"),
+    dispatch: ("lead", "claim"),
+    dispatcher: ("take_snapshot",),
     attempts: ("take", "started", "heartbeat", "finish"),
     outbox: ("place", "unpublished", "published"),
     housekeeping: ("expire_leases",),

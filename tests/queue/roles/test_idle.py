@@ -23,9 +23,10 @@ from gpupool.queue.records import Job, Outcome, State, new_id
 from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.alerts import Alerts, Channels
 from gpupool.queue.roles.idle import Idle, judged
-from gpupool.queue.store import attempts, dispatch, jobs, outbox
+from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
+from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
@@ -153,7 +154,7 @@ def test_a_stopped_attempt_fails_with_the_reason_and_is_not_retried(database, se
         stopped, succeeded, lost = (seen.ids[name] for name in ("idle", "exported", "a-minor-use"))
         await _running(queue, stopped, succeeded, lost)
         await _idle(queue, _plan(seen.url)).step()
-        held = (await dispatch.snapshot(db, queue.now(), 1)).held
+        held = (await take_snapshot(db, queue.now(), 1)).held
         assert {one.preempting_for for one in held} == {"stopped"}, "no victim of a preemption any more"
         await _idle(queue, _plan(seen.url, "warn")).step()
         ends = [(stopped, "preempted"), (succeeded, "succeeded"), (lost, "disrupted")]

@@ -33,6 +33,7 @@ from gpupool.queue.store import attempts, dispatch, housekeeping, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.errors import Deposed
+from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.roles.running import SOURCE, new, opened
 
 NUMBERS = count()
@@ -126,7 +127,7 @@ class Histories(RuleBasedStateMachine):
             self.lead(f"{holder}-{len(self.epochs)}")
 
     def round(self, epoch: int) -> None:
-        snapshot = self.run(dispatch.snapshot(self.db, self.now, 8))
+        snapshot = self.run(take_snapshot(self.db, self.now, 8))
         supply, plan_hash = SOURCE.supply()
         decision = decide(snapshot, supply)
         for id in self.run(dispatch.claim(self.db, epoch, decision, plan_hash, 30, self.now)):

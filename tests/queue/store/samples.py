@@ -11,6 +11,7 @@ from gpupool.queue.records import Decision, Job, Level, NewJob, Offer, Outcome, 
 from gpupool.queue.store import attempts, dispatch
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.snapshot import take_snapshot
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
 OFFER = Offer("t4", "nvidia.com/gpu.shared", 1, 1, 250_000, 360_000, None, "t4")
@@ -73,7 +74,7 @@ def start_all(snapshot: Snapshot, hold_micro: int = 360_000, run_limit_s: int = 
 
 async def dispatched(db: Database, *, now: datetime = NOW, only: str | None = None) -> list[str]:
     """Start everything that may start, or one of it; the ids."""
-    snapshot = await dispatch.snapshot(db, now, 100)
+    snapshot = await take_snapshot(db, now, 100)
     if only:
         snapshot = replace(snapshot, queued=tuple(head for head in snapshot.queued if head.job == only))
     return await dispatch.claim(db, await leading(db), start_all(snapshot), "sha256:1", 30, now)

@@ -13,6 +13,7 @@ from gpupool.queue.store import attempts, dispatch, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.attempts import cost_of
 from gpupool.queue.store.database import Database
+from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, cancelled, dispatched, finished, read, running, sql, submitted
 
@@ -34,7 +35,7 @@ def test_a_job_that_succeeds_is_settled_once(database: Run) -> None:
             ("settle", 6_000),
             ("release", 354_000),
         ]
-        snapshot = await dispatch.snapshot(db, NOW, 1)
+        snapshot = await take_snapshot(db, NOW, 1)
         assert snapshot.accounts == {"vision": Account(6000, 0)}
         # It ran 60 of the 3600 seconds that its clock was charged for, at a quarter of a GPU and weight 1/2.
         assert snapshot.clocks == {("t4", "vision"): max(0, 900_000_000 - 250_000 * 3540 * 2)}
@@ -120,7 +121,7 @@ def test_retries_wait_longer_each_time_up_to_a_limit(database: Run) -> None:
             assert job is not None
             assert job.not_before is not None
             waits.append((job.not_before - now).total_seconds())
-            assert (await dispatch.snapshot(db, job.not_before - timedelta(seconds=1), 1)).queued == ()
+            assert (await take_snapshot(db, job.not_before - timedelta(seconds=1), 1)).queued == ()
             now = job.not_before
         assert waits == [10, 20, 40, 80, 160, 320, 600, 600]
 
@@ -143,7 +144,7 @@ def test_a_job_that_never_started_costs_nothing(database: Run) -> None:
         job = await finished(db, await read(db, id), "failed", 500)
         assert job is not None
         assert (job.state, job.cost_micro, job.pool) == (State.QUEUED, 0, None)
-        assert (await dispatch.snapshot(db, NOW, 1)).accounts == {"vision": Account(0, 0)}
+        assert (await take_snapshot(db, NOW, 1)).accounts == {"vision": Account(0, 0)}
 
     database(test)
 
@@ -159,12 +160,12 @@ def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db)
         for lost in (False, True):
-            assert (await dispatch.snapshot(db, NOW, 1)).queued[0].on_demand_only is False
+            assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is False
             await dispatched(db)
             capacity_type = "spot" if lost else "on-demand"
             await sql(db, f"UPDATE gpu_jobs SET capacity_type = '{capacity_type}' RETURNING 1")
             await finished(db, await read(db, id), "disrupted")
-        assert (await dispatch.snapshot(db, NOW, 1)).queued[0].on_demand_only is True
+        assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is True
 
     database(test)
 
@@ -235,7 +236,7 @@ def test_only_queued_jobs_change_their_priority(database: Run) -> None:
         assert (job.priority, job.level, job.version) == ("high", 2, 2)
         with pytest.raises(store.Conflict, match="version 2 now"):
             await store.reprioritise(db, id, "low", 0, version=1)
-        (head,) = (await dispatch.snapshot(db, NOW, 1)).queued
+        (head,) = (await take_snapshot(db, NOW, 1)).queued
         assert head.level == 2
         await cancelled(db, id)
         with pytest.raises(store.Conflict, match="is cancelled"):

@@ -15,6 +15,7 @@ from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
 from gpupool.queue.store.errors import Deposed
+from gpupool.queue.store.snapshot import Known, take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import (
     NOW,
@@ -67,12 +68,12 @@ def test_a_deposed_leader_writes_nothing(database: Run) -> None:
         id = await submitted(db)
         held = await running(db, tenant="speech")
         old = await leading(db)
-        snapshot = await dispatch.snapshot(db, NOW, 10)
+        snapshot = await take_snapshot(db, NOW, 10)
         await dispatch.resign(db, dispatch.ROLE, "one")
         new = await leading(db, "two")
         await submitted(db, tenant="late")
         decision = replace(
-            start_all(await dispatch.snapshot(db, NOW, 10)),
+            start_all(await take_snapshot(db, NOW, 10)),
             preempts=(Preempt(held.id, 1, id, "for it"),),
             reservations={"t4": id},
         )
@@ -107,10 +108,10 @@ def test_a_clock_that_an_end_moved_back_since_the_snapshot_stays_back(database: 
     async def test(db: Database) -> None:
         job = await running(db)
         await submitted(db)
-        decision = start_all(await dispatch.snapshot(db, NOW, 10))
+        decision = start_all(await take_snapshot(db, NOW, 10))
         await finished(db, job, "succeeded", after_s=3600 * 0.01)
         assert await dispatch.claim(db, await leading(db), decision, "sha256:1", 30, NOW)
-        assert (await dispatch.snapshot(db, NOW, 10)).clocks == {("t4", "vision"): 9_000_000 + 900_000_000}
+        assert (await take_snapshot(db, NOW, 10)).clocks == {("t4", "vision"): 9_000_000 + 900_000_000}
 
     database(test)
 
@@ -130,7 +131,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
             ("vision", "2026-11-16", 360_000),
             ("vision/detector", "2026-11-18", 360_000),
         ]
-        snapshot = await dispatch.snapshot(db, NOW, 10)
+        snapshot = await take_snapshot(db, NOW, 10)
         assert snapshot.queued == ()
         (held,) = snapshot.held
         assert (held.job, held.units, held.hold_micro, held.since) == (id, 1, 360_000, NOW.timestamp())
@@ -142,7 +143,7 @@ def test_a_claim_writes_the_job_its_attempt_its_hold_and_its_event(database: Run
         event = (await outbox.of_job(db, id))[-1]
         assert (event.type, event.seq, event.pool) == ("dispatched", 2, "t4")
         assert (event.data["key"], event.data["isolation"]) == ("t4", "shared")
-        later = await dispatch.snapshot(db, NOW + timedelta(days=7), 10)
+        later = await take_snapshot(db, NOW + timedelta(days=7), 10)
         assert later.accounts == {}
 
     database(test)
@@ -152,7 +153,7 @@ def test_a_claim_leaves_out_what_changed_since_the_round(database: Run) -> None:
     async def test(db: Database) -> None:
         gone, stays = await submitted(db), await submitted(db)
         epoch = await leading(db)
-        decision = start_all(await dispatch.snapshot(db, NOW, 10))
+        decision = start_all(await take_snapshot(db, NOW, 10))
         await cancelled(db, gone)
         assert await dispatch.claim(db, epoch, decision, "sha256:1", 30, NOW) == [stays]
         assert await dispatch.claim(db, epoch, decision, "sha256:1", 30, NOW) == []
@@ -170,7 +171,7 @@ def test_two_claims_at_once_start_a_job_once(database: Run) -> None:
     async def test(db: Database) -> None:
         ids = {await submitted(db) for _ in range(20)}
         epoch = await leading(db)
-        decision = start_all(await dispatch.snapshot(db, NOW, 100))
+        decision = start_all(await take_snapshot(db, NOW, 100))
         claims = (dispatch.claim(db, epoch, decision, "sha256:1", 30, NOW) for _ in range(4))
         claimed = [id for made in await asyncio.gather(*claims) for id in made]
         assert sorted(claimed) == sorted(ids)
@@ -186,13 +187,13 @@ def test_heads_are_the_oldest_of_each_lane_that_may_start(database: Run) -> None
         first = [await submitted(db, now=NOW + timedelta(seconds=n)) for n in range(3)]
         different = [{"offers": (other,)}, {"level": Level.HIGH}, {"project": None}, {"project": "ocr"}]
         second = [await submitted(db, **given) for given in different]
-        heads = (await dispatch.snapshot(db, NOW + timedelta(seconds=5), 2)).queued
+        heads = (await take_snapshot(db, NOW + timedelta(seconds=5), 2)).queued
         lanes: dict[str, list[str]] = {}
         for head in heads:
             lanes.setdefault(head.lane, []).append(head.job)
         assert sorted(lanes.values()) == sorted([first[:2], *([one] for one in second)])
         assert {head.offers for head in heads} == {(OFFER,), (other,)}
-        heads = (await dispatch.snapshot(db, NOW + timedelta(seconds=12), 2)).queued
+        heads = (await take_snapshot(db, NOW + timedelta(seconds=12), 2)).queued
         assert failing.id in {head.job for head in heads}
 
     database(test)
@@ -212,13 +213,13 @@ def test_waits_reservations_and_preemptions_are_written(database: Run) -> None:
         assert (await read(db, id)).waiting == waiting
         assert (await read(db, id)).version == 1
         assert (await read(db, held.id)).preempt_reason == f"for job {id}"
-        snapshot = await dispatch.snapshot(db, NOW, 10)
+        snapshot = await take_snapshot(db, NOW, 10)
         assert snapshot.reservations == {"t4": id}
         assert snapshot.held[0].preempting_for == id
         events = [event.type for event in await outbox.of_job(db, held.id)]
         assert events == ["enqueued", "dispatched", "started", "preempted"]
         await dispatch.claim(db, epoch, Decision(), "sha256:1", 30, NOW)
-        assert (await dispatch.snapshot(db, NOW, 10)).reservations == {}
+        assert (await take_snapshot(db, NOW, 10)).reservations == {}
 
     database(test)
 
@@ -262,7 +263,8 @@ def test_heads_come_from_the_index_of_lanes_without_sorting(database: Run) -> No
         async with db.connection() as connection:
             await connection.execute(b"ANALYZE gpu_jobs, gpu_lanes")
             statement = b"EXPLAIN (FORMAT TEXT) " + db.query("snapshot_heads").split(b"\n", 1)[1]
-            rows = await (await connection.execute(statement, {"now": NOW, "per_lane": 4})).fetchall()
+            values = {"now": NOW, "per_lane": 4, "tenants": None, "lanes": None}
+            rows = await (await connection.execute(statement, values)).fetchall()
         plan = "\n".join(row["QUERY PLAN"] for row in rows)
         assert "Index Scan using gpu_jobs_lane" in plan, plan
         assert "Sort" not in plan, plan
@@ -271,11 +273,30 @@ def test_heads_come_from_the_index_of_lanes_without_sorting(database: Run) -> No
     database(test)
 
 
+def test_a_change_that_is_committed_after_later_ones_is_seen(database: Run) -> None:
+    """Transactions end in another order than they begin in: the last number seen is not enough."""
+
+    async def test(db: Database) -> None:
+        slow, fast = await submitted(db), await submitted(db, tenant="speech")
+        known = Known()
+        async with db.transaction() as connection:
+            statement = b"UPDATE gpu_jobs SET level = 3, version = 2 WHERE id = %s RETURNING 1"
+            await connection.execute(statement, (slow,))
+            await sql(db, statement.decode(), fast)
+            heads = (await take_snapshot(db, NOW, 1, known)).queued
+            assert {head.job: head.level for head in heads} == {slow: Level.MEDIUM, fast: Level.CRITICAL}
+        for _ in range(2):
+            heads = (await take_snapshot(db, NOW, 1, known)).queued
+            assert {head.level for head in heads} == {Level.CRITICAL}
+
+    database(test)
+
+
 def test_an_offer_keeps_all_its_fields(database: Run) -> None:
     async def test(db: Database) -> None:
         offer = Offer("h100", "nvidia.com/mig-1g.10gb", 2, 2, 285_714, 1_000_000, 400_000, "mig")
         await submitted(db, offers=(offer, OFFER))
-        (head,) = (await dispatch.snapshot(db, NOW, 1)).queued
+        (head,) = (await take_snapshot(db, NOW, 1)).queued
         assert head.offers == (offer, OFFER)
 
     database(test)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpupool.queue.records import Level, Outcome, State
-from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox
+from gpupool.queue.domain.state import Snapshot
+from gpupool.queue.records import Decision, Level, Outcome, Preempt, Reason, State, Waiting
+from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.accounts import Crossed
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
+from gpupool.queue.store.snapshot import Known, take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import (
     NOW,
@@ -38,15 +41,34 @@ TABLES = (
 STEPS = st.one_of(
     st.tuples(st.just("submit"), st.sampled_from(["vision", "speech"]), st.booleans(), st.booleans()),
     st.tuples(st.just("round"), st.integers(1, 3), st.sampled_from([0, 50, 360_000])),
-    st.tuples(st.sampled_from(["start", "cancel", "priority"]), st.integers(0, 9)),
+    st.tuples(st.sampled_from(["start", "cancel", "priority", "preempt"]), st.integers(0, 9)),
     st.tuples(
         st.just("finish"),
         st.integers(0, 9),
         st.sampled_from(["succeeded", "failed", "disrupted", "preempted", "cancelled", "timeout"]),
     ),
     st.tuples(st.sampled_from(["leases", "deadlines", "archive", "lanes"])),
+    st.tuples(st.just("waits"), st.sampled_from(["0 of 8 free", "1 of 8 free"])),
     st.tuples(st.just("wait"), st.sampled_from([1, 100, 86_400])),
 )
+
+WHOLE_LIFE = [
+    ("submit", "vision", False, False),
+    ("submit", "vision", True, False),
+    ("waits", "0 of 8 free"),
+    ("round", 1, 50),
+    ("start", 0),
+    ("preempt", 0),
+    ("finish", 0, "failed"),
+    ("wait", 1),
+    ("wait", 100),
+    ("round", 1, 50),
+    ("priority", 0),
+    ("finish", 0, "succeeded"),
+    ("priority", 1),
+    ("cancel", 1),
+]
+"""A job that is preempted, backs off and succeeds, and one that waits for it."""
 
 
 class World:
@@ -56,12 +78,13 @@ class World:
         self.db, self.epoch = db, epoch
         self.now = NOW
         self.ids: list[str] = []
-        self.known = dispatch.Known()
+        self.known = Known()
 
     async def step(self, kind: str, *values: Any) -> None:
         await getattr(self, f"do_{kind}")(*values)
-        seen = await dispatch.snapshot(self.db, self.now, 2, self.known)
-        assert seen == await dispatch.snapshot(self.db, self.now, 2)
+        kept = await take_snapshot(self.db, self.now, 2, self.known)
+        whole = await take_snapshot(self.db, self.now, 2)
+        assert ordered(kept) == ordered(whole), "what is kept of snapshots is what is there"
 
     async def do_submit(self, tenant: str, dependent: bool, hurried: bool) -> None:
         parents = [id for id in self.ids if (await read(self.db, id)).tenant == tenant]
@@ -74,10 +97,20 @@ class World:
         self.ids += (await store.submit(self.db, [job], now=self.now)).ids
 
     async def do_round(self, per_lane: int, hold: int) -> None:
-        snapshot = await dispatch.snapshot(self.db, self.now, per_lane)
-        decision = start_all(snapshot, hold_micro=hold)
+        decision = start_all(await take_snapshot(self.db, self.now, per_lane), hold_micro=hold)
         await dispatch.claim(self.db, self.epoch, decision, "", 60, self.now)
         await attempts.take(self.db, "executor", 2, 60, self.now)
+
+    async def do_waits(self, detail: str) -> None:
+        heads = (await take_snapshot(self.db, self.now, 2)).queued
+        waits = {head.job: Waiting(Reason.CAPACITY, detail) for head in heads}
+        await dispatch.claim(self.db, self.epoch, Decision(waits=waits), "", 60, self.now)
+        self.known.waits.update(waits)
+
+    async def do_preempt(self, number: int) -> None:
+        if job := await self.one(number):
+            preempts = (Preempt(job.id, job.attempt, job.id, "for another"),)
+            await dispatch.claim(self.db, self.epoch, Decision(preempts=preempts), "", 60, self.now)
 
     async def do_start(self, number: int) -> None:
         if job := await self.one(number):
@@ -89,7 +122,8 @@ class World:
 
     async def do_priority(self, number: int) -> None:
         if (job := await self.one(number)) and job.state is State.QUEUED:
-            await store.reprioritise(self.db, job.id, "high", Level.HIGH)
+            level = Level.HIGH if job.level is Level.MEDIUM else Level.MEDIUM
+            await store.reprioritise(self.db, job.id, level.name.lower(), level)
 
     async def do_finish(self, number: int, kind: str) -> None:
         if job := await self.one(number):
@@ -112,6 +146,14 @@ class World:
 
     async def one(self, number: int) -> Any:
         return await read(self.db, self.ids[number % len(self.ids)]) if self.ids else None
+
+
+def ordered(snapshot: Snapshot) -> Snapshot:
+    """Lanes and held jobs in one order; each lane keeps its own."""
+    queued = sorted(snapshot.queued, key=lambda job: (job.tenant, job.lane))
+    return replace(
+        snapshot, queued=tuple(queued), held=tuple(sorted(snapshot.held, key=lambda held: held.job))
+    )
 
 
 async def balanced(db: Database) -> None:
@@ -177,13 +219,16 @@ def used_url(postgres: Embedded) -> Any:
     """One database for all examples, emptied before each."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("CREATE DATABASE examples TEMPLATE migrated")
-    yield postgres.url("examples")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(snapshot, "RESYNC", timedelta(days=3650))
+        yield postgres.url("examples")
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute("DROP DATABASE examples WITH (FORCE)")
 
 
 @settings(max_examples=40)
 @given(st.lists(STEPS, min_size=5, max_size=40))
+@example(WHOLE_LIFE)
 def test_money_and_counts_balance_after_every_step(used_url: str, steps: list[tuple[Any, ...]]) -> None:
     async def test() -> None:
         async with Database.open(used_url) as db:

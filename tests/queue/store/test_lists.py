@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpupool.queue.records import Job, Outcome, State, new_id
-from gpupool.queue.store import attempts, dispatch, housekeeping, keys, outbox
+from gpupool.queue.store import attempts, housekeeping, keys, outbox
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.store.jobs import JobFilter, Key
+from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, cancelled, dispatched, finished, new, read, running, sql, submitted
 
@@ -150,7 +151,7 @@ def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(dat
         assert {job.id for job in ended} == {lost.id, waiting}
         assert {(job.state, job.disruptions, job.failures) for job in ended} == {(State.QUEUED, 1, 0)}
         assert (await read(db, lost.id)).reason == "its executor has not answered"
-        assert {head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued} == {lost.id, waiting}
+        assert {head.job for head in (await take_snapshot(db, NOW, 9)).queued} == {lost.id, waiting}
 
     database(test)
 
@@ -176,7 +177,7 @@ def test_lanes_stay_while_they_have_jobs(database: Run) -> None:
         await submitted(db, tenant="speech")
         await cancelled(db, id)
         assert await housekeeping.prune_lanes(db) == 1
-        assert [head.tenant for head in (await dispatch.snapshot(db, NOW, 1)).queued] == ["speech"]
+        assert [head.tenant for head in (await take_snapshot(db, NOW, 1)).queued] == ["speech"]
 
     database(test)
 
@@ -187,9 +188,9 @@ def test_a_job_that_may_start_again_has_its_lane_again(database: Run) -> None:
         second = await submitted(db, depends_on=first.id)
         assert await housekeeping.prune_lanes(db) == 2
         await finished(db, first, "succeeded")
-        assert [head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued] == [second]
+        assert [head.job for head in (await take_snapshot(db, NOW, 9)).queued] == [second]
         await finished(db, again, "disrupted")
-        assert {head.job for head in (await dispatch.snapshot(db, NOW, 9)).queued} == {second, again.id}
+        assert {head.job for head in (await take_snapshot(db, NOW, 9)).queued} == {second, again.id}
 
     database(test)
 

@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from gpupool.queue.records import State, new_id
-from gpupool.queue.store import dispatch
 from gpupool.queue.store import jobs as store
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import IdempotencyMismatch, QueueFull, UnknownDependency, Unstorable
 from gpupool.queue.store.jobs import Key
+from gpupool.queue.store.snapshot import take_snapshot
 from tests.queue.conftest import Run
 from tests.queue.store.samples import NOW, cancelled, finished, new, read, running, sql, submitted
 
@@ -84,7 +84,7 @@ def test_an_array_is_stored_whole_or_not_at_all(database: Run) -> None:
         await store.submit(db, jobs, queued_limit=5, now=NOW)
         page = await store.jobs(db, store.JobFilter(group=group))
         assert [job.group_index for job in page.jobs] == [4, 3, 2, 1, 0]
-        heads = (await dispatch.snapshot(db, NOW, 10)).queued
+        heads = (await take_snapshot(db, NOW, 10)).queued
         assert [head.job for head in heads] == [job.id for job in jobs]
 
     database(test)
@@ -96,9 +96,9 @@ def test_a_dependent_starts_only_after_its_job_has_succeeded(database: Run) -> N
         second = await submitted(db, depends_on=first.id)
         third = await submitted(db, depends_on=second)
         assert (await read(db, second)).blocked
-        assert (await dispatch.snapshot(db, NOW, 10)).queued == ()
+        assert (await take_snapshot(db, NOW, 10)).queued == ()
         await finished(db, first, "succeeded")
-        assert [head.job for head in (await dispatch.snapshot(db, NOW, 10)).queued] == [second]
+        assert [head.job for head in (await take_snapshot(db, NOW, 10)).queued] == [second]
         assert not (await read(db, second)).blocked
         assert (await read(db, third)).blocked
         assert not (await read(db, await submitted(db, depends_on=first.id))).blocked

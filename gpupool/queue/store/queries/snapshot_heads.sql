@@ -1,5 +1,7 @@
--- The first jobs of each lane that may start now, and why they wait as far as that is written.
-SELECT h.id, h.version, h.waiting::text
+-- The first jobs that may start now, of these lanes or of all, and why they wait as far as that is written.
+SELECT h.id, h.attempt, h.tenant, h.project, h.lane, h.level, extract(epoch FROM h.enqueued_at)::float8 AS enqueued,
+    l.offers::text, h.timeout_s, h.budget_limit_micro, h.cost_micro, h.preemptible, h.preempts,
+    h.spot_losses >= greatest(h.retries, 1) AS on_demand_only, h.waiting::text
 FROM gpu_lanes l
 CROSS JOIN LATERAL (
     SELECT * FROM gpu_jobs j
@@ -8,3 +10,5 @@ CROSS JOIN LATERAL (
     ORDER BY j.enqueued_at, j.id
     LIMIT %(per_lane)s
 ) h
+WHERE %(tenants)s::text[] IS NULL
+    OR (l.tenant, l.lane) IN (SELECT * FROM unnest(%(tenants)s::text[], %(lanes)s::text[]))

@@ -1,2 +1,7 @@
--- Which jobs hold slots; what they hold changes with their version.
-SELECT id, version FROM gpu_jobs WHERE state IN ('dispatching', 'running') ORDER BY decided_at, id
+-- Jobs that hold slots: these ones, or all.
+SELECT id, attempt, tenant, project, level, pool, resource, capacity_type, placement, gpu_micro, hold_micro,
+    extract(epoch FROM coalesce(started_at, decided_at))::float8 AS since, run_limit_s, preemptible,
+    CASE WHEN preempt_reason IS NOT NULL THEN coalesce(preempt_reason ->> 'for', 'stopped') END AS preempting_for
+FROM gpu_jobs
+WHERE state IN ('dispatching', 'running') AND (%(ids)s::uuid[] IS NULL OR id = ANY(%(ids)s::uuid[]))
+ORDER BY decided_at, id

@@ -61,6 +61,7 @@ CREATE TABLE gpu_jobs (
     reason text,
     exit_code int,
     cost_micro bigint NOT NULL DEFAULT 0 CHECK (cost_micro >= 0),
+    changed xid8 NOT NULL DEFAULT pg_current_xact_id(),
     CONSTRAINT attempts_are_counted_once CHECK (failures + disruptions <= attempt),
     CONSTRAINT final_jobs_have_an_end CHECK (
         (state IN ('succeeded', 'failed', 'cancelled', 'expired')) = (finished_at IS NOT NULL)),
@@ -99,10 +100,20 @@ CREATE INDEX gpu_jobs_lane ON gpu_jobs (tenant, lane, enqueued_at, id) WHERE sta
 CREATE INDEX gpu_jobs_held ON gpu_jobs (state, lease_until) WHERE state IN ('dispatching', 'running');
 CREATE INDEX gpu_jobs_deadline ON gpu_jobs (deadline_at) WHERE state = 'queued' AND deadline_at IS NOT NULL;
 CREATE INDEX gpu_jobs_ended ON gpu_jobs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX gpu_jobs_backoff ON gpu_jobs (not_before) WHERE not_before IS NOT NULL;
+CREATE INDEX gpu_jobs_changed ON gpu_jobs (changed);
 CREATE INDEX gpu_jobs_dependents ON gpu_jobs (depends_on) WHERE blocked;
 CREATE INDEX gpu_jobs_group ON gpu_jobs (group_id) WHERE group_id IS NOT NULL;
 CREATE INDEX gpu_jobs_list ON gpu_jobs (enqueued_at DESC, id DESC);
 CREATE INDEX gpu_jobs_list_of_tenant ON gpu_jobs (tenant, enqueued_at DESC, id DESC);
+
+CREATE FUNCTION gpu_job_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.changed := pg_current_xact_id();
+    RETURN NEW;
+END $$;
+CREATE TRIGGER changed BEFORE UPDATE OF version ON gpu_jobs FOR EACH ROW EXECUTE FUNCTION gpu_job_changed();
+COMMENT ON COLUMN gpu_jobs.changed IS 'The transaction that wrote this version: a round reads what has changed.';
 
 CREATE TABLE gpu_job_history (
     LIKE gpu_jobs INCLUDING DEFAULTS INCLUDING CONSTRAINTS,

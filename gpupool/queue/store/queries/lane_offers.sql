@@ -1,1 +1,0 @@
-SELECT DISTINCT ON (lane) lane, offers FROM gpu_lanes WHERE lane = ANY(%(lanes)s)

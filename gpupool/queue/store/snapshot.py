@@ -1,0 +1,187 @@
+"""What a round decides from, as of one moment, and what of it is kept until the next one.
+
+Jobs and heads of lanes are read once and again when they change; all else is read each time. This module
+must not write.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.records import Level, Offer, Waiting
+from gpupool.queue.store.database import Connection, Database, fetch, fetch_tuples
+from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
+
+LEVELS = tuple(Level)
+FOREVER_S = 1 << 40
+"""Of pods that nothing says the end of."""
+RESYNC = timedelta(minutes=1)
+"""So often everything is read again, as clients of Kubernetes' API do: rows that were deleted, or restored
+with transaction numbers of another server, are not among those that changed."""
+
+Lane = tuple[str, str]
+"""(tenant, lane)"""
+
+
+@dataclass(slots=True)
+class Known:
+    """What the last snapshot held of jobs. Whoever keeps it reads the next snapshot faster."""
+
+    held: dict[str, Held] = field(default_factory=dict)
+    heads: dict[Lane, list[Queued]] = field(default_factory=dict)
+    waits: dict[str, Waiting] = field(default_factory=dict)
+    """Why heads wait, as far as that is written. It changes without the job: who writes it adds it here."""
+    _seen: str | None = None
+    """The transactions whose changes are in it: PostgreSQL's pg_snapshot."""
+    _now: datetime = datetime.min
+    _whole: datetime = datetime.min
+    """When everything was read."""
+    _per_lane: int = 0
+
+    async def refresh(self, connection: Connection, now: datetime, per_lane: int) -> None:
+        """Read what changed. The transaction sees one moment (REPEATABLE READ)."""
+        seen = (await fetch_tuples(connection, "snapshot_seen"))[0][0]
+        ids, lanes = None, None
+        if self._seen and per_lane == self._per_lane and self._whole <= now < self._whole + RESYNC:
+            values = {"seen": self._seen, "then": self._now, "now": now}
+            changed = await fetch_tuples(connection, "snapshot_changed", values)
+            ids = {id for id, _, _ in changed}
+            lanes = {(tenant, lane) for _, tenant, lane in changed}
+            if ids:  # a job that has another lane now was a head of its former one
+                lanes |= {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
+        held = await _held(connection, ids)
+        heads = await _heads(connection, lanes, now, per_lane)
+        # From here on nothing can fail: a snapshot that could not be read changes nothing.
+        if ids is None or lanes is None:
+            self._whole = now
+            ids, lanes = set(self.held), set(self.heads)
+        for id in ids:
+            self.held.pop(id, None)
+        for lane in lanes:
+            for job in self.heads.pop(lane, ()):
+                self.waits.pop(job.job, None)
+        self.held.update((one.job, one) for one in held)
+        for job, waiting in heads:
+            self.heads.setdefault((job.tenant, job.lane), []).append(job)
+            if waiting:
+                self.waits[job.job] = _waiting(waiting)
+        self._seen, self._now, self._per_lane = seen, now, per_lane
+
+
+async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known | None = None) -> Snapshot:
+    """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane."""
+    known = known or Known()
+    async with db.transaction() as connection:
+        await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await known.refresh(connection, now, per_lane)
+        foreign = await fetch(connection, "snapshot_foreign_pods")
+        accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now})
+        clocks = await fetch_tuples(connection, "snapshot_clocks")
+        reservations = await fetch(connection, "snapshot_reservations")
+    return Snapshot(
+        now=now.timestamp(),
+        held=(*known.held.values(), *map(_foreign, foreign)),
+        queued=tuple(job for heads in known.heads.values() for job in heads),
+        accounts={name: Account(spent, held) for name, spent, held in accounts},
+        clocks={(pool, tenant): int(clock) for pool, tenant, clock in clocks},
+        reservations={row["pool"]: row["job"] for row in reservations},
+        waits=dict(known.waits),
+    )
+
+
+async def _held(connection: Connection, ids: Collection[str] | None) -> list[Held]:
+    """Jobs that hold slots: these ones, or all."""
+    if ids is not None and not ids:
+        return []
+    rows = await fetch(connection, "snapshot_held", ids=None if ids is None else list(ids))
+    return [
+        Held(
+            job=row["id"],
+            attempt=row["attempt"],
+            tenant=row["tenant"],
+            project=row["project"],
+            level=LEVELS[row["level"]],
+            pool=row["pool"],
+            resource=row["resource"],
+            capacity_type=row["capacity_type"],
+            placement=placement_of(row["placement"]),
+            gpu_micro=row["gpu_micro"],
+            hold_micro=row["hold_micro"],
+            since=row["since"],
+            run_limit_s=row["run_limit_s"],
+            preemptible=row["preemptible"],
+            preempting_for=row["preempting_for"],
+        )
+        for row in rows
+    ]
+
+
+def _foreign(row: Mapping[str, Any]) -> Held:
+    """Slots that a tenant's own pods hold: they count like a job's, and can't be preempted."""
+    return Held(
+        job=f"pods of {row['tenant']}",
+        attempt=0,
+        tenant=row["tenant"],
+        project=None,
+        level=Level.CRITICAL,
+        pool=row["pool"],
+        resource=row["resource"],
+        capacity_type=row["capacity_type"],
+        placement=((row["node"], row["units"]),),
+        gpu_micro=row["gpu_micro"],
+        hold_micro=0,
+        since=0,
+        run_limit_s=FOREVER_S,
+        preemptible=False,
+    )
+
+
+async def _heads(
+    connection: Connection, lanes: Collection[Lane] | None, now: datetime, per_lane: int
+) -> list[tuple[Queued, str | None]]:
+    """The first jobs of these lanes, or of all, and why each waits as far as that is written."""
+    if lanes is not None and not lanes:
+        return []
+    tenants, names = (None, None) if lanes is None else map(list, zip(*lanes, strict=True))
+    values = {"tenants": tenants, "lanes": names, "now": now, "per_lane": per_lane}
+    # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
+    cursor = await connection.execute(Database.query("snapshot_heads"), values, prepare=False)
+    return [
+        (
+            Queued(
+                job=row["id"],
+                attempt=row["attempt"],
+                tenant=row["tenant"],
+                project=row["project"],
+                lane=row["lane"],
+                level=LEVELS[row["level"]],
+                enqueued=row["enqueued"],
+                offers=_offers(row["offers"]),
+                timeout_s=row["timeout_s"],
+                budget_limit_micro=row["budget_limit_micro"],
+                spent_micro=row["cost_micro"],
+                preemptible=row["preemptible"],
+                preempts=row["preempts"],
+                on_demand_only=row["on_demand_only"],
+            ),
+            row["waiting"],
+        )
+        for row in await cursor.fetchall()
+    ]
+
+
+@lru_cache(4096)
+def _offers(text: str) -> tuple[Offer, ...]:
+    """Many lanes have the same."""
+    return offers_of(json.loads(text))
+
+
+@lru_cache(4096)
+def _waiting(text: str) -> Waiting:
+    return waiting_of(json.loads(text))
