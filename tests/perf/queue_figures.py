@@ -30,14 +30,15 @@ from gpupool.local.ports import free_port
 from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.plan_source import current
-from gpupool.queue.records import Level, NewJob, Offer, new_id
+from gpupool.queue.records import Level, NewJob, Offer, Outcome, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.policies import mirror
-from gpupool.queue.store import jobs, keys
+from gpupool.queue.store import attempts, jobs, keys
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
+from gpupool.queue.store.snapshot import take_snapshot
 from gpupool.spec.load import load
 
 Figure = tuple[str, float]
@@ -230,8 +231,17 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             full = Dispatcher(db, leadership, lambda: (supply, present.hash))
             await full.round(epoch)
             gc.collect()
-            gc.freeze()  # as the service does
-            times = [(await full.round(epoch)).seconds for _ in range(50)]
+            gc.freeze()  # as the service does, and its threshold
+            gc.set_threshold(50_000, 20, 50)
+            times = []
+            all_held = (await take_snapshot(db, datetime.now(UTC), 0)).held
+            elsewhere = [held for held in all_held if held.placement[0][0] > 0]  # whose end makes no room
+            for number, held in enumerate(elsewhere[:200]):
+                tenants = (f"tenant-{(number * 10 + each) % TENANTS}" for each in range(10))
+                await asyncio.gather(*(jobs.submit(db, [_job(tenant)]) for tenant in tenants))
+                ended = Outcome("succeeded")
+                await attempts.finish(db, held.job, held.attempt, ended, datetime.now(UTC), (1, 1))
+                times.append((await full.round(epoch)).seconds)
             return rate, times, process.memory_info().rss / 2**20
 
     rate, times, memory = asyncio.run(measured())

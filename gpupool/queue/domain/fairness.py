@@ -10,35 +10,42 @@ This module must not know priorities or capacity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 Key = tuple[str, str]
 """(pool, tenant)"""
 
 
 def floors(
-    previous: Mapping[Key, int], active: Iterable[Key], clocks: Mapping[Key, int], ahead: Mapping[Key, int]
+    previous: Mapping[Key, int],
+    active: Collection[Key],
+    holding: Collection[Key],
+    clocks: Mapping[Key, int],
+    ahead: Callable[[], Mapping[Key, int]],
 ) -> dict[Key, int]:
     """The least clock of each tenant that is active on a pool (it holds slots there or has jobs queued).
 
-    `previous` is what the last round returned; who is not in it, and holds nothing, has just become active.
-    `ahead`: how far the clock of each tenant that holds slots was moved for time that its jobs have not used
-    yet, and may never use. Who has just become active must not wait until others have used that much.
+    `previous` is what the last round returned; who is not in it, and is not `holding` slots for jobs, has
+    just become active. `ahead`: how far the clock of each of `holding` was moved for time that its jobs have
+    not used yet, and may never use. Who has just become active must not wait until others have used that
+    much.
     """
-    by_pool: dict[str, list[Key]] = {}
-    for key in active:
-        by_pool.setdefault(key[0], []).append(key)
+    # A new leader has no previous round, and goes on with those that hold something.
+    result = {key: previous.get(key, 0) for key in active if key in previous or key in holding}
+    if len(result) == len(active):
+        return result
+    unused = ahead()
     latest: dict[str, int] = {}
     for (pool, _), clock in clocks.items():
         latest[pool] = max(clock, latest.get(pool, 0))
-    result: dict[Key, int] = {}
-    for pool, keys in by_pool.items():
-        # A new leader has no previous round, and goes on with those that hold something.
-        known = {key: previous.get(key, 0) for key in keys if key in previous or key in ahead}
-        used = [max(clocks.get(key, 0) - ahead.get(key, 0), floor) for key, floor in known.items()]
-        present = min(used, default=latest.get(pool, 0))
-        for key in keys:
-            result[key] = known[key] if key in known else max(clocks.get(key, 0), present)
+    present: dict[str, int] = {}
+    for key, floor in result.items():
+        used = max(clocks.get(key, 0) - unused.get(key, 0), floor)
+        present[key[0]] = min(used, present.get(key[0], used))
+    for key in active:
+        if key not in result:
+            pool = key[0]
+            result[key] = max(clocks.get(key, 0), present.get(pool, latest.get(pool, 0)))
     return result
 
 

@@ -61,16 +61,24 @@ class Round:
         lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
         for job in snapshot.queued:
             lanes[job.tenant, job.lane].append(job)
-        by_id = {job.job: job for job in snapshot.queued}
-        active = {(job.pool, job.tenant) for job in snapshot.held}
-        active |= {(offer.pool, job.tenant) for job in snapshot.queued for offer in job.offers}
-        ahead = Counter[fairness.Key]()
-        for held in snapshot.held:
-            if held.of_queue:  # clocks know nothing of others
-                left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
-                weight = supply.tenants.get(held.tenant, UNKNOWN).weight
-                ahead[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
-        floors = fairness.floors(snapshot.floors, active, snapshot.clocks, ahead)
+        # Clocks know nothing of others' pods.
+        holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
+        active = {(held.pool, held.tenant) for held in snapshot.held}
+        # All jobs of a lane have the same offers.
+        active |= {(offer.pool, lane[0].tenant) for lane in lanes.values() for offer in lane[0].offers}
+
+        def ahead() -> Counter[fairness.Key]:
+            moved = Counter[fairness.Key]()
+            for held in snapshot.held:
+                if held.of_queue:
+                    left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
+                    weight = supply.tenants.get(held.tenant, UNKNOWN).weight
+                    moved[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
+            return moved
+
+        floors = fairness.floors(snapshot.floors, active, holding, snapshot.clocks, ahead)
+        wanted = set(snapshot.reservations.values())
+        reserving = {job.job: job for job in snapshot.queued if job.job in wanted}
         made = cls(
             supply=supply,
             now=snapshot.now,
@@ -79,11 +87,11 @@ class Round:
             accounts=dict(snapshot.accounts),
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
+            reservations={pool: job for pool, job in snapshot.reservations.items() if job in reserving},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
+        made.reserved = {pool: reserving[job] for pool, job in made.reservations.items()}
         for held in snapshot.held:
             made._count(held)
         return made
@@ -287,9 +295,10 @@ class Round:
         budget.book(self.accounts, job, spent=0, held=micro)
 
     def _count(self, held: Held) -> None:
-        if held.of_queue:
-            self.running[held.tenant] += 1
         self.used[held.tenant, held.pool, held.resource] += held.units
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
-        if held.of_queue and held.units == self.slots.sliced.get((held.pool, held.resource)):
-            self.alone[held.pool] += 1
+        if held.of_queue:
+            self.running[held.tenant] += 1
+            # A node of slices has more than one.
+            if held.units > 1 and held.units == self.slots.sliced.get((held.pool, held.resource)):
+                self.alone[held.pool] += 1

@@ -15,7 +15,7 @@ from typing import Any
 
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
 from gpupool.queue.records import Level, Offer, Waiting
-from gpupool.queue.store.database import Connection, Database, fetch, fetch_tuples
+from gpupool.queue.store.database import Connection, Database, fetch, fetch_planned, fetch_tuples
 from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
 
 LEVELS = tuple(Level)
@@ -99,7 +99,7 @@ async def _held(connection: Connection, ids: Collection[str] | None) -> list[Hel
     """Jobs that hold slots: these ones, or all."""
     if ids is not None and not ids:
         return []
-    rows = await fetch(connection, "snapshot_held", ids=None if ids is None else list(ids))
+    rows = await fetch_planned(connection, "snapshot_held", ids=None if ids is None else list(ids))
     return [
         Held(
             job=row["id"],
@@ -151,7 +151,7 @@ async def _heads(
     tenants, names = (None, None) if lanes is None else map(list, zip(*lanes, strict=True))
     values = {"tenants": tenants, "lanes": names, "now": now, "per_lane": per_lane}
     # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
-    cursor = await connection.execute(Database.query("snapshot_heads"), values, prepare=False)
+    rows = await fetch_planned(connection, "snapshot_heads", **values)
     return [
         (
             Queued(
@@ -172,7 +172,7 @@ async def _heads(
             ),
             row["waiting"],
         )
-        for row in await cursor.fetchall()
+        for row in rows
     ]
 
 
