@@ -31,12 +31,13 @@ Lane = tuple[str, str]
 
 @dataclass(slots=True)
 class Known:
-    """What the last snapshot held of jobs. Whoever keeps it reads the next snapshot faster."""
+    """What the last snapshot held of jobs. A caller that keeps it reads the next snapshot faster."""
 
     held: dict[str, Held] = field(default_factory=dict)
     heads: dict[Lane, list[Queued]] = field(default_factory=dict)
     waits: dict[str, Waiting] = field(default_factory=dict)
-    """Why heads wait, as far as that is written. It changes without the job: who writes it adds it here."""
+    """Why heads wait, as far as that is written. It changes without the job: the dispatcher, which
+    writes it, adds it here."""
     _seen: str | None = None
     """The transactions whose changes are in it: PostgreSQL's pg_snapshot."""
     _now: datetime = datetime.min
