@@ -38,11 +38,9 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
         if refusals:
             waiting = round.waits[head.job] = _follows(round, head, refusals[0])
             # Others of its lane would wait for the same, unless they cost less or may be on spot.
-            if not head.on_demand_only and all(
-                one.reason is not Reason.BUDGET for one in (waiting, *refusals)
-            ):
-                if len(lane) > 1:
-                    _not_reached(round, lane)
+            reasons = {waiting.reason, *(one.reason for one in refusals)}
+            if not head.on_demand_only and Reason.BUDGET not in reasons:
+                _not_reached(round, lane)
                 continue
         lane.popleft()
         if lane:

@@ -61,6 +61,7 @@ class Round:
         lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
         for job in snapshot.queued:
             lanes[job.tenant, job.lane].append(job)
+        by_id = {job.job: job for job in snapshot.queued}
         # Clocks know nothing of others' pods.
         holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
         active = {(held.pool, held.tenant) for held in snapshot.held}
@@ -77,8 +78,6 @@ class Round:
             return moved
 
         floors = fairness.floors(snapshot.floors, active, holding, snapshot.clocks, ahead)
-        wanted = set(snapshot.reservations.values())
-        reserving = {job.job: job for job in snapshot.queued if job.job in wanted}
         made = cls(
             supply=supply,
             now=snapshot.now,
@@ -87,11 +86,11 @@ class Round:
             accounts=dict(snapshot.accounts),
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in reserving},
+            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        made.reserved = {pool: reserving[job] for pool, job in made.reservations.items()}
+        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
         for held in snapshot.held:
             made._count(held)
         return made
@@ -299,6 +298,5 @@ class Round:
         self.gpus[held.pool, held.capacity_type] += held.gpu_micro
         if held.of_queue:
             self.running[held.tenant] += 1
-            # A node of slices has more than one.
-            if held.units > 1 and held.units == self.slots.sliced.get((held.pool, held.resource)):
+            if held.units == self.slots.sliced.get((held.pool, held.resource)):
                 self.alone[held.pool] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ FOREVER_S = 1 << 40
 RESYNC = timedelta(minutes=1)
 """So often everything is read again, as clients of Kubernetes' API do: rows that were deleted, or restored
 with transaction numbers of another server, are not among those that changed."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 Lane = tuple[str, str]
 """(tenant, lane)"""
@@ -38,30 +39,32 @@ class Known:
     waits: dict[str, Waiting] = field(default_factory=dict)
     """Why heads wait, as far as that is written. It changes without the job: the dispatcher, which
     writes it, adds it here."""
-    _seen: str | None = None
+    _seen: str = ""
     """The transactions whose changes are in it: PostgreSQL's pg_snapshot."""
-    _now: datetime = datetime.min
-    _whole: datetime = datetime.min
+    _now: datetime = NEVER
+    _whole: datetime = NEVER
     """When everything was read."""
     _per_lane: int = 0
 
     async def refresh(self, connection: Connection, now: datetime, per_lane: int) -> None:
         """Read what changed. The transaction sees one moment (REPEATABLE READ)."""
         seen = (await fetch_tuples(connection, "snapshot_seen"))[0][0]
-        ids, lanes = None, None
-        if self._seen and per_lane == self._per_lane and self._whole <= now < self._whole + RESYNC:
+        whole = not (per_lane == self._per_lane and self._whole <= now < self._whole + RESYNC)
+        ids, lanes = set(self.held), set(self.heads)
+        if not whole:
             values = {"seen": self._seen, "then": self._now, "now": now}
             changed = await fetch_tuples(connection, "snapshot_changed", values)
             ids = {id for id, _, _ in changed}
-            lanes = {(tenant, lane) for _, tenant, lane in changed}
-            if ids:  # a job that has another lane now was a head of its former one
-                lanes |= {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
-        held = await _held(connection, ids)
-        heads = await _heads(connection, lanes, now, per_lane)
+            # A job that has another lane now was a head of its former one.
+            lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
+            lanes |= {(tenant, lane) for _, tenant, lane in changed}
+        held, heads = [], []
+        if whole or ids:
+            held = await _held(connection, None if whole else ids)
+            heads = await _heads(connection, None if whole else lanes, now, per_lane)
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
-        if ids is None or lanes is None:
+        if whole:
             self._whole = now
-            ids, lanes = set(self.held), set(self.heads)
         for id in ids:
             self.held.pop(id, None)
         for lane in lanes:
@@ -98,27 +101,10 @@ async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known
 
 async def _held(connection: Connection, ids: Collection[str] | None) -> list[Held]:
     """Jobs that hold slots: these ones, or all."""
-    if ids is not None and not ids:
-        return []
+    # A plan for both would look through all of them.
     rows = await fetch_planned(connection, "snapshot_held", ids=None if ids is None else list(ids))
     return [
-        Held(
-            job=row["id"],
-            attempt=row["attempt"],
-            tenant=row["tenant"],
-            project=row["project"],
-            level=LEVELS[row["level"]],
-            pool=row["pool"],
-            resource=row["resource"],
-            capacity_type=row["capacity_type"],
-            placement=placement_of(row["placement"]),
-            gpu_micro=row["gpu_micro"],
-            hold_micro=row["hold_micro"],
-            since=row["since"],
-            run_limit_s=row["run_limit_s"],
-            preemptible=row["preemptible"],
-            preempting_for=row["preempting_for"],
-        )
+        Held(**{**row, "level": LEVELS[row["level"]], "placement": placement_of(row["placement"])})
         for row in rows
     ]
 
@@ -147,34 +133,15 @@ async def _heads(
     connection: Connection, lanes: Collection[Lane] | None, now: datetime, per_lane: int
 ) -> list[tuple[Queued, str | None]]:
     """The first jobs of these lanes, or of all, and why each waits as far as that is written."""
-    if lanes is not None and not lanes:
-        return []
     tenants, names = (None, None) if lanes is None else map(list, zip(*lanes, strict=True))
     values = {"tenants": tenants, "lanes": names, "now": now, "per_lane": per_lane}
     # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
     rows = await fetch_planned(connection, "snapshot_heads", **values)
-    return [
-        (
-            Queued(
-                job=row["id"],
-                attempt=row["attempt"],
-                tenant=row["tenant"],
-                project=row["project"],
-                lane=row["lane"],
-                level=LEVELS[row["level"]],
-                enqueued=row["enqueued"],
-                offers=_offers(row["offers"]),
-                timeout_s=row["timeout_s"],
-                budget_limit_micro=row["budget_limit_micro"],
-                spent_micro=row["cost_micro"],
-                preemptible=row["preemptible"],
-                preempts=row["preempts"],
-                on_demand_only=row["on_demand_only"],
-            ),
-            row["waiting"],
-        )
-        for row in rows
+    waits = [row.pop("waiting") for row in rows]
+    jobs = [
+        Queued(**{**row, "level": LEVELS[row["level"]], "offers": _offers(row["offers"])}) for row in rows
     ]
+    return list(zip(jobs, waits, strict=True))
 
 
 @lru_cache(4096)

@@ -1,5 +1,5 @@
 -- Jobs that hold slots: these ones, or all.
-SELECT id, attempt, tenant, project, level, pool, resource, capacity_type, placement, gpu_micro, hold_micro,
+SELECT id AS job, attempt, tenant, project, level, pool, resource, capacity_type, placement, gpu_micro, hold_micro,
     extract(epoch FROM coalesce(started_at, decided_at))::float8 AS since, run_limit_s, preemptible,
     CASE WHEN preempt_reason IS NOT NULL THEN coalesce(preempt_reason ->> 'for', 'stopped') END AS preempting_for
 FROM gpu_jobs
