@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 
 from gpupool.queue.domain import budget, preemption
-from gpupool.queue.domain.round import Round
+from gpupool.queue.domain.round import Key, Round
 from gpupool.queue.domain.state import Held, Queued, Snapshot
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Decision, Preempt, Reason, Waiting
@@ -23,16 +23,17 @@ from gpupool.queue.records import Decision, Preempt, Reason, Waiting
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
     """What this round starts, preempts and reserves, and why each other head waits."""
     round = Round.of(snapshot, supply)
-    heap = [(round.key(lane[0]), name) for name, lane in round.lanes.items()]
-    heapq.heapify(heap)
-    while heap:
-        key, name = heapq.heappop(heap)
+    heads = sorted(((round.key(lane[0]), name) for name, lane in round.lanes.items()), reverse=True)
+    later: list[tuple[Key, tuple[str, str]]] = []
+    """A heap of those that starts have moved back, or that follow one that has left its lane."""
+    while heads or later:
+        key, name = heapq.heappop(later) if not heads or (later and later[0] < heads[-1]) else heads.pop()
         lane = round.lanes[name]
         head = lane[0]
         # What has started since may have moved the tenant back; without a start nothing has changed.
         present = round.key(head) if round.starts else key
-        if present > key:  # keys only ever grow within a round, so the heap stays right
-            heapq.heappush(heap, (present, name))
+        if present > key:  # keys only ever grow within a round, so the order stays right
+            heapq.heappush(later, (present, name))
             continue
         refusals = round.start(head)
         if refusals:
@@ -44,7 +45,7 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
                 continue
         lane.popleft()
         if lane:
-            heapq.heappush(heap, (round.key(lane[0]), name))
+            heapq.heappush(later, (round.key(lane[0]), name))
     return Decision(
         tuple(round.starts), tuple(round.preempts), round.waits, dict(round.reservations), round.floors
     )

@@ -59,9 +59,12 @@ class Round:
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
         lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
+        reserved = {}
+        ids = set(snapshot.reservations.values())
         for job in snapshot.queued:
             lanes[job.tenant, job.lane].append(job)
-        by_id = {job.job: job for job in snapshot.queued}
+            if job.job in ids:
+                reserved[job.job] = job
         # Clocks know nothing of others' pods.
         holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
         active = {(held.pool, held.tenant) for held in snapshot.held}
@@ -86,11 +89,11 @@ class Round:
             accounts=dict(snapshot.accounts),
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in by_id},
+            reservations={pool: job for pool, job in snapshot.reservations.items() if job in reserved},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        made.reserved = {pool: by_id[job] for pool, job in made.reservations.items()}
+        made.reserved = {pool: reserved[job] for pool, job in made.reservations.items()}
         for held in snapshot.held:
             made._count(held)
         return made
@@ -294,9 +297,10 @@ class Round:
         budget.book(self.accounts, job, spent=0, held=micro)
 
     def _count(self, held: Held) -> None:
-        self.used[held.tenant, held.pool, held.resource] += held.units
-        self.gpus[held.pool, held.capacity_type] += held.gpu_micro
+        pool = held.pool
+        self.used[held.tenant, pool, held.resource] += held.units
+        self.gpus[pool, held.capacity_type] += held.gpu_micro
         if held.of_queue:
             self.running[held.tenant] += 1
-            if held.units == self.slots.sliced.get((held.pool, held.resource)):
-                self.alone[held.pool] += 1
+            if held.units == self.slots.sliced.get((pool, held.resource)):
+                self.alone[pool] += 1

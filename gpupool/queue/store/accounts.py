@@ -83,7 +83,7 @@ class Alert:
 async def totals(db: Database, now: datetime) -> dict[str, Account]:
     """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
     async with db.connection() as connection:
-        rows = await fetch(connection, "snapshot_accounts", now=now)
+        rows = await fetch(connection, "snapshot_accounts", now=now, tenants=None)
     return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
 
 

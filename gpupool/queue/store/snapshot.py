@@ -1,7 +1,7 @@
 """What a round decides from, as of one moment, and what of it is kept until the next one.
 
-Jobs and heads of lanes are read once and again when they change; all else is read each time. This module
-must not write.
+Jobs and heads of lanes are read once and again when they change, and so are a tenant's accounts and clocks,
+which change with its jobs alone. This module must not write.
 """
 
 from __future__ import annotations
@@ -32,15 +32,20 @@ Lane = tuple[str, str]
 
 @dataclass(slots=True)
 class Known:
-    """What the last snapshot held of jobs. A caller that keeps it reads the next snapshot faster."""
+    """What the last snapshot held. A caller that keeps it reads the next snapshot faster."""
 
     held: dict[str, Held] = field(default_factory=dict)
     heads: dict[Lane, list[Queued]] = field(default_factory=dict)
     waits: dict[str, Waiting] = field(default_factory=dict)
     """Why heads wait, as far as that is written. It changes without the job: the dispatcher, which
     writes it, adds it here."""
+    accounts: dict[str, Account] = field(default_factory=dict)
+    """Of the present periods: they are read again on another day (UTC), and for other policies."""
+    clocks: dict[tuple[str, str], int] = field(default_factory=dict)
     _seen: str = ""
     """The transactions whose changes are in it: PostgreSQL's pg_snapshot."""
+    _plans: str = ""
+    """The Plans that tenants' policies are of."""
     _now: datetime = NEVER
     _whole: datetime = NEVER
     """When everything was read."""
@@ -48,9 +53,10 @@ class Known:
 
     async def refresh(self, connection: Connection, now: datetime, per_lane: int) -> None:
         """Read what changed. The transaction sees one moment (REPEATABLE READ)."""
-        seen = (await fetch_tuples(connection, "snapshot_seen"))[0][0]
-        whole = not (per_lane == self._per_lane and self._whole <= now < self._whole + RESYNC)
-        ids, lanes = set(self.held), set(self.heads)
+        seen, plans = (await fetch_tuples(connection, "snapshot_seen"))[0]
+        whole = (per_lane, plans, now.date()) != (self._per_lane, self._plans, self._now.date())
+        whole = whole or not self._whole <= now < self._whole + RESYNC
+        ids, lanes, tenants = set(self.held), set(self.heads), None
         if not whole:
             values = {"seen": self._seen, "then": self._now, "now": now}
             changed = await fetch_tuples(connection, "snapshot_changed", values)
@@ -58,13 +64,16 @@ class Known:
             # A job that has another lane now was a head of its former one.
             lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
             lanes |= {(tenant, lane) for _, tenant, lane in changed}
-        held, heads = [], []
+            tenants = list({tenant for _, tenant, _ in changed})
+        held, heads, accounts, clocks = [], [], [], []
         if whole or ids:
             held = await _held(connection, None if whole else ids)
             heads = await _heads(connection, None if whole else lanes, now, per_lane)
+            accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now, "tenants": tenants})
+            clocks = await fetch_tuples(connection, "snapshot_clocks", {"tenants": tenants})
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
         if whole:
-            self._whole = now
+            self._whole, self.accounts, self.clocks = now, {}, {}
         for id in ids:
             self.held.pop(id, None)
         for lane in lanes:
@@ -75,7 +84,9 @@ class Known:
             self.heads.setdefault((job.tenant, job.lane), []).append(job)
             if waiting:
                 self.waits[job.job] = _waiting(waiting)
-        self._seen, self._now, self._per_lane = seen, now, per_lane
+        self.accounts.update((name, Account(spent, held)) for name, spent, held in accounts)
+        self.clocks.update(((pool, tenant), int(clock)) for pool, tenant, clock in clocks)
+        self._seen, self._plans, self._now, self._per_lane = seen, plans, now, per_lane
 
 
 async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known | None = None) -> Snapshot:
@@ -85,15 +96,13 @@ async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         await known.refresh(connection, now, per_lane)
         foreign = await fetch(connection, "snapshot_foreign_pods")
-        accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now})
-        clocks = await fetch_tuples(connection, "snapshot_clocks")
         reservations = await fetch(connection, "snapshot_reservations")
     return Snapshot(
         now=now.timestamp(),
         held=(*known.held.values(), *map(_foreign, foreign)),
         queued=tuple(job for heads in known.heads.values() for job in heads),
-        accounts={name: Account(spent, held) for name, spent, held in accounts},
-        clocks={(pool, tenant): int(clock) for pool, tenant, clock in clocks},
+        accounts=dict(known.accounts),
+        clocks=dict(known.clocks),
         reservations={row["pool"]: row["job"] for row in reservations},
         waits=dict(known.waits),
     )
