@@ -6,12 +6,15 @@ serves in tests/queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from pykube import HTTPClient
+from pytest_helm_charts.clusters import ExistingCluster
+from pytest_helm_charts.k8s.deployment import wait_for_deployments_to_run
 
 from generators import namespaces, rbac
 from gpupool.local.control_plane import ControlPlane
@@ -41,6 +44,14 @@ def helm(cluster: Kube, control_plane: ControlPlane, make_node: Callable[..., st
     for name in ("n1", "n2"):
         make_node(name, labels={"kubernetes.io/hostname": name})
     return Helm(require("helm")["helm"], tmp_path, control_plane.kubeconfig)
+
+
+@pytest.fixture
+def client(control_plane: ControlPlane) -> Iterator[HTTPClient]:
+    """The control plane as pytest-helm-charts uses one that it did not make."""
+    existing = ExistingCluster(str(control_plane.kubeconfig))
+    yield existing.create()
+    existing.destroy()
 
 
 def ours(cluster: Kube) -> dict[str, list[str]]:
@@ -73,9 +84,10 @@ def migrations(cluster: Kube) -> int:
     )
 
 
-def test_install_upgrade_rollback_uninstall(helm: Helm, cluster: Kube) -> None:
+def test_install_upgrade_rollback_uninstall(helm: Helm, cluster: Kube, client: HTTPClient) -> None:
     before = ours(cluster)
-    helm.done("install", RELEASE, str(CHART), "--wait", "--timeout", "4m")
+    helm.done("install", RELEASE, str(CHART), "--timeout", "4m")
+    wait_for_deployments_to_run(client, DEPLOYMENTS, SYSTEM_NAMESPACE, timeout_sec=240)
     assert ours(cluster) == before | {
         "ConfigMap": [RELEASE],
         "Service": [RELEASE],
