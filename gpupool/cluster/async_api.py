@@ -14,7 +14,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from gpupool.cluster.kube_api import JSON, ApiError, UnreachableError
 from gpupool.findings import GpupoolError
@@ -72,8 +73,9 @@ class AsyncKubeApi:
                 )
         except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
-        if "127.0.0.1" in str(configuration.host) or "localhost" in str(configuration.host):
-            configuration.proxy = None  # a proxy of the environment has no way back to this machine
+        # Once here, not by the library: it reads the environment, and ~/.netrc, for every request, in a thread.
+        configuration.proxy = configuration.proxy or _proxy(str(configuration.host))
+        configuration.client_session_kwargs = {"trust_env": False}
         opened = client.ApiClient(configuration)
         try:
             yield cls(opened, acting_as)
@@ -202,6 +204,15 @@ async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         raise OSError(str(error)) from error
     if rest:
         yield rest
+
+
+def _proxy(server: str) -> str | None:
+    """The proxy that the environment has for a server; none has a way back to this machine."""
+    address = urlsplit(server)
+    host = address.hostname or ""
+    if host in ("127.0.0.1", "::1", "localhost") or proxy_bypass(host):
+        return None
+    return getproxies().get(address.scheme)
 
 
 def _parsed(text: bytes) -> Object:

@@ -48,16 +48,17 @@ class Output:
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
-        followed = {key for key, task in self._following.items() if not task.done()}  # others were cut
-        if key in followed or len(followed) >= MOST_FOLLOWED or not pods:
+        if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
             return
         if started(_first(pods)) is None:  # others may run already; when this one does, it changes
             return
-        self._following[key] = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
+        task = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
+        self._following[key] = task
+        task.add_done_callback(lambda _: self._following.pop(key, None))  # it ended, or was cut
 
     async def finish(self, key: Key, pods: Sequence[Object]) -> None:
         """Read what is left of the output of an attempt that has ended."""
-        following = self._following.pop(key, None)
+        following = self._following.get(key)
         if following is not None:
             await asyncio.wait({following}, timeout=3)
             following.cancel()
@@ -72,7 +73,6 @@ class Output:
         """Follow nothing any more."""
         for task in self._following.values():
             task.cancel()
-        self._following.clear()
 
     async def _quietly(self, key: Key, pod: Object, *, follow: bool) -> None:
         """Output that can't be read (its node is gone) is lost; the job's end is not held up by it."""

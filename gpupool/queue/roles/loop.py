@@ -18,6 +18,8 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
+LEAST_S = 0.05
+"""From the begin of a step to the next one that something wakes: in a burst one step serves many changes."""
 LONGEST_PAUSE_S = 10.0
 LATE_S = 30.0
 _stepped: dict[str, float] = {}
@@ -36,6 +38,7 @@ async def repeat(
     """Run `step` until cancelled. It returns whether more is to be done at once."""
     failures = 0
     while True:
+        began = time.monotonic()
         try:
             more = await step()
             failures = 0
@@ -56,6 +59,7 @@ async def repeat(
             pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), pause)
-        if failures:  # a wake-up does not shorten the pause after an error
-            await asyncio.sleep(min(pause, 0.5))
+        # A wake-up does not shorten the pause after an error.
+        least = min(pause, 0.5) if failures else began + LEAST_S - time.monotonic()
+        await asyncio.sleep(max(0.0, least))
         wake.clear()
