@@ -45,6 +45,8 @@ class Output:
         self._limit = limit
         self._following: dict[Key, asyncio.Task[None]] = {}
         self._kept: dict[Key, int] = {}
+        self._until: dict[Key, str] = {}
+        """How far this process has read."""
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
@@ -68,6 +70,7 @@ class Output:
                 async with asyncio.timeout(REST_S):
                     await self._quietly(key, _first(pods), follow=False)
         self._kept.pop(key, None)
+        self._until.pop(key, None)
 
     def close(self) -> None:
         """Follow nothing any more."""
@@ -84,7 +87,9 @@ class Output:
             log.warning("output.unread", job=key[0], attempt=key[1], error=str(error))
 
     async def _read(self, key: Key, pod: Object, *, follow: bool) -> None:
-        until = await launches.logged_until(self._db, *key) or ""
+        if key not in self._until:
+            self._until[key] = await launches.logged_until(self._db, *key) or ""
+        until = self._until[key]
         since = datetime.fromisoformat(until[:19] + "+00:00") if until else None
         limit = self._limit()
         if self._kept.get(key, 0) > limit:
@@ -98,6 +103,7 @@ class Output:
             nonlocal pending, written
             if pending:
                 await launches.logged(self._db, *key, pending, latest)
+                self._until[key] = latest
             pending, written = [], loop.time()
 
         source = self._cluster.output(pod, CONTAINER, since=since, follow=follow)

@@ -25,6 +25,7 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Outcome, Reason, Waiting
 from gpupool.queue.roles.attempt import Attempt
 from gpupool.queue.roles.executor import BACKOFF_S
+from gpupool.queue.roles.notes import Notes
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -65,7 +66,6 @@ class Reconciler:
         self._current = current
         self._now = now
         self._ended = ended
-        self._measures = measures
         self._epoch = epoch
         self._again = again
         self.attempts: dict[Key, Attempt] = {}
@@ -73,7 +73,7 @@ class Reconciler:
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
         self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
         self._warnings = warnings.Warnings(cluster.warnings, now)
-        self._created: list[tuple[str, int, str]] = []
+        self._notes = Notes(db, now, epoch, measures, self.work.start)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -161,9 +161,7 @@ class Reconciler:
             return
         attempt.seen, attempt.refusals = True, 0
         self._mirror.jobs.setdefault(key, created)
-        if not self._created:
-            asyncio.get_running_loop().call_later(0.05, self._note_created)
-        self._created.append((*key, created["metadata"]["name"]))
+        self._notes.launched(key, created["metadata"]["name"])
 
     async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
         """Create the Service of a Job of several nodes. Not with the Job: its creator may have died since."""
@@ -175,18 +173,6 @@ class Reconciler:
                 said = f"the cluster refuses its Service: {error}"[:500]
                 attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
         attempt.served = True
-
-    def _note_created(self) -> None:
-        """Several Jobs at once: the times of their creation are for people, and nothing follows from them."""
-        given, self._created = self._created, []
-
-        async def write() -> None:
-            try:
-                await launches.launched(self._db, given, self._now())
-            except StoreError as error:
-                log.warning("launcher.unrecorded", jobs=len(given), error=str(error))
-
-        self.work.start(write())
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
@@ -201,18 +187,15 @@ class Reconciler:
         attempt.refusals += 1
         pause = min(REFUSED_S[1], REFUSED_S[0] * 2 ** (attempt.refusals - 1))
         attempt.due = now + timedelta(seconds=pause)
-        await self._show(key, attempt, Waiting(Reason.REFUSED, reason))
+        self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
     async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
         job, now = attempt.job, self._now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
-            if await attempts.started(self._db, *key, since, found.node, found.node_since) and self._measures:
-                self._measures.started(since, job)
-            attempt.running = True
-            attempt.waiting = None
+            self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
         self._output.follow(key, self._mirror.pods_of(key))
-        await self._show(key, attempt, found.waiting)
+        self._notes.waits(attempt, found.waiting)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
         if attempt.asked is None and now >= ends:
@@ -237,7 +220,7 @@ class Reconciler:
         else:
             if found.about is not None:
                 waiting = self._explained(attempt, waiting, found.about, usual)
-            await self._show(key, attempt, waiting)
+            self._notes.waits(attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
             said = f"not started{after}: {waiting.detail}"[:500]
@@ -256,12 +239,6 @@ class Reconciler:
         if waiting.reason is Reason.NODE:
             return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
         return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
-
-    async def _show(self, key: Key, attempt: Attempt, waiting: Waiting | None) -> None:
-        epoch = self._epoch()
-        if waiting != attempt.waiting and epoch is not None:
-            await launches.waits(self._db, epoch, *key, waiting)
-            attempt.waiting = waiting
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""

@@ -65,6 +65,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """An attempt that runs since `now`."""
+
+    job: str
+    attempt: int
+    now: datetime
+    node: str | None = None
+    node_at: datetime | None = None
+    """Since when it has had that node."""
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """What becomes of a job whose attempt ended."""
 
@@ -91,19 +103,22 @@ async def take(
     return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
 
 
-async def started(
-    db: Database,
-    job: str,
-    attempt: int,
-    now: datetime,
-    node: str | None = None,
-    node_at: datetime | None = None,
-) -> bool:
-    """The job runs since `now`, on a node that it has had since `node_at`. False where it runs already, or
-    the attempt is over and must be stopped."""
-    values = {"job": job, "attempt": attempt, "now": now, "node": node, "node_at": node_at}
+async def started(db: Database, job: str, attempt: int, now: datetime, node: str | None = None) -> bool:
+    """The job runs since `now`. False where it runs already, or the attempt is over and must be stopped."""
+    return bool(await started_all(db, [Start(job, attempt, now, node)]))
+
+
+async def started_all(db: Database, given: Sequence[Start]) -> set[tuple[str, int]]:
+    """(job, attempt) of those that did not run yet, and are not over."""
+    values = {
+        "ids": [one.job for one in given],
+        "attempts": [one.attempt for one in given],
+        "times": [one.now for one in given],
+        "nodes": [one.node for one in given],
+        "node_times": [one.node_at for one in given],
+    }
     async with db.connection() as connection:
-        return bool(await fetch(connection, "started", **values))
+        return {(row["job"], row["attempt"]) for row in await fetch(connection, "started", **values)}
 
 
 async def heartbeat(

@@ -6,7 +6,7 @@ The process that leads goes on with them: they belong to the cluster, not to a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -85,13 +85,14 @@ async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: dat
         await run(connection, "launched", ids=ids, attempts=attempts, names=names, now=now)
 
 
-async def waits(db: Database, epoch: int, job: str, attempt: int, waiting: Waiting | None) -> None:
-    """Show why an attempt does not run yet, or what is wrong with one that does; None: nothing is. Raises
-    Deposed."""
-    given = as_json(waiting.as_dict()) if waiting else None
+async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
+    """Show why attempts (job, attempt) do not run yet, or what is wrong with those that do; None: nothing is.
+    Raises Deposed."""
+    ids, attempts = ([key[column] for key in given] for column in range(2))
+    texts = [as_json(waiting.as_dict()) if waiting else None for waiting in given.values()]
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        await run(connection, "launch_waits", job=job, attempt=attempt, waiting=given)
+        await run(connection, "launch_waits", ids=ids, attempts=attempts, waits=texts)
 
 
 async def failed_nodes(db: Database, job: str) -> list[str]:

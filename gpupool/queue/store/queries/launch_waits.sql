@@ -1,4 +1,5 @@
--- Why an attempt that is dispatched does not run yet, or why nothing is heard of one that runs.
-UPDATE gpu_jobs SET waiting = %(waiting)s::jsonb, version = version + 1
-WHERE id = %(job)s::uuid AND attempt = %(attempt)s AND state IN ('dispatching', 'running')
-    AND waiting IS DISTINCT FROM %(waiting)s::jsonb
+-- Why attempts that are dispatched do not run yet, or why nothing is heard of those that run.
+UPDATE gpu_jobs j SET waiting = g.waiting, version = version + 1
+FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(waits)s::jsonb[]) AS g (job, attempt, waiting)
+WHERE j.id = g.job AND j.attempt = g.attempt AND j.state IN ('dispatching', 'running')
+    AND j.waiting IS DISTINCT FROM g.waiting

@@ -1,14 +1,19 @@
-WITH started AS (
-    UPDATE gpu_jobs SET state = 'running', started_at = %(now)s, waiting = NULL, version = version + 1, seq = seq + 1
-    WHERE id = %(job)s::uuid AND attempt = %(attempt)s AND state = 'dispatching'
-    RETURNING *
-), attempt AS (
-    UPDATE gpu_attempts a SET started_at = s.started_at, node = coalesce(%(node)s::text, node) FROM started s
+-- Attempts that run, as far as they are still dispatched.
+WITH given AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(times)s::timestamptz[], %(nodes)s::text[],
+        %(node_times)s::timestamptz[]) AS g (job, attempt, now, node, node_at)
+), started AS (
+    UPDATE gpu_jobs j SET state = 'running', started_at = g.now, waiting = NULL, version = version + 1, seq = seq + 1
+    FROM given g
+    WHERE j.id = g.job AND j.attempt = g.attempt AND j.state = 'dispatching'
+    RETURNING j.*, g.node, g.node_at
+), attempts AS (
+    UPDATE gpu_attempts a SET started_at = s.started_at, node = coalesce(s.node, a.node) FROM started s
     WHERE a.job = s.id AND a.attempt = s.attempt
 )
 INSERT INTO gpu_events (job, seq, type, tenant, project, pool, at, data)
 SELECT id, seq, 'started', tenant, project, pool, started_at,
     jsonb_strip_nulls(jsonb_build_object('state', state, 'attempt', attempt, 'executor', executor,
-        'node', %(node)s::text, 'node_at', %(node_at)s::timestamptz))
+        'node', node, 'node_at', node_at))
 FROM started
-RETURNING job
+RETURNING job, (data ->> 'attempt')::int AS attempt

@@ -1,0 +1,106 @@
+"""What the launcher writes of attempts a moment later, many at once: that Jobs exist, pods run, or why not.
+
+Nothing is lost with a process: the next one sees the same in the cluster and writes it. This module must not
+decide what is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from gpupool.queue.kubernetes.mirror import Key
+from gpupool.queue.measures import Measures
+from gpupool.queue.records import Waiting
+from gpupool.queue.roles.attempt import Attempt
+from gpupool.queue.store import attempts, launches
+from gpupool.queue.store.attempts import Start
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import StoreError
+
+log = structlog.get_logger()
+
+TOGETHER_S = 0.05
+"""What comes within so long is written together."""
+
+
+class Notes:
+    """Each attempt's fields `running` and `waiting` say what has been written. `epoch` is None where it is
+    not certain to lead."""
+
+    def __init__(
+        self,
+        db: Database,
+        now: Callable[[], datetime],
+        epoch: Callable[[], int | None],
+        measures: Measures | None,
+        start: Callable[..., None],
+    ) -> None:
+        self._db = db
+        self._now = now
+        self._epoch = epoch
+        self._measures = measures
+        self._start = start
+        """Runs a coroutine beside the rest."""
+        self._writing = asyncio.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._launched: list[tuple[str, int, str]] = []
+        self._started: dict[Key, tuple[Attempt, Start]] = {}
+        self._waits: dict[Key, tuple[Attempt, Waiting | None]] = {}
+
+    def launched(self, key: Key, name: str) -> None:
+        """The Job of that name exists."""
+        self._soon()
+        self._launched.append((*key, name))
+
+    def started(self, attempt: Attempt, start: Start) -> None:
+        """Its pods run."""
+        self._soon()
+        self._started[start.job, start.attempt] = attempt, start
+
+    def waits(self, attempt: Attempt, waiting: Waiting | None) -> None:
+        """Why it does not run yet, or what is wrong with it while it runs."""
+        key = attempt.job.id, attempt.job.attempt
+        if waiting == attempt.waiting:
+            self._waits.pop(key, None)
+        else:
+            self._soon()
+            self._waits[key] = attempt, waiting
+
+    def _soon(self) -> None:
+        if not (self._launched or self._started or self._waits):
+            self._start(self._write())
+
+    async def _write(self) -> None:
+        await asyncio.sleep(TOGETHER_S)
+        async with self._writing:  # an older one must not come after a newer one
+            await self._write_now()
+
+    async def _write_now(self) -> None:
+        launched, started, waits, epoch = self._launched, self._started, self._waits, self._epoch()
+        self._clear()
+        try:
+            if launched:
+                await launches.launched(self._db, launched, self._now())
+            if started:
+                written = await attempts.started_all(self._db, [start for _, start in started.values()])
+                for key, (attempt, start) in started.items():
+                    if key in written and self._measures:
+                        self._measures.started(start.now, attempt.job)
+                    attempt.running, attempt.waiting = True, None
+            if waits and epoch is not None:
+                given = {key: waiting for key, (_, waiting) in waits.items()}
+                await launches.waits(self._db, epoch, given)
+                for attempt, waiting in waits.values():
+                    attempt.waiting = waiting
+        except StoreError as error:  # whoever looks at these attempts next notes the same again
+            said = {"launched": len(launched), "started": len(started), "waits": len(waits)}
+            log.warning("launcher.unrecorded", **said, error=str(error))
+            again = self._now()
+            for attempt, _ in (*started.values(), *waits.values()):
+                attempt.look_by(again)
