@@ -35,6 +35,8 @@ APIS_VARIABLE = "GPUPOOL_LOCAL_APIS"
 """`all` serves alpha and beta versions too; unset, the API server has those that a cluster has by default."""
 AUDIT_VARIABLE = "GPUPOOL_LOCAL_AUDIT"
 """Path of an audit policy by which the API server writes logs/audit.log; unset, it writes none."""
+JOB_SECONDS_VARIABLE = "GPUPOOL_LOCAL_JOB_SECONDS"
+"""How long KWOK plays a Job's pod that does not say so itself; unset, 3 s."""
 USERS = ("admin", *AFTER_CORE, *AFTER_CRDS)
 
 # Unix sockets in the data folder: no port, and only the owner can access the store. etcd
@@ -206,7 +208,9 @@ def _kwok(setting: Setting) -> Component:
     stages = layout.config_of("kwok", ".yaml")
     text = (Path(__file__).parent / "kwok.yaml").read_text(encoding="utf-8")
     # Not by its option --node-port, with which KWOK would serve on that port itself, on every address.
-    _write_if_changed(stages, text.replace("POD_RUNNER_PORT", str(setting.ports.kubelet)))
+    text = text.replace("POD_RUNNER_PORT", str(setting.ports.kubelet))
+    text = text.replace("JOB_SECONDS", os.environ.get(JOB_SECONDS_VARIABLE, "3"))
+    _write_if_changed(stages, text)
     arguments = {
         "kubeconfig": str(layout.kubeconfig_of("kwok")),
         "config": str(stages),

@@ -133,7 +133,14 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
     ),
     (
         job_figures.side_by_side,
-        ("jobs-against-kueue", "jobs-against-bare", "jobs-cpu", "jobs-paced-p99", "jobs-queued-10000"),
+        (
+            "jobs-against-kueue",
+            "jobs-against-bare",
+            "jobs-enforced-against-bare",
+            "jobs-cpu",
+            "jobs-paced-p99",
+            "jobs-queued-10000",
+        ),
     ),
 )
 

@@ -1,8 +1,8 @@
 """A control plane with fake GPU nodes, and how long Jobs take on it from submission to a node.
 
 Who submits the Jobs is given as a function; the cluster, its policies, the pods and what is measured are the
-same for all. Times are those at which a watch of this process sees a change; a pod ends three seconds after
-it runs, as KWOK plays it.
+same for all. Times are those at which a watch of this process sees a change. Pods run for `RUN_S`, as KWOK
+plays them: jobs for GPUs last longer than it takes to start them all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import yaml
 
 from generators import generate
 from generators.kinds import KINDS
+from gpupool.local.components import JOB_SECONDS_VARIABLE
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import Plan
 from gpupool.plan.pods import pod_fields
@@ -41,7 +42,9 @@ FULL = "full"
 GPU = "nvidia.com/gpu"
 NODES, GPUS = 150, 8
 IN_FLIGHT = 32
+RUN_S = 30
 _PATIENCE_S = 240.0
+_ADMISSION = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ResourceQuota", "LimitRange")
 _APART = ("karpenter", "gpu-operator")
 """Parts of the control plane that have nothing to do with Jobs."""
 
@@ -280,17 +283,19 @@ async def _paced(
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
-    """A control plane with the environment applied, and its nodes; gone afterwards."""
+def cluster(folder: Path, *, enforced: bool) -> Iterator[Cluster]:
+    """A control plane with the environment applied, and its nodes; gone afterwards. `enforced`: with its
+    policies, quotas and limits."""
     environment = _environment(folder)
     plane = ControlPlane(folder / "local")
+    os.environ[JOB_SECONDS_VARIABLE] = str(RUN_S)
     try:
         plane.up(lambda _: None)
         for part in plane.status().components:
             if part.name in _APART and part.pid:
                 os.kill(part.pid, signal.SIGKILL)
         made = Cluster(plane, environment)
-        _fill(made)
+        _fill(made, enforced)
         yield made
     finally:
         plane.down()
@@ -321,9 +326,9 @@ def _environment(folder: Path) -> Path:
     return path
 
 
-def _fill(cluster: Cluster) -> None:
+def _fill(cluster: Cluster, enforced: bool) -> None:
     api, pool = cluster.plane.api(), cluster.plan.pool(POOL)
-    manifests = list(generate(cluster.plan))
+    manifests = [one for one in generate(cluster.plan) if enforced or one.kind not in _ADMISSION]
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}, "bench")
     api.apply(hand_made_policy(), "bench")
     for kind in KINDS:
