@@ -33,7 +33,7 @@ def settle(part: Part, draft: Draft) -> None:
     """Put what the values at `part` say on `draft`."""
     for place in _NAMES:
         name = part.at(*place)
-        if name is not None and fits("name", name.value):
+        if fits("name", name.value):
             name.used()
             draft.cluster_name = name.value
     for place in _QUEUES:
@@ -41,13 +41,12 @@ def settle(part: Part, draft: Draft) -> None:
         if queue:
             draft.karpenter["interruptionQueue"] = queue
     part.says(True, "settings", "featureGates", "nodeOverlay")
-    if profile := part.at(*_OLD, "defaultInstanceProfile"):
-        profile.left(
-            "gpupool names the nodes' IAM role and lets Karpenter make the profile",
-            "write the role of that profile to karpenter.nodeRole",
-        )
+    part.at(*_OLD, "defaultInstanceProfile").left(
+        "gpupool names the nodes' IAM role and lets Karpenter make the profile",
+        "write the role of that profile to karpenter.nodeRole",
+    )
     values: dict[str, Any] = {}
-    for path, leaf in part.account.unmarked(part):
+    for path, leaf in part.unmarked():
         if path[:2] == _OLD:
             leaf.left(
                 "Karpenter has no settings.aws any more",

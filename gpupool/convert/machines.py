@@ -84,8 +84,7 @@ def select(requirements: list[Part]) -> Selection:
     found = Selection([machine for machine in everything if machine.type.provider == "aws"])
     named = list[str]()
     for part in requirements:
-        key = part.at("key")
-        name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+        name = _key(part)
         if name not in _ATTRIBUTES:
             found.other[name] = part
             continue
@@ -98,8 +97,7 @@ def select(requirements: list[Part]) -> Selection:
         _judge(found, part, name, everything, test)
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
-            # `_test` has seen that there are values.
-            named += [str(value.value) for value in part.at("values").each()]  # type: ignore[union-attr]
+            named += [str(value.value) for value in part.at("values").each()]
         elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
             found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
     if named:
@@ -114,8 +112,7 @@ def select(requirements: list[Part]) -> Selection:
 def holds(requirement: Part, machine: Machine) -> bool | None:
     """Whether a machine satisfies a requirement; None if it is not about machines, or Karpenter does not
     accept it."""
-    key = requirement.at("key")
-    name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+    name = _key(requirement)
     test = _test(requirement, name) if name in _ATTRIBUTES else None
     return None if test is None else test(machine)
 
@@ -124,7 +121,7 @@ def _judge(
     found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
 ) -> None:
     """Note whether the requirement is about GPUs, and values that are not."""
-    values = list(listed.each()) if _operator(part) == "In" and (listed := part.at("values")) else []
+    values = list(part.at("values").each()) if _operator(part) == "In" else []
     reasons = {str(value.value): catalog_here().against(str(value.value)) for value in values}
     if name not in (*_NAMES_GPUS, f"{_AWS}gpu-name"):
         reasons = {}
@@ -146,14 +143,17 @@ def _judge(
             )
 
 
+def _key(part: Part) -> str:
+    """The label that a requirement is about, under its present name."""
+    return OLD_LABELS.get(part.word("key"), part.word("key"))
+
+
 def _operator(part: Part) -> str:
-    operator = part.at("operator")
-    return operator.value if operator and isinstance(operator.value, str) else ""
+    return part.word("operator")
 
 
 def _values(part: Part) -> str:
-    values = part.at("values")
-    return ", ".join(str(item.value) for item in values.each()) if values else ""
+    return ", ".join(str(item.value) for item in part.at("values").each())
 
 
 def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
@@ -161,8 +161,7 @@ def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
     attribute, operator = _ATTRIBUTES[name], _operator(part)
     if operator in ("Exists", "DoesNotExist"):
         return lambda _: operator == "Exists"
-    listed = part.at("values")
-    values = [as_text(item.value) for item in listed.each()] if listed else []
+    values = [as_text(item.value) for item in part.at("values").each()]
     if not values or None in values:
         return None
     if operator in ("In", "NotIn"):

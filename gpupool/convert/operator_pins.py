@@ -22,7 +22,7 @@ _NO_PARTS = ("extraObjects",)
 
 def drop(part: Part, draft: Draft) -> None:
     """List the images that the values at `part` pin, and say which release was chosen where none is named."""
-    pins = [(path, leaf) for path, leaf in part.account.unmarked(part) if _is_pin(path, leaf)]
+    pins = [(path, leaf) for path, leaf in part.unmarked() if _is_pin(path, leaf)]
     chosen = str(draft.operator.get("version") or load_operator_releases().tested)
     for path, leaf in pins:
         if not leaf.value or path[-1] == "repository":
@@ -40,7 +40,7 @@ def drop(part: Part, draft: Draft) -> None:
     place = (f"{draft.name}.yaml", 0, 0, "the written file", "gpuOperator.version", "")
     part.account.note(Leftover("assumed", *place, why, advice))
     driver = part.at("driver", "version")
-    if said and driver is not None and draft.operator.get("driver", {}).get("version"):
+    if said and driver and draft.operator.get("driver", {}).get("version"):
         why = f"it is kept, unlike the images of other parts, and {chosen} would bring {_driver(chosen)}"
         driver.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
 
@@ -57,8 +57,7 @@ def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
 
 def _release(part: Part) -> OperatorRelease | None:
     """The release whose device plugin and MIG manager the values pin, where it is known."""
-    pinned = [part.at(operand, "version") for operand in ("devicePlugin", "migManager")]
-    said = [one.value if one is not None else None for one in pinned]
+    said = [part.at(operand, "version").value for operand in ("devicePlugin", "migManager")]
     for release in load_operator_releases().releases.values():
         if said == [release.device_plugin, release.mig_manager]:
             return release

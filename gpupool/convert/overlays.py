@@ -41,11 +41,8 @@ class _Chosen:
 def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
     """Mark the overlay at `part` as derived where a pool makes Karpenter count the same; take the pool out of
     `draft` where it does not."""
-    for key in ("apiVersion", "kind"):
-        if inner := part.at(key):
-            inner.derived()
-    requirements = part.at("spec", "requirements")
-    wanted = list(requirements.each()) if requirements else []
+    part.derives("apiVersion", "kind")
+    wanted = list(part.at("spec", "requirements").each())
     if unknown := [item for item in wanted if _unknown(item)]:
         for item in unknown:
             item.left("the catalog does not know this label of the machines", "name instance types instead")
@@ -57,12 +54,10 @@ def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
     for item in wanted:
         item.derives("key", "operator", "values")
         _unrelated(item, chosen)
-    if name := part.at("metadata", "name"):
-        name.derived()
+    part.at("metadata", "name").derived()
     part.says(100, "spec", "weight")  # generators.node_overlays
-    if capacity := part.at("spec", "capacity"):
-        for found in chosen:
-            _capacity(capacity, found, draft)
+    for found in chosen:
+        _capacity(part.at("spec", "capacity"), found, draft)
 
 
 def _chosen(wanted: Sequence[Part], made: Made) -> _Chosen:
@@ -81,15 +76,15 @@ def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
     about_machine = holds(item, machine)
     if about_machine is not None:
         return about_machine
-    key, operator, values = _key(item), item.at("operator"), item.at("values")
-    listed = [str(value.value) for value in values.each()] if values else []
+    key = item.word("key")
+    listed = [str(value.value) for value in item.at("values").each()]
     labels = {**fleet.labels, **{name: str(part.value) for name, part in fleet.steering.items()}}
     has: Sequence[str] | None = {
         _NODE_POOL: (fleet.name,),
         _CAPACITY_TYPE: fleet.capacity_types,
         _ZONE: fleet.zones or listed,
     }.get(key, (labels[key],) if key in labels else None)
-    match operator.value if operator else "":
+    match item.word("operator"):
         case "In":
             return any(value in listed for value in has or ())
         case "NotIn":
@@ -101,14 +96,9 @@ def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
     return False
 
 
-def _key(item: Part) -> str:
-    key = item.at("key")
-    return str(key.value) if key else ""
-
-
 def _unknown(item: Part) -> bool:
     """Whether a requirement is about the machine in a way that the catalog can't answer."""
-    key = _key(item)
+    key = item.word("key")
     known = key in (_ZONE, _CAPACITY_TYPE) or not key.startswith(_PROVIDER)
     return not known and holds(item, _any_machine()) is None
 
@@ -120,9 +110,10 @@ def _any_machine() -> Machine:
 
 def _unrelated(item: Part, chosen: Sequence[_Chosen]) -> None:
     """List instance types by name that no pool has."""
-    values = item.at("values")
+    if item.word("key") != INSTANCE_TYPE:
+        return
     names = ", ".join(found.made.pool.name for found in chosen)
-    for value in values.each() if values and _key(item) == INSTANCE_TYPE else ():
+    for value in item.at("values").each():
         if not any(value.value in found.made.pool.instance_types for found in chosen):
             value.left(f"no machine of {names}")
 

@@ -35,7 +35,9 @@ _DEFAULTS = {
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Put the policies of the cluster on `draft`; nothing where gpupool has none there."""
-    bindings = {name: part for part in cluster.all(_KIND) if ours(part) and (name := _policy(part))}
+    bindings = {
+        name: part for part in cluster.all(_KIND) if ours(part) and (name := part.word("spec", "policyName"))
+    }
     for part in cluster.all(_KIND):
         part.derived() if ours(part) else part.of_cluster()
     if not bindings:
@@ -63,14 +65,8 @@ def _written() -> Sequence[Mapping[str, Any]]:
     return [body for body in read_objects(policy_files(None)) if body["kind"] == BINDING]
 
 
-def _policy(part: Part) -> str:
-    name = part.at("spec", "policyName")
-    return name.value if name and isinstance(name.value, str) else ""
-
-
 def _action(part: Part) -> str | None:
-    listed = part.at("spec", "validationActions")
-    return _strictest([item.value for item in listed.each()]) if listed else None
+    return _strictest([item.value for item in part.at("spec", "validationActions").each()])
 
 
 def _strictest(actions: Sequence[Any]) -> str | None:
@@ -99,9 +95,8 @@ def _mild(default: str, strictest: str | None) -> str:
 
 
 def _waivers(policy: str, part: Part) -> list[dict[str, str]]:
-    annotations = part.at("metadata", "annotations")
     found = []
-    for key, note in annotations.items() if annotations else ():
+    for key, note in part.at("metadata", "annotations").items():
         match = _NOTE.fullmatch(str(note.value)) if key.startswith(_WAIVED) else None
         if match is not None:
             namespace = key.removeprefix(_WAIVED)

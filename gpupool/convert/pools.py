@@ -116,11 +116,11 @@ def _pool(
     name = fleet.pool or node_labels.pool_name(fleet.name)
     name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
     sharing, origin, problem = sharings.of(
-        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name or ""
+        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name
     )
     _twins(
         group,
-        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name or ""),
+        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name),
     )
     if problem:
         draft.left_out.append(f"{name}: {problem}")
@@ -233,7 +233,7 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
     for fleet in group if pools else ():
         ours = {side.type: side.weight for side in sides if side.type in fleet.capacity_types}
         weight = fleet.part.at("spec", "weight")
-        if weight is not None and not (len(ours) == 1 and fleet.part.says(*ours.values(), "spec", "weight")):
+        if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
             weight.left(
                 f"gpupool gives {written}, and has no other order between pools",

@@ -37,7 +37,6 @@ class Sharings:
     """Why the configuration of nodes without the label is unknown; empty where it is known."""
     by_class: dict[str, UserDataSharing] = field(default_factory=dict)
     """What node classes say by themselves, by their name."""
-    strategy: str = ""
     used: set[int] = field(default_factory=set)
     """`id` of every configuration that a pool uses."""
 

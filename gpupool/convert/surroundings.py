@@ -39,25 +39,15 @@ _OBJECT = "the written file"
 def account_for(part: Part) -> None:
     """Mark what is not a setting of an object: fields that the server writes, and gpupool's own labels."""
     for path in _SERVER:
-        if inner := part.at(*path):
-            inner.of_cluster()
-    labels = part.at("metadata", "labels")
-    for key, label in labels.items() if labels else ():
+        part.at(*path).of_cluster()
+    for key, label in part.at("metadata", "labels").items():
         if key.startswith("gpupool.dev/") or (key == _MANAGED_BY and label.value == "gpupool"):
             label.derived()
         elif key.startswith(_PACKAGER) and part.document.kind:
             label.of_cluster()
-    annotations = part.at("metadata", "annotations")
-    for key, annotation in annotations.items() if annotations else ():
+    for key, annotation in part.at("metadata", "annotations").items():
         if key.startswith(_CONTROLLERS):
             annotation.of_cluster()
-
-
-def named(part: Part) -> None:
-    """Mark what an object is called as used."""
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
-        if inner := part.at(*path):
-            inner.used()
 
 
 def place(

@@ -20,6 +20,7 @@ from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.plan.tenants import QUEUED
 from gpupool.sharing import GPU_RESOURCE
 
@@ -38,11 +39,9 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         if tenant is not None:
             draft.tenants.append(tenant)
             first = first or namespace
-            for path in (("apiVersion",), ("kind",), ("metadata", "name")):
-                if inner := namespace.at(*path):
-                    inner.used()
+            namespace.named()
             if namespace.document.source is None or ours(namespace):
-                namespace.account.keep(namespace)
+                namespace.rest_of_cluster()
         elif namespace.document.source is None or ours(namespace):
             namespace.of_cluster()
         else:
@@ -53,14 +52,14 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
     found: list[tuple[int, Part]] = []
-    values = {part.document.name: part.at("value") for part in cluster.all("PriorityClass")}
+    values = {part.document.name: part.at("value").value for part in cluster.all("PriorityClass")}
     for part in cluster.all("PriorityClass"):
         name = part.document.name
-        value, first = values[name], values.get(name.removesuffix(QUEUED))
-        number = value.value if value and isinstance(value.value, int) else None
+        number = values[name] if isinstance(values[name], int) else None
+        first = values.get(name.removesuffix(QUEUED))
         if name.startswith("system-") or name == "gpupool-warm":
             part.of_cluster()
-        elif name.endswith(QUEUED) and ours(part) and first and first.value == number:
+        elif name.endswith(QUEUED) and ours(part) and first is not None and first == number:
             part.derived()
         elif number is None or abs(number) > 10**9 or not fits("name", name):
             part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
@@ -79,9 +78,8 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
 def _priority(
     part: Part, value: int, rank: int, total: int, above: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("value",)):
-        if inner := part.at(*path):
-            inner.used()
+    part.named()
+    part.uses("value", "preemptionPolicy")
     text = part.text("description") or ""
     level = next((level for level in LEVELS if text == f"{level} GPU jobs"), None)
     if level is None:
@@ -90,11 +88,8 @@ def _priority(
     if above:  # levels fall with values
         level = LEVELS[max(LEVELS.index(level), LEVELS.index(above[-1]["level"]))]
     row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
-    preempts = (part.at("preemptionPolicy") or part).value
-    if preempts != "Never":
+    if part.word("preemptionPolicy") != "Never":
         row["preempts"] = True
-    if policy := part.at("preemptionPolicy"):
-        policy.used()
     if text and text != f"{level} GPU jobs":
         row["description"] = text
     part.says(False, "globalDefault")
@@ -109,7 +104,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
         _quota(quota, counts)
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
-    if (label is None and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
+    if (not label and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
         return None
     known = cluster.parameter(_TENANTS, f"pools.{name}").split() or None
     tenant: dict[str, Any] = {"name": str(label.value) if label else name, "namespace": name}
@@ -132,14 +127,11 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
 
 def _quota(quota: Part, counts: dict[str, int]) -> None:
     """Add a quota's GPUs to `counts`."""
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
-        if inner := quota.at(*path):
-            inner.used()
+    quota.named("namespace")
     if quota.document.name == _PRIORITIES and ours(quota):
         quota.derived()
         return
-    hard = quota.at("spec", "hard")
-    for key, part in hard.items() if hard else ():
+    for key, part in quota.at("spec", "hard").items():
         resource = key.removeprefix("requests.")
         amount = quantity(part.value)
         if resource in ("cpu", "memory") and ours(quota):
@@ -160,12 +152,7 @@ def _quota(quota: Part, counts: dict[str, int]) -> None:
 def _notes(quota: Part) -> dict[str, str]:
     """What gpupool's own quota says of its parts."""
     annotations = quota.at("metadata", "annotations")
-    found = {}
-    for key, part in annotations.items() if annotations else ():
-        if key in (_GRANTS, _EXTRA) and isinstance(part.value, str):
-            part.used()
-            found[key] = part.value
-    return found
+    return {key: annotations.text(key) or "" for key in (_GRANTS, _EXTRA)}
 
 
 def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str) -> dict[str, Any]:
@@ -252,39 +239,26 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     access: dict[str, list[str]] = {}
     for binding in cluster.in_namespace("RoleBinding", namespace):
         if ours(binding):
-            subjects = binding.at("subjects")
-            rows = list(subjects.each()) if subjects else []
+            rows = list(binding.at("subjects").each())
             if binding.document.name == "gpupool-tenant":
-                access["oidcGroups"] = [_word(row, "name") for row in rows if _word(row, "kind") == "Group"]
+                access["oidcGroups"] = [row.word("name") for row in rows if row.word("kind") == "Group"]
                 access["serviceAccounts"] = [
-                    f"{_word(row, 'namespace')}/{_word(row, 'name')}"
+                    f"{row.word('namespace')}/{row.word('name')}"
                     for row in rows
-                    if _word(row, "kind") == "ServiceAccount"
+                    if row.word("kind") == "ServiceAccount"
                 ]
             binding.derived()
     for policy in cluster.in_namespace("NetworkPolicy", namespace):
         if ours(policy):
-            sources = policy.at("spec", "ingress", 0, "from")
-            names = (
-                [
-                    row.at("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
-                    for row in sources.each()
-                ]
-                if sources
-                else []
-            )
-            access["ingressFrom"] = [
-                str(name.value) for name in names if name and name.value != "gpupool-system"
+            names = [
+                row.word("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+                for row in policy.at("spec", "ingress", 0, "from").each()
             ]
+            access["ingressFrom"] = [name for name in names if name not in ("", SYSTEM_NAMESPACE)]
             policy.derived()
     access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
-
-
-def _word(row: Part, field: str) -> str:
-    found = row.at(field)
-    return found.value if found and isinstance(found.value, str) else ""
 
 
 def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
@@ -296,9 +270,9 @@ def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
 def warm(cluster: ClusterObjects, draft: Draft) -> None:
     """Nodes kept warm, by the Deployments that keep them."""
     for part in cluster.all("Deployment"):
-        label = part.at("metadata", "labels", "gpupool.dev/pool")
-        replicas = as_whole(found.value) if (found := part.at("spec", "replicas")) else None
-        pool = next((pool for pool in draft.pools if label and pool.name == label.value), None)
+        label = part.word("metadata", "labels", POOL_LABEL)
+        replicas = as_whole(part.at("spec", "replicas").value)
+        pool = next((pool for pool in draft.pools if pool.name == label), None)
         if pool is not None and ours(part) and replicas is not None:
             pool.warm = replicas
             part.derived()
