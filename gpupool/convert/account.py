@@ -183,7 +183,8 @@ class Part:
     def named(self, *fields: str) -> None:
         """Mark kind and name of an object as used, and more `fields` of its metadata."""
         self.uses("apiVersion", "kind")
-        self.at("metadata").uses("name", *fields)
+        self.text("metadata", "name")
+        self.at("metadata").uses(*fields)
 
     def uses(self, *names: str) -> None:
         """Mark the fields of these names as used; others stay unmarked."""

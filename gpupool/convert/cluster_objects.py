@@ -67,6 +67,14 @@ class ClusterObjects:
         return part.word("data", key) if part else ""
 
 
+def foreign(part: Part, why: str, advice: str = "") -> None:
+    """Record an object that gpupool did not make: of a cluster it is no setting, in a file it is listed."""
+    if part.document.source is None:
+        part.of_cluster()
+    else:
+        part.left(why, advice)
+
+
 def ours(part: Part) -> bool:
     """Whether the object carries gpupool's label."""
     return part.word("metadata", "labels", MANAGED_BY) == "gpupool"

@@ -30,7 +30,7 @@ from gpupool.convert import (
     write,
 )
 from gpupool.convert.account import Account, Part
-from gpupool.convert.cluster_objects import ClusterObjects, ours
+from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
 from gpupool.convert.device_plugin import PluginConfig
 from gpupool.convert.documents import Document
 from gpupool.convert.draft import Choices, Draft, DraftPool
@@ -224,10 +224,8 @@ def _others(cluster: ClusterObjects) -> None:
         for part in cluster.all(kind):
             if ours(part):
                 part.derived()
-            elif part.document.source is None:
-                part.of_cluster()
             else:
-                part.left(FOREIGN, "keep it as it is")
+                foreign(part, FOREIGN, "keep it as it is")
 
 
 def _platform(given: _Input) -> str:

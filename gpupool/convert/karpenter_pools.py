@@ -192,7 +192,7 @@ def _disruption(fleet: Fleet) -> None:
 
 
 def _old_consolidation(fleet: Fleet, when_empty: bool) -> None:
-    enabled = fleet.part.at(*(fleet.fields.consolidation_enabled or ()))
+    enabled = fleet.part.at(*fleet.fields.consolidation_enabled)
     if enabled.value is True:
         enabled.left("gpupool never moves running GPU jobs to save a node; only empty nodes go")
     elif enabled.value is False:

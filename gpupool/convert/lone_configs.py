@@ -126,6 +126,7 @@ def _wrong(part: Part, name: str, why: str, draft: Draft) -> None:
 def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
     """The pool, on nodes that the user is to label; on EKS on every machine with the GPU."""
     pool.name = pool_name(pool.name)
+    draft.add(pool)
     if draft.platform == "static":
         pool.selector, pool.max, pool.taints = {SELECTOR: pool.name}, choices.max, []
         advice = f"kubectl label node NODE {SELECTOR}={pool.name}, and correct nodes.max and nodes.gpus"
@@ -140,4 +141,3 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
             f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} at most"
         )
         part.note("assumed", why, "correct nodes.instanceTypes and nodes.max")
-    draft.pools.append(pool)

@@ -74,8 +74,6 @@ class Selection:
     """GPU machines that are wanted and that no pool can have, each with why."""
     other: dict[str, Part] = field(default_factory=dict)
     """Requirements that are not about the machine, by key under its present name."""
-    parts: list[Part] = field(default_factory=list)
-    """The requirements that `machines` follows from."""
 
 
 def select(requirements: list[Part]) -> Selection:
@@ -93,7 +91,6 @@ def select(requirements: list[Part]) -> Selection:
             part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
             continue
         part.uses("key", "operator", "values")
-        found.parts.append(part)
         _judge(found, part, name, everything, test)
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":

@@ -9,8 +9,7 @@ so. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
 from __future__ import annotations
 
 from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft
-from gpupool.convert.leftovers import Leftover
+from gpupool.convert.draft import Draft, about
 from gpupool.plan.operator_releases import OperatorRelease, load_operator_releases
 
 _FIELDS = ("version", "image", "repository")
@@ -37,8 +36,7 @@ def drop(part: Part, draft: Draft) -> None:
     like = f"; these are the images of {older.version}" if older and older.version != chosen else ""
     why = f"no input names the operator's release: {chosen}, which gpupool is tested with, is installed{like}"
     advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
-    place = (f"{draft.name}.yaml", 0, 0, "the written file", "gpuOperator.version", "")
-    part.account.note(Leftover("assumed", *place, why, advice))
+    part.account.note(about(draft, "gpuOperator.version", why, advice))
     driver = part.at("driver", "version")
     if said and driver and draft.operator.get("driver", {}).get("version"):
         why = f"it is kept, unlike the images of other parts, and {chosen} would bring {_driver(chosen)}"

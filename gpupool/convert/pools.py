@@ -49,10 +49,9 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
         for gpu, types in found:
             pool = _pool(group, gpu, types, len(found) > 1, sharings, choices, draft)
             if pool is not None:
-                draft.pools.append(pool)
+                draft.add(pool)
                 made.append(Made(pool, group))
         _weights(group, [one.pool for one in made if one.fleets is group])
-    _unique(draft.pools)
     return made
 
 
@@ -88,19 +87,8 @@ def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
 def _signature(fleet: Fleet) -> tuple[object, ...]:
     types = [machine.type.name for machine in fleet.selection.machines]
     steering = {key: part.value for key, part in fleet.steering.items()}
-    return (
-        *(
-            types,
-            steering,
-            fleet.labels,
-            fleet.taints,
-            fleet.zones,
-            fleet.consolidate_after,
-            fleet.expire_after,
-            fleet.termination_grace_period,
-        ),
-        fleet.class_name,
-    )
+    times = (fleet.consolidate_after, fleet.expire_after, fleet.termination_grace_period)
+    return types, steering, fleet.labels, fleet.taints, fleet.zones, times, fleet.class_name
 
 
 def _pool(
@@ -239,12 +227,3 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
                 f"gpupool gives {written}, and has no other order between pools",
                 "let pods choose their pool by its labels and taints",
             )
-
-
-def _unique(pools: list[DraftPool]) -> None:
-    """Give a number to the names that appear twice."""
-    seen: dict[str, int] = {}
-    for pool in pools:
-        seen[pool.name] = seen.get(pool.name, 0) + 1
-        if seen[pool.name] > 1:
-            pool.name = f"{pool.name[:49]}-{seen[pool.name]}"

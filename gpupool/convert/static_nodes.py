@@ -30,7 +30,7 @@ _NOTE = "gpupool.dev/taints"
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
     """Add a pool to `draft` for each group of equal nodes."""
-    groups: dict[tuple[str, ...], list[Part]] = {}
+    groups: dict[tuple[Any, ...], list[Part]] = {}
     for node in cluster.nodes:
         labels = _labels(node)
         if "karpenter.sh/nodepool" in labels or not _has_gpus(node, labels):
@@ -38,21 +38,13 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
         elif (gpu := model(labels)) is None:
             _unknown(node, labels, draft)
         else:
-            key: tuple[str, ...] = (
-                *(
-                    labels.get(POOL_LABEL, ""),
-                    gpu.key,
-                    labels.get(PLUGIN_LABEL, ""),
-                    labels.get(MIG_LABEL, ""),
-                ),
-                *(str(_gpus(labels)), json.dumps(_taint_values(node), sort_keys=True)),
-            )
+            steering = tuple(labels.get(label) for label in (POOL_LABEL, PLUGIN_LABEL, MIG_LABEL))
+            key = (gpu.key, _gpus(labels), steering, _taint_values(node))
             groups.setdefault(key, []).append(node)
     for key, nodes in groups.items():
-        pool = _pool(nodes, catalog_here()[key[1]], sharings, draft)
+        pool = _pool(nodes, catalog_here()[key[0]], sharings, draft)
         if pool is not None:
-            pool.name = _free(pool.name, draft)
-            draft.pools.append(pool)
+            draft.add(pool)
 
 
 def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft) -> DraftPool | None:
@@ -90,12 +82,12 @@ def _labels(node: Part) -> dict[str, str]:
     return {key: part.value for key, part in labels.items() if isinstance(part.value, str)}
 
 
-def _taint_values(node: Part) -> list[Any]:
+def _taint_values(node: Part) -> tuple[str, ...]:
     """The taints that are not a temporary state of the node."""
     taints = node.at("spec", "taints")
     rows = [part.value for part in taints.each() if isinstance(part.value, dict)]
     lasting = [row for row in rows if not str(row.get("key")).startswith(node_labels.LIFECYCLE)]
-    return sorted(repr([row.get(field) for field in ("key", "value", "effect")]) for row in lasting)
+    return tuple(sorted(repr([row.get(field) for field in ("key", "value", "effect")]) for row in lasting))
 
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
@@ -160,11 +152,3 @@ def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
             own if common is None else {key: value for key, value in common.items() if own.get(key) == value}
         )
     return common or {}
-
-
-def _free(name: str, draft: Draft) -> str:
-    taken = {pool.name for pool in draft.pools}
-    number = 1
-    while (tried := name if number == 1 else f"{name[:48]}-{number}") in taken:
-        number += 1
-    return tried

@@ -13,7 +13,7 @@ from typing import Any
 from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
-from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, ours
+from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
@@ -42,10 +42,10 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
             namespace.named()
             if namespace.document.source is None or ours(namespace):
                 namespace.rest_of_cluster()
-        elif namespace.document.source is None or ours(namespace):
+        elif ours(namespace):
             namespace.of_cluster()
         else:
-            namespace.left("it has no quota of GPUs, so it is not a tenant")
+            foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
 
@@ -247,7 +247,6 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
                     for row in rows
                     if row.word("kind") == "ServiceAccount"
                 ]
-            binding.derived()
     for policy in cluster.in_namespace("NetworkPolicy", namespace):
         if ours(policy):
             names = [
@@ -255,7 +254,6 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
                 for row in policy.at("spec", "ingress", 0, "from").each()
             ]
             access["ingressFrom"] = [name for name in names if name not in ("", SYSTEM_NAMESPACE)]
-            policy.derived()
     access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
@@ -276,7 +274,5 @@ def warm(cluster: ClusterObjects, draft: Draft) -> None:
         if pool is not None and ours(part) and replicas is not None:
             pool.warm = replicas
             part.derived()
-        elif part.document.source is None:
-            part.of_cluster()
         else:
-            part.left("a workload, not a pool")
+            foreign(part, "a workload, not a pool")
