@@ -16,12 +16,12 @@ from typing import Any
 from gpupool.convert.documents import Document
 from gpupool.convert.implied import implied
 from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
-from gpupool.convert.values import as_text, as_whole, leaves, same, value_at, walk
+from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, value_at, walk
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, path_text
 
 NO_PLACE = "gpupool has no field for it"
-_UNCLEAR = "readers of YAML disagree about what it means"
+_UNCLEAR = "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +180,21 @@ class Part:
             elif inner.untouched():
                 yield (key,), inner
 
+    def carried_over(self, apart: Sequence[Loc] = ()) -> dict[str, Any]:
+        """The values below it that bear no mark yet, which the file has as they are; they are marked as used.
+        Those at and below the paths `apart` stay unmarked."""
+        carried: dict[str, Any] = {}
+        for path, leaf in self.unmarked():
+            if not is_clear(leaf.value):
+                leaf.left(*_UNCLEAR)
+            elif not any(path[: len(own)] == own for own in apart):
+                leaf.used()
+                inner = carried
+                for key in path[:-1]:
+                    inner = inner.setdefault(key, {})
+                inner[path[-1]] = leaf.value
+        return carried
+
     def named(self, *fields: str) -> None:
         """Mark kind and name of an object as used, and more `fields` of its metadata."""
         self.uses("apiVersion", "kind")
@@ -249,7 +264,7 @@ class Part:
 def _reason(loc: Loc, value: Any) -> tuple[str, str]:
     """Why a field that was not read is left, and what to do: by its name, where that is known."""
     if isinstance(value, Unclear):
-        return _UNCLEAR, "put it in quotes, or write true or false"
+        return _UNCLEAR
     known = implied()["reasons"].get(loc[-1] if loc else None, {})
     return known.get("why", NO_PLACE), known.get("advice", "")
 

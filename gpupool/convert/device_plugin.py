@@ -34,8 +34,12 @@ class PluginConfig:
     part: Part
     sharing: dict[str, Any]
     """As `sharing` of a pool."""
-    problem: str = ""
-    """Why no pool can be shared like this; empty where one can."""
+
+    @property
+    def described(self) -> str:
+        """What and where it is, for a comment."""
+        where = f" of ConfigMap {self.config_map}" if self.config_map else ""
+        return f"device-plugin configuration {self.name}{where}"
 
 
 def read(part: Part, name: str, config_map: str) -> PluginConfig:

@@ -86,7 +86,7 @@ def select(requirements: list[Part]) -> Selection:
         if name not in _ATTRIBUTES:
             found.other[name] = part
             continue
-        test = _test(part, name)
+        test = test_of(part)
         if test is None:
             part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
             continue
@@ -104,14 +104,6 @@ def select(requirements: list[Part]) -> Selection:
     else:
         found.machines = [m for m in found.machines if m.type.karpenter]
     return found
-
-
-def holds(requirement: Part, machine: Machine) -> bool | None:
-    """Whether a machine satisfies a requirement; None if it is not about machines, or Karpenter does not
-    accept it."""
-    name = _key(requirement)
-    test = _test(requirement, name) if name in _ATTRIBUTES else None
-    return None if test is None else test(machine)
 
 
 def _judge(
@@ -153,9 +145,12 @@ def _values(part: Part) -> str:
     return ", ".join(str(item.value) for item in part.at("values").each())
 
 
-def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
-    """The requirement as a test of a machine; None if Karpenter would not accept it."""
-    attribute, operator = _ATTRIBUTES[name], _operator(part)
+def test_of(part: Part) -> Callable[[Machine], bool] | None:
+    """The requirement as a test of a machine; None if it is not about machines, or Karpenter would not accept
+    it."""
+    attribute, operator = _ATTRIBUTES.get(_key(part)), _operator(part)
+    if attribute is None:
+        return None
     if operator in ("Exists", "DoesNotExist"):
         return lambda _: operator == "Exists"
     values = [as_text(item.value) for item in part.at("values").each()]

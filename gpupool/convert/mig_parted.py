@@ -31,6 +31,13 @@ class MigConfig:
     config_map: str
     part: Part
 
+    @property
+    def described(self) -> str:
+        """What and where it is, for a comment."""
+        where = f" of ConfigMap {self.config_map}" if self.config_map else ""
+        name = path_text(("mig-configs", self.name))
+        return f"mig-parted configuration {name}{where} ({self.part.document.file})"
+
     def models(self) -> list[GpuModel]:
         """The catalog's models that this configuration can be placed on."""
         models = [model for model in catalog_here().models.values() if model.mig is not None]
@@ -179,9 +186,3 @@ def unused(config: MigConfig, reason: str) -> None:
         config.part.left("it switches MIG off, as gpupool does for every pool of whole GPUs", "")
         return
     config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
-
-
-def described(config: MigConfig) -> str:
-    """Where the configuration is, for a comment."""
-    where = f" of ConfigMap {config.config_map}" if config.config_map else ""
-    return f"{path_text(('mig-configs', config.name))}{where} ({config.part.document.file})"

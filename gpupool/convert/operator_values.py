@@ -16,12 +16,12 @@ from gpupool.convert.account import Part
 from gpupool.convert.device_plugin import NOT_MIXED, PluginConfig
 from gpupool.convert.draft import Draft
 from gpupool.convert.implied import implied
-from gpupool.convert.karpenter_values import put
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
 from gpupool.plan.operator_releases import load_operator_releases
+from gpupool.spec.yaml_source import Loc
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),
@@ -38,6 +38,7 @@ _TOLERATIONS: tuple[tuple[str, ...], ...] = (
     ("daemonsets", "tolerations"),
     ("node-feature-discovery", "worker", "tolerations"),
 )
+_CONFIGURATIONS: tuple[Loc, ...] = (("devicePlugin", "config"), ("migManager", "config"), ("mig",))
 _CHART_TOLERATIONS = (
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
@@ -130,8 +131,10 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     _monitoring(part, draft)
     if settings.origin == "values":
         operator_pins.drop(part, draft)
-    values = _rest(part, draft, settings)
-    if values:
+    off = part.at("migManager", "enabled")
+    if off.untouched() and is_clear(off.value) and any(pool.sharing["mode"] == "mig" for pool in draft.pools):
+        off.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
+    if values := part.carried_over(_apart(settings)):
         draft.operator["values"] = values
     if part.document.source is None:
         part.rest_of_cluster()  # defaults that the server has filled in
@@ -200,29 +203,10 @@ def _monitoring(part: Part, draft: Draft) -> None:
             draft.monitoring["dcgmInterval"] = interval.value
 
 
-def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any]:
-    """Values that only the user sets, as they go to `gpuOperator.values`."""
-    values: dict[str, Any] = {}
-    for path, leaf in part.unmarked():
-        if path[0] in ("apiVersion", "kind", "metadata"):
-            continue
-        if not is_clear(leaf.value):
-            leaf.left(
-                "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
-            )
-            continue
-        if any(
-            path[: len(own)] == own
-            for own in (("devicePlugin", "config"), ("migManager", "config"), ("mig",))
-        ):
-            continue
-        if settings.origin == "policy" and path[0] not in ("driver", "toolkit", "dcgmExporter", "migManager"):
-            continue
-        if any(path[: len(own)] == own for own in _TOLERATIONS):
-            continue
-        if path == ("migManager", "enabled") and any(pool.sharing["mode"] == "mig" for pool in draft.pools):
-            leaf.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
-            continue
-        leaf.used()
-        put(values, path, leaf.value)
-    return values
+def _apart(settings: OperatorSettings) -> list[Loc]:
+    """Fields that do not go to `gpuOperator.values`: gpupool sets them, or a server has filled them in."""
+    if settings.origin == "policy":
+        fields = [(key,) for key, _ in settings.part.items()]
+        kept = {("driver",), ("toolkit",), ("dcgmExporter",), ("migManager",)}
+        return [*_CONFIGURATIONS, *(field for field in fields if field not in kept)]
+    return [*_CONFIGURATIONS, *_TOLERATIONS, ("apiVersion",), ("kind",), ("metadata",)]

@@ -70,23 +70,20 @@ def _action(part: Part) -> str | None:
 
 
 def _strictest(actions: Sequence[Any]) -> str | None:
-    found = [action for action in _ACTIONS if action.capitalize() in actions]
-    return found[0] if found else None
+    return next((action for action in _ACTIONS if action.capitalize() in actions), None)
 
 
 def _simplest(actual: Mapping[str, str], strictest: Mapping[str, str | None]) -> tuple[str, dict[str, str]]:
     """The default and the overrides that give each policy its action; the fewest overrides."""
-    best: tuple[str, dict[str, str]] | None = None
-    for default in _ACTIONS:
-        overrides = {
+    overrides = {
+        default: {
             name: action
             for name, action in sorted(actual.items())
             if action != _mild(default, strictest.get(name))
         }
-        if best is None or len(overrides) < len(best[1]):
-            best = (default, overrides)
-    assert best is not None
-    return best
+        for default in _ACTIONS
+    }
+    return min(overrides.items(), key=lambda option: len(option[1]))
 
 
 def _mild(default: str, strictest: str | None) -> str:

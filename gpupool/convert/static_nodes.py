@@ -135,20 +135,18 @@ def _own_taints(node: Part) -> list[dict[str, str]]:
 
 
 def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
-    """The labels of the user's that gpupool has put on all of the nodes, by the server's own record."""
-    common: dict[str, str] | None = None
-    for node in nodes:
-        applied: set[str] = set()
-        for row in node.at("metadata", "managedFields").each():
-            if row.word("manager") == "gpupool" and row.word("operation") == "Apply":
-                fields = row.at("fieldsV1", "f:metadata", "f:labels")
-                applied |= {key.removeprefix("f:") for key, _ in fields.items()}
-        own = {
-            key: value
-            for key, value in _labels(node).items()
-            if key in applied and not node_labels.owned(key)
-        }
-        common = (
-            own if common is None else {key: value for key, value in common.items() if own.get(key) == value}
-        )
-    return common or {}
+    """The labels of the user's that gpupool has put on all of the nodes."""
+    first, *others = map(_applied_labels, nodes)
+    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
+
+
+def _applied_labels(node: Part) -> dict[str, str]:
+    """The labels of the user's that gpupool has put on the node, by the server's own record."""
+    applied: set[str] = set()
+    for row in node.at("metadata", "managedFields").each():
+        if row.word("manager") == "gpupool" and row.word("operation") == "Apply":
+            fields = row.at("fieldsV1", "f:metadata", "f:labels")
+            applied |= {key.removeprefix("f:") for key, _ in fields.items()}
+    return {
+        key: value for key, value in _labels(node).items() if key in applied and not node_labels.owned(key)
+    }

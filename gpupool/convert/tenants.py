@@ -7,6 +7,7 @@ budgets are in no object; the list says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -99,7 +100,7 @@ def _priority(
 def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str, Any] | None:
     name = namespace.document.name
     quotas = list(cluster.in_namespace("ResourceQuota", name))
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for quota in quotas:
         _quota(quota, counts)
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
@@ -125,7 +126,7 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     return tenant | _access(cluster, name)
 
 
-def _quota(quota: Part, counts: dict[str, int]) -> None:
+def _quota(quota: Part, counts: Counter[str]) -> None:
     """Add a quota's GPUs to `counts`."""
     quota.named("namespace")
     if quota.document.name == _PRIORITIES and ours(quota):
@@ -146,7 +147,7 @@ def _quota(quota: Part, counts: dict[str, int]) -> None:
             part.wrong("not a whole number of GPUs", "correct it")
         else:
             part.used()
-            counts[resource] = counts.get(resource, 0) + int(amount)
+            counts[resource] += int(amount)
 
 
 def _notes(quota: Part) -> dict[str, str]:
@@ -155,7 +156,7 @@ def _notes(quota: Part) -> dict[str, str]:
     return {key: annotations.text(key) or "" for key in (_GRANTS, _EXTRA)}
 
 
-def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str) -> dict[str, Any]:
+def _noted_grants(pools: Sequence[DraftPool], counts: Counter[str], noted: str) -> dict[str, Any]:
     """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
     is not the sum of it any more."""
     known = {pool.name: pool for pool in pools}
@@ -166,13 +167,9 @@ def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str
         if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
             return {}
         given.setdefault(pool, {})[resource] = int(count)
-    total: dict[str, int] = {}
-    for grant in given.values():
-        for resource, number in grant.items():
-            total[resource] = total.get(resource, 0) + number
-    if total != {resource: number for resource, number in counts.items() if number}:
+    if sum(map(Counter, given.values()), Counter()) != counts:
         return {}
-    counts.update(dict.fromkeys(counts, 0))
+    counts.clear()
     return {pool: _grant(known[pool], grant) for pool, grant in given.items()}
 
 
