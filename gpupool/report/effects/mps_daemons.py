@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from generators.device_plugin import config_map_name as plugin_config
 from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan
-from gpupool.report.effects.effect import effect
 from gpupool.report.model import NodeEffect
 
 
@@ -36,7 +35,7 @@ def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffe
     for name in mps_pools(old, new) if reasons else ():
         if name in reshared:
             continue
-        yield effect(
+        yield NodeEffect(
             "restarted",
             name,
             "; ".join(reasons),

@@ -17,8 +17,7 @@ from generators.mig_parted import config_map_name as mig_config
 from gpupool.plan.model import GpuOperator, Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
-from gpupool.report.effects.effect import effect, stay
-from gpupool.report.environment_state import EnvironmentState
+from gpupool.report.environment_state import EnvironmentState, kept_pools
 from gpupool.report.model import NodeEffect, PodFate
 
 _IN_PLACE = (26, 7, 0)
@@ -50,7 +49,7 @@ def _everywhere(
     certain: bool = True,
     at_once: int | None = 1,
 ) -> NodeEffect:
-    return effect(
+    return NodeEffect(
         "restarted",
         "",
         reason,
@@ -240,10 +239,8 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
 
 def _sharing(old: Plan, new: Plan, replaced: frozenset[str]) -> Iterator[NodeEffect]:
     """Another number of slices without another label: the plugin's restart is enough."""
-    before = {pool.name: pool for pool in old.pools}
-    for pool in new.pools:
-        was = before.get(pool.name)
-        if was is None or was.sharing == pool.sharing or pool.name in replaced:
+    for was, pool in kept_pools(old, new):
+        if was.sharing == pool.sharing or pool.name in replaced:
             continue
         if was.mig_config or pool.mig_config:
             continue  # the label changes, so that this is not a restart
@@ -261,7 +258,7 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
         what += "; the MPS daemon may restart, and pods that compute through it may fail with a CUDA error"
     elif served:
         what += "; pods that run already share the GPU with MPS clients only when they start again"
-    return effect(
+    return NodeEffect(
         "restarted",
         old.name,
         f"{old.sharing.mode} becomes {new.sharing.mode}"
@@ -281,7 +278,8 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     if was is None or now is None:
         return
     if was.install and not now.install:
-        yield stay(
+        yield NodeEffect(
+            "stay",
             "",
             "karpenter.install becomes false",
             "the controller's release is removed: nodes stay as they are, and none comes or goes until "
@@ -289,7 +287,8 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         )
     elif now.install and (was.version != now.version or was.values != now.values):
         reason = f"karpenter.version goes from {was.version} to {now.version}"
-        yield stay(
+        yield NodeEffect(
+            "stay",
             "",
             reason if was.version != now.version else "karpenter.values change",
             "the controller restarts and no node goes: where a release counts drift otherwise, it counts the "
