@@ -100,7 +100,7 @@ def _made(
         def client(name: str, plan: Plan) -> KubeApi | None:
             if not live and name not in asked:
                 return None
-            from infra.program import connect
+            from gpupool.report.live import connect
 
             step(f"asking the cluster of {name}")
             return connect(plan)

@@ -16,9 +16,9 @@ from typing import Any
 from gpupool.convert.documents import Document
 from gpupool.convert.implied import implied
 from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
-from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, value_at, walk
+from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, walk
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, path_text
+from gpupool.spec.yaml_source import Loc, path_text, value_at
 
 NO_PLACE = "gpupool has no field for it"
 _UNCLEAR = "readers of YAML disagree about what it means", "put it in quotes, or write true or false"

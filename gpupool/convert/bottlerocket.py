@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.convert.account import Part
-from gpupool.convert.values import value_at
 from gpupool.sharing.replicated import MIN_REPLICAS
+from gpupool.spec.yaml_source import value_at
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpupool.convert.values import as_text, value_at
+from gpupool.convert.values import as_text
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_source
+from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_source, value_at
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""

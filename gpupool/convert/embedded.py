@@ -12,8 +12,7 @@ from typing import Any
 
 from gpupool.convert import plugin_values
 from gpupool.convert.documents import Document, parse_documents
-from gpupool.convert.values import value_at
-from gpupool.spec.yaml_source import Loc
+from gpupool.spec.yaml_source import Loc, value_at
 
 _IN_VALUES: tuple[Loc, ...] = (("devicePlugin", "config", "data"), ("migManager", "config", "data"))
 _PLUGIN_KEYS = {"flags", "sharing", "resources", "imex"}

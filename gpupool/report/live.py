@@ -15,6 +15,7 @@ from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
 from gpupool.plan.changes.wording import counts
+from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
@@ -146,3 +147,10 @@ def _over_quota(
 
 def _of(state: EnvironmentState | None) -> tuple[Tenant, ...]:
     return state.plan.tenants if state else ()
+
+
+def connect(plan: Plan) -> KubeApi:
+    """A client for the cluster of the plan. Raises KubeconfigError."""
+    from infra.program import connect as connect_to
+
+    return connect_to(plan)

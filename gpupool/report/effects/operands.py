@@ -19,6 +19,7 @@ from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
 from gpupool.report.environment_state import EnvironmentState, kept_pools
 from gpupool.report.model import NodeEffect, PodFate
+from gpupool.spec.yaml_source import value_at
 
 _IN_PLACE = (26, 7, 0)
 """Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
@@ -204,9 +205,7 @@ def driver_version(operator: GpuOperator) -> str | None:
 
 def _parallel(values: Mapping[str, Any]) -> int:
     """`driver.upgradePolicy.maxParallelUpgrades`; 1 is the chart's default."""
-    found: Any = values
-    for key in ("driver", "upgradePolicy", "maxParallelUpgrades"):
-        found = found.get(key) if isinstance(found, Mapping) else None
+    found = value_at(values, ("driver", "upgradePolicy", "maxParallelUpgrades"))
     return found if isinstance(found, int) and found > 0 else 1
 
 
