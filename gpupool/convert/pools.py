@@ -6,7 +6,7 @@ Such a pool is left out, since the old one keeps working until somebody removes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.catalog.models import GpuModel, InstanceType
@@ -19,6 +19,7 @@ from gpupool.convert.machines import by_model
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.sharing import Sharings, leave_out, slices
 from gpupool.plan.capacity import capacities
+from gpupool.plan.model import POOL_LABEL
 
 _MANY = 6
 """GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
@@ -103,13 +104,13 @@ def _pool(
     fleet = group[0]
     name = fleet.pool or node_labels.pool_name(fleet.name)
     name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
-    sharing, origin, problem = sharings.of(
-        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name
-    )
-    _twins(
-        group,
-        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name),
-    )
+    sizes = sorted({row.gpus for row in types})
+    # Both halves say the same; each is asked, so that what each says counts as used.
+    answers = [sharings.of(other.steering, gpu, sizes, other.class_name) for other in group]
+    sharing, origin, problem = answers[0]
+    for other in group:
+        if label := other.steering.get(POOL_LABEL):
+            label.used()
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
@@ -149,14 +150,6 @@ def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
                 f"it has no disruption budgets, and those of the other half hold for all of pool {pool.name}"
             )
             fleet.part.note("assumed", why, "correct pools[].maintenance")
-
-
-def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:
-    for other in group[1:]:
-        read(other)
-    for fleet in group:
-        if label := fleet.steering.get("gpupool.dev/pool"):
-            label.used()
 
 
 def _renamed(fleet: Fleet, name: str, split: bool) -> None:

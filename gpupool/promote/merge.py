@@ -19,7 +19,18 @@ from gpupool.promote.environment_file import (
     read_environment_file,
 )
 from gpupool.promote.rules import Rules
-from gpupool.promote.shape import NAMED, Difference, Loc, Shape, differences, leaves, parts, path_of, shape_of
+from gpupool.promote.shape import (
+    NAMED,
+    Difference,
+    Loc,
+    Shape,
+    differences,
+    fields,
+    leaves,
+    parts,
+    path_of,
+    shape_of,
+)
 from gpupool.promote.yaml_edit import Text, flow_text
 from gpupool.spec.promotion import SECTIONS
 from gpupool.spec.yaml_source import parse_source, value_at
@@ -183,7 +194,8 @@ class _Merge:
         self.ours.set(ours, text, lambda key: top or key in before)
 
     def differs(self, loc: Loc, rules: Rules) -> bool:
-        return _kept_out(self.from_shape, loc, rules) != _kept_out(self.to_shape, loc, rules)
+        sides = [fields(_in_shape(shape, loc), loc, rules) for shape in (self.from_shape, self.to_shape)]
+        return sides[0] != sides[1]
 
     def any_stays(self, loc: Loc, rules: Rules) -> bool:
         """Whether a field at `loc` or below it, on either side, stays."""
@@ -237,9 +249,3 @@ _CAUSE = (
 def _in_shape(shape: Shape, loc: Loc) -> Any:
     value = value_at(shape, loc)
     return value if value is not None else {}
-
-
-def _kept_out(shape: Shape, loc: Loc, rules: Rules) -> dict[str, Any]:
-    """Fields at `loc` and below that do not stay."""
-    found = {path_of(inner): value for inner, value in leaves(_in_shape(shape, loc), loc)}
-    return {path: value for path, value in found.items() if not rules.stays(path)}

@@ -76,11 +76,7 @@ def snapshots(
             new = _written(new, Path(scratch) / "head")
         # One folder for both where they have the same files, so that those are read once.
         same = (dict(old.policies), dict(old.gpus)) == (dict(new.policies), dict(new.gpus))
-        yield (_at(old, new.root) if same else _written(old, Path(scratch) / "base")), new
-
-
-def _at(snapshot: Snapshot, root: Path) -> Snapshot:
-    return replace(snapshot, root=root)
+        yield (replace(old, root=new.root) if same else _written(old, Path(scratch) / "base")), new
 
 
 def _written(snapshot: Snapshot, root: Path) -> Snapshot:
@@ -90,7 +86,7 @@ def _written(snapshot: Snapshot, root: Path) -> Snapshot:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
-    return _at(snapshot, root)
+    return replace(snapshot, root=root)
 
 
 def _from_disk(state: State, folder: Path) -> Snapshot:

@@ -5,19 +5,19 @@ Sentences about effects and risks are the model's; none are made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
 from gpupool.report import phrases
-from gpupool.report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
+from gpupool.report.model import EffectKind, EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
 SHOWN = 6
 """Dangers that the summary lists; all of them are listed where they belong."""
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
-HAPPENINGS = {
+HAPPENINGS: Mapping[EffectKind, str] = {
     "replaced": "Nodes replaced",
     "deleted": "Nodes deleted",
     "relabelled": "Nodes relabelled in place",
@@ -25,6 +25,7 @@ HAPPENINGS = {
     "started": "Nodes started",
     "stay": "Nodes stay",
 }
+"""Headings for what happens to nodes."""
 
 
 def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
@@ -35,11 +36,6 @@ def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
         for risk in environment.risks
         if risk.severity == "danger"
     ]
-
-
-def happening(effect: NodeEffect) -> str:
-    """A heading for what happens to nodes."""
-    return HAPPENINGS.get(effect.kind, effect.kind)
 
 
 def percent(before: float, after: float) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generators.device_plugin import config_map_name as plugin_config
-from generators.gpu_operator import operand_tolerations
 from generators.mig_parted import config_map_name as mig_config
 from gpupool.plan.model import GpuOperator, Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
@@ -73,20 +72,8 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         yield _driver_switched(now, old)
     elif now.driver_enabled:
         yield from _driver(old, new)
-    elif was.version != now.version:
-        yield _everywhere(
-            f"gpuOperator.version goes from {was.version} to {now.version}",
-            _daemonsets(old, new),
-            "kept",
-            old,
-        )
-    elif operand_tolerations(old) != operand_tolerations(new):
-        yield _everywhere(
-            "the pools' taints change what the operator's pods must tolerate",
-            _daemonsets(old, new),
-            "kept",
-            old,
-        )
+    elif reasons := mps_daemons.operator_reasons(old, new):
+        yield _everywhere(reasons[0], _daemonsets(old, new), "kept", old)
     if was.values != now.values:
         yield _everywhere(
             f"gpuOperator.values change ({', '.join(_changed_keys(was.values, now.values))})",
@@ -150,9 +137,8 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     was, now = old.gpu_operator, new.gpu_operator
     versions = driver_version(was), driver_version(now)
     at_once = _parallel(now.values)
-    reasons = []
-    if was.version != now.version:
-        reasons.append(f"gpuOperator.version goes from {was.version} to {now.version}")
+    around = mps_daemons.operator_reasons(old, new)
+    reasons = around[:1] if was.version != now.version else []
     if was.driver_version != now.driver_version or (None not in versions and versions[0] != versions[1]):
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
     if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
@@ -165,10 +151,8 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             certain=None not in versions,
             at_once=at_once,
         )
-    elif reasons:
-        yield _same_driver(old, new, reasons[0])
-    elif operand_tolerations(old) != operand_tolerations(new):
-        yield _same_driver(old, new, "the pools' taints change what the operator's pods must tolerate")
+    elif around:
+        yield _same_driver(old, new, around[0])
 
 
 def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
