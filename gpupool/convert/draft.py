@@ -31,7 +31,6 @@ class DraftPool:
     consolidate_after: str | None = None
     expire_after: str | None = None
     termination_grace_period: str | None = None
-    usd_per_hour: Values = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     selector: dict[str, str] = field(default_factory=dict)
     gpus: int | None = None

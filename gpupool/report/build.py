@@ -212,12 +212,11 @@ def _effects(
     try:
         api = clusters(name, state.plan) if state else None
         if api is not None:
-            from gpupool.report import live
+            from gpupool.report.live import Live
 
             with closing(api):
-                snapshot = live.take_snapshot(api)
-            effects = live.with_cluster(effects, snapshot, *states)
-            shown = live.live_state(snapshot, *states)
+                live = Live.of(api, *states)
+            effects, shown = live.seen(effects), live.state()
     except GpupoolError as error:
         trouble = [f"The cluster could not be asked what runs there: {error}"]
     return tuple(map(in_words, effects)), shown, trouble
