@@ -67,6 +67,11 @@ class Draft:
     origin: list[str] = field(default_factory=list)
     """Lines of comment for the head of the file."""
 
+    @property
+    def partitioned(self) -> list[DraftPool]:
+        """The pools whose GPUs are partitioned by MIG."""
+        return [pool for pool in self.pools if pool.sharing["mode"] == "mig"]
+
     def add(self, pool: DraftPool) -> None:
         """Add a pool, with a number to its name where that is taken."""
         taken = {one.name for one in self.pools}

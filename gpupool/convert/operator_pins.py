@@ -22,25 +22,28 @@ _NO_PARTS = ("extraObjects",)
 def drop(part: Part, draft: Draft) -> None:
     """List the images that the values at `part` pin, and say which release was chosen where none is named."""
     pins = [(path, leaf) for path, leaf in part.unmarked() if _is_pin(path, leaf)]
-    chosen = str(draft.operator.get("version") or load_operator_releases().tested)
+    release = chosen(draft)
     for path, leaf in pins:
         if not leaf.value or path[-1] == "repository":
             leaf.derived()  # as the chart has it
         else:
-            advice = f"write it to gpuOperator.values if {chosen} is to run with it"
-            leaf.left(f"GPU Operator {chosen} brings its own image of {path[0]}", advice)
+            advice = f"write it to gpuOperator.values if {release} is to run with it"
+            leaf.left(f"GPU Operator {release} brings its own image of {path[0]}", advice)
     if "version" in draft.operator or draft.operator.get("install") is False:
         return
     said = [path for path, leaf in pins if leaf.value]
     older = _release(part)
-    like = f"; these are the images of {older.version}" if older and older.version != chosen else ""
-    why = f"no input names the operator's release: {chosen}, which gpupool is tested with, is installed{like}"
+    like = f"; these are the images of {older.version}" if older and older.version != release else ""
+    why = (
+        f"no input names the operator's release: {release}, which gpupool is tested with, is installed{like}"
+    )
     advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
     part.account.note(about(draft, "gpuOperator.version", why, advice))
-    driver = part.at("driver", "version")
-    if said and driver and draft.operator.get("driver", {}).get("version"):
-        why = f"it is kept, unlike the images of other parts, and {chosen} would bring {_driver(chosen)}"
-        driver.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
+    kept = part.at("driver", "version")
+    if said and kept and draft.operator.get("driver", {}).get("version"):
+        brought = driver(release) or "its own"
+        why = f"it is kept, unlike the images of other parts, and {release} would bring {brought}"
+        kept.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
 
 
 def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
@@ -62,6 +65,12 @@ def _release(part: Part) -> OperatorRelease | None:
     return None
 
 
-def _driver(version: str) -> str:
+def chosen(draft: Draft) -> str:
+    """The release that the draft installs: the one it names, or the one that gpupool is tested with."""
+    return str(draft.operator.get("version") or load_operator_releases().tested)
+
+
+def driver(version: str) -> str | None:
+    """The driver that a release of the operator brings, where it is known."""
     release = load_operator_releases().releases.get(version)
-    return release.driver if release and release.driver else "its own"
+    return release.driver if release else None

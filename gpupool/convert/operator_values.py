@@ -20,7 +20,6 @@ from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
-from gpupool.plan.operator_releases import load_operator_releases
 from gpupool.spec.yaml_source import Loc
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
@@ -132,7 +131,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     if settings.origin == "values":
         operator_pins.drop(part, draft)
     off = part.at("migManager", "enabled")
-    if off.untouched() and is_clear(off.value) and any(pool.sharing["mode"] == "mig" for pool in draft.pools):
+    if off.untouched() and is_clear(off.value) and draft.partitioned:
         off.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
     if values := part.carried_over(_apart(settings)):
         draft.operator["values"] = values
@@ -154,18 +153,17 @@ def _derived(part: Part, draft: Draft) -> None:
     _strategy(part, draft)
     for path in _TOLERATIONS:
         node_labels.tolerations(part.at(*path), draft.pools, _CHART_TOLERATIONS)
-    partitioned = [catalog_here()[pool.gpu] for pool in draft.pools if pool.sharing["mode"] == "mig"]
-    if draft.platform == "eks" and any(gpu.architecture == "ampere" for gpu in partitioned):
+    ampere = any(catalog_here()[pool.gpu].architecture == "ampere" for pool in draft.partitioned)
+    if draft.platform == "eks" and ampere:
         part.says([{"name": "WITH_REBOOT", "value": "true"}], "migManager", "env")
 
 
 def _strategy(part: Part, draft: Draft) -> None:
     strategy = part.at("mig", "strategy")
-    partitioned = any(pool.sharing["mode"] == "mig" for pool in draft.pools)
-    if strategy.value in ("", "mixed") or (strategy.value == "none" and not partitioned):
+    # Single is the chart's default.
+    fine = ("", "mixed") if draft.partitioned else ("", "mixed", "none", "single")
+    if strategy.value in fine:
         strategy.derived()
-    elif strategy.value == "single" and not partitioned:
-        strategy.derived()  # the chart's default, and no node has MIG
     else:
         strategy.left(*NOT_MIXED)
 
@@ -179,17 +177,10 @@ def _driver(part: Part, draft: Draft, chart: bool) -> None:
     version = part.at("driver", "version")
     if fits("version", version.value):
         version.used()
-        if not chart or version.value != _brought(draft):
+        if not chart or version.value != operator_pins.driver(operator_pins.chosen(draft)):
             driver["version"] = version.value
     if driver:
         draft.operator["driver"] = driver
-
-
-def _brought(draft: Draft) -> str | None:
-    """The driver that the draft's release of the operator brings."""
-    known = load_operator_releases()
-    release = known.releases.get(str(draft.operator.get("version", known.tested)))
-    return release.driver if release else None
 
 
 def _monitoring(part: Part, draft: Draft) -> None:

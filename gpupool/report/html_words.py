@@ -5,6 +5,7 @@ Sentences about effects and risks are the model's; none are made here.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpupool.money import usd
@@ -83,11 +84,10 @@ def gist(pool: PoolChange) -> str:
     return "; ".join([*parts, *([f"{more} more"] if more > 0 else [])])
 
 
-def differences(pool: PoolChange) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (what, before, after) of a pool that is in both states: settings, and what follows."""
-    return settings(pool.fields) + [
-        (name, before, after) for name, before, after in _both(pool) if before != after
-    ]
+def differences(pool: PoolChange) -> list[FieldChange]:
+    """What differs in a pool that is in both states: settings, and what follows."""
+    followed = (FieldChange(*row) for row in _both(pool))
+    return [*pool.fields, *(field for field in followed if field.before != field.after)]
 
 
 def same(pool: PoolChange) -> str:
@@ -101,19 +101,13 @@ def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, QuotaChange]]:
     return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
 
 
-def tenant_settings(tenants: Iterable[TenantChange]) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (tenant and setting, before, after); of a tenant that came or went only the budget."""
-    rows = []
+def tenant_settings(tenants: Iterable[TenantChange]) -> Iterator[FieldChange]:
+    """Settings by tenant and name; of a tenant that came or went only the budget."""
     for tenant in tenants:
         if tenant.budget.changed:
-            rows.append((f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after))
-        rows += [(f"{tenant.name}: {field.name}", field.before, field.after) for field in tenant.fields]
-    return rows
-
-
-def settings(fields: Iterable[FieldChange]) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (setting, before, after)."""
-    return [(field.name, field.before, field.after) for field in fields]
+            yield FieldChange(f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after)
+        for field in tenant.fields:
+            yield dataclasses.replace(field, name=f"{tenant.name}: {field.name}")
 
 
 def _both(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
