@@ -72,7 +72,8 @@ def point(part: Part, sharings: Sharings) -> None:
     names = [
         config.name
         for config in sharings.plugins
-        if config.config_map == sharings.plugin_map and (config.config_map or _holds(part, config.part))
+        if config.config_map == sharings.plugin_map
+        and (config.config_map or config.part.document.within is part.document)
     ]
     where = f"the device plugin's chart ({part.document.file})"
     default = part.at("config", "default")
@@ -90,10 +91,6 @@ def point(part: Part, sharings: Sharings) -> None:
         sharings.choose("default", where)
     elif "single" in strategies and len(names) == 1:
         sharings.choose(names[0], where)
-
-
-def _holds(part: Part, config: Part) -> bool:
-    return config.document.within is part.document
 
 
 def settle(part: Part, draft: Draft) -> None:

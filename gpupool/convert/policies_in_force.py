@@ -49,8 +49,11 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         for name, part in bindings.items()
         if name not in everywhere and (action := _action(part))
     }
-    written = {str(body["spec"]["policyName"]): body["spec"] for body in _written()}
-    strictest = {name: _strictest(spec.get("validationActions") or ()) for name, spec in written.items()}
+    strictest = {
+        str(body["spec"]["policyName"]): _strictest(body["spec"].get("validationActions") or ())
+        for body in read_objects(policy_files(None))
+        if body["kind"] == BINDING
+    }
     default, overrides = _simplest(actual, strictest)
     policies: dict[str, Any] = {} if default == "deny" else {"default": default}
     if overrides:
@@ -59,10 +62,6 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         policies["waivers"] = waivers
     limits = _limits(cluster)
     draft.policies = policies | ({"limits": limits} if limits else {})
-
-
-def _written() -> Sequence[Mapping[str, Any]]:
-    return [body for body in read_objects(policy_files(None)) if body["kind"] == BINDING]
 
 
 def _action(part: Part) -> str | None:

@@ -22,13 +22,15 @@ _WIDTH = 110
 _PLAIN = re.compile(
     r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
 )
+_SCHEMA = "../gpupool/schema/environment.schema.json"
+"""Where the schema is, seen from the file."""
 _NOT_ASCII = re.compile(r"[^ -~]")
 _DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
 
 
-def text(draft: Draft, schema: str = "../gpupool/schema/environment.schema.json") -> str:
-    """The file. `schema` is where the schema is, seen from the file."""
-    lines = [f"# yaml-language-server: $schema={schema}", *_comment(draft.origin, "")]
+def text(draft: Draft) -> str:
+    """The file."""
+    lines = [f"# yaml-language-server: $schema={_SCHEMA}", *_comment(draft.origin, "")]
     lines += ["apiVersion: gpupool.dev/v1alpha1", "kind: Environment"]
     lines.append(f"metadata: {flow({'name': draft.name})}")
     lines += _field("cluster", _cluster(draft), "")

@@ -76,7 +76,7 @@ def build(
             + (", ".join(known) or "none")
         )
     reads = {name: _pair(name, base, head) for name in known}
-    judge = Judge(today, _plain(base, head))
+    judge = Judge(today, lambda text: _relative(head, _relative(base, text)))
     parts = []
     for name in names or known:
         step(f"comparing {name}")
@@ -151,10 +151,6 @@ def _relative(snapshot: Snapshot, text: str) -> str:
     for prefix in shown:
         text = text.replace(prefix, "")
     return text
-
-
-def _plain(base: Snapshot, head: Snapshot) -> Callable[[str], str]:
-    return lambda text: _relative(head, _relative(base, text))
 
 
 def _environment(

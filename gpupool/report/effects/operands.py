@@ -24,6 +24,22 @@ _IN_PLACE = (26, 7, 0)
 """Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
 """
 
+_SWITCHED: Mapping[tuple[str, bool], str] = {
+    ("install", True): "the operator is installed; one that others installed must be gone before",
+    ("install", False): "the operator's release is removed: its device plugin, MIG manager and driver leave "
+    "every GPU node, and no pod gets a GPU until another operator runs",
+    (
+        "driver.enabled",
+        True,
+    ): "the operator installs the driver on nodes whose image has none, and leaves the others alone",
+    (
+        "driver.enabled",
+        False,
+    ): "the operator's driver leaves every GPU node; where the image brings none, GPUs "
+    "are gone until the node is replaced",
+}
+"""What happens where a setting of `gpuOperator` is switched on or off."""
+
 
 def effects(
     before: EnvironmentState | None, after: EnvironmentState | None, replaced: frozenset[str]
@@ -64,12 +80,12 @@ def _everywhere(
 def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     was, now = old.gpu_operator, new.gpu_operator
     if was.install != now.install:
-        yield _installed(now, old)
+        yield _switched("install", now.install, old)
         return
     if not now.install:
         return
     if was.driver_enabled != now.driver_enabled:
-        yield _driver_switched(now, old)
+        yield _switched("driver.enabled", now.driver_enabled, old)
     elif now.driver_enabled:
         yield from _driver(old, new)
     elif reasons := mps_daemons.operator_reasons(old, new):
@@ -92,44 +108,13 @@ def _daemonsets(old: Plan, new: Plan) -> str:
     )
 
 
-def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
-    if now.install:
-        return _everywhere(
-            "gpuOperator.install becomes true",
-            "the operator is installed; one that others installed must be gone before",
-            "kept",
-            plan,
-            certain=False,
-        )
-    return _everywhere(
-        "gpuOperator.install becomes false",
-        "the operator's release is removed: its device plugin, MIG manager and driver leave every GPU node, "
-        "and no pod gets a GPU until another operator runs",
-        "killed",
-        plan,
-        certain=False,
-        at_once=None,
-    )
-
-
-def _driver_switched(now: GpuOperator, plan: Plan) -> NodeEffect:
-    if now.driver_enabled:
-        return _everywhere(
-            "gpuOperator.driver.enabled becomes true",
-            "the operator installs the driver on nodes whose image has none, and leaves the others alone",
-            "kept",
-            plan,
-            certain=False,
-        )
-    return _everywhere(
-        "gpuOperator.driver.enabled becomes false",
-        "the operator's driver leaves every GPU node; where the image brings none, GPUs are gone until the "
-        "node is replaced",
-        "killed",
-        plan,
-        certain=False,
-        at_once=None,
-    )
+def _switched(setting: str, on: bool, plan: Plan) -> NodeEffect:
+    """The operator, or its driver, comes or goes."""
+    what = _SWITCHED[setting, on]
+    reason = f"gpuOperator.{setting} becomes {str(on).lower()}"
+    if on:
+        return _everywhere(reason, what, "kept", plan, certain=False)
+    return _everywhere(reason, what, "killed", plan, certain=False, at_once=None)
 
 
 def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
