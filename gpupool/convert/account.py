@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gpupool.convert.documents import Document
 from gpupool.convert.implied import implied
@@ -20,6 +20,7 @@ from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, wa
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, path_text, value_at
 
+T = TypeVar("T")
 NO_PLACE = "gpupool has no field for it"
 _UNCLEAR = "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
 
@@ -84,9 +85,7 @@ class Account:
 
     def leftovers(self) -> list[Leftover]:
         """Everything that is listed: by document, in its order."""
-        listed = list(self._notes)
-        for page in self._pages:
-            listed += _listed(page)
+        listed = [*self._notes, *(entry for part in self.parts for entry in part.listed())]
         files = list(dict.fromkeys(page.document.file for page in self._pages))
         order = {name: number for number, name in enumerate(files)}
         return sorted(listed, key=lambda e: (KINDS.index(e.kind), order.get(e.file, -1), e.line))
@@ -221,10 +220,9 @@ class Part:
 
     def note(self, kind: Kind, why: str, advice: str = "", *path: str | int) -> None:
         """List something about this part that is not a value of it, such as a field that is missing."""
-        entry = _Entry(kind, why, advice, (*self.loc, *path))
-        self.account.note(_leftover(self.document, entry, entry.loc, ""))
+        self.account.note(self.at(*path)._leftover(kind, why, advice))
 
-    def take(self, wanted: Callable[[Any], Any | None], what: str, *path: str | int) -> Any:
+    def take(self, wanted: Callable[[Any], T | None], what: str, *path: str | int) -> T | None:
         """The value at `path` as `wanted` makes of it, marked as used. None where there is nothing; where
         `wanted` gives None the value is listed as being no `what`."""
         part = self.at(*path)
@@ -239,18 +237,15 @@ class Part:
 
     def text(self, *path: str | int) -> str | None:
         """The text at `path`, marked as used."""
-        value: str | None = self.take(as_text, "text", *path)
-        return value
+        return self.take(as_text, "text", *path)
 
     def whole(self, *path: str | int) -> int | None:
         """The whole number at `path`, as a number or as text, marked as used."""
-        value: int | None = self.take(as_whole, "a whole number of 0 or more", *path)
-        return value
+        return self.take(as_whole, "a whole number of 0 or more", *path)
 
     def truth(self, *path: str | int) -> bool | None:
         """The truth value at `path`, marked as used."""
-        value: bool | None = self.take(lambda v: v if isinstance(v, bool) else None, "true or false", *path)
-        return value
+        return self.take(lambda value: value if isinstance(value, bool) else None, "true or false", *path)
 
     def says(self, expected: Any, *path: str | int) -> bool:
         """Whether the value at `path` is `expected`; if so, it is marked as derived."""
@@ -260,38 +255,27 @@ class Part:
         part.derived()
         return True
 
-
-def _reason(loc: Loc, value: Any) -> tuple[str, str]:
-    """Why a field that was not read is left, and what to do: by its name, where that is known."""
-    if isinstance(value, Unclear):
-        return _UNCLEAR
-    known = implied()["reasons"].get(loc[-1] if loc else None, {})
-    return known.get("why", NO_PLACE), known.get("advice", "")
-
-
-def _listed(page: _Page) -> Iterator[Leftover]:
-    """One entry for each largest part whose leaves all have the same reason, or all have none."""
-    marks = page.marks
-
-    def listed(value: Any, loc: Loc) -> Iterator[tuple[Loc, _Entry]]:
-        found = {marks[leaf] for leaf in leaves(value, loc) if leaf not in page.empty}
+    def listed(self) -> Iterator[Leftover]:
+        """One entry for each largest part whose leaves all have the same reason, or all have none."""
+        found = {self.page.marks[leaf] for leaf in self._leaves() if leaf not in self.page.empty}
         reason = found.pop() if len(found) == 1 else _USED
         if reason is None:
-            why, advice = _reason(loc, value)
-            yield loc, _Entry("left", why, advice, loc)
-        elif isinstance(reason, _Entry) and loc[: len(reason.loc)] == reason.loc:
-            yield loc, reason
+            reason = _Entry("left", *self._reason(), self.loc)
+        if isinstance(reason, _Entry) and self.loc[: len(reason.loc)] == reason.loc:
+            value = shown(self.value) if self.loc else ""
+            yield self._leftover(reason.kind, reason.why, reason.advice, value)
         elif found or isinstance(reason, _Entry):
-            inner = value.items() if isinstance(value, dict) else enumerate(value)
-            for key, child in inner:
-                yield from listed(child, (*loc, key))
+            for child in (*dict(self.items()).values(), *self.each()):
+                yield from child.listed()
 
-    for loc, entry in listed(page.document.data, ()):
-        value = shown(value_at(page.document.data, loc)) if loc else ""
-        yield _leftover(page.document, entry, loc, value)
+    def _reason(self) -> tuple[str, str]:
+        """Why a field that was not read is left, and what to do: by its name, where that is known."""
+        if isinstance(self.value, Unclear):
+            return _UNCLEAR
+        known = implied()["reasons"].get(self.loc[-1] if self.loc else None, {})
+        return known.get("why", NO_PLACE), known.get("advice", "")
 
-
-def _leftover(document: Document, entry: _Entry, loc: Loc, value: str) -> Leftover:
-    line, column = document.place(loc)
-    where = (document.file, line, column, document.title, path_text(loc), value)
-    return Leftover(entry.kind, *where, entry.why, entry.advice)
+    def _leftover(self, kind: Kind, why: str, advice: str, value: str = "") -> Leftover:
+        line, column = self.document.place(self.loc)
+        where = (self.document.file, line, column, self.document.title, path_text(self.loc), value)
+        return Leftover(kind, *where, why, advice)

@@ -78,6 +78,7 @@ def _count(value: object, nodes_max: int) -> int | None:
 
 def _window(closed: Sequence[Part]) -> str | None:
     taken = [False] * _WEEK
+    understood: list[Part] = []
     for budget in closed:
         stretches = _stretches(budget)
         if stretches is None or budget.at("nodes").value not in ("0", 0, "0%"):
@@ -85,19 +86,20 @@ def _window(closed: Sequence[Part]) -> str | None:
                 "gpupool has one maintenance window, daily or on some weekdays", "set pools[].maintenance"
             )
             continue
+        understood.append(budget)
         for start, minutes in stretches:
             for minute in range(start, start + min(minutes, _WEEK)):
                 taken[minute % _WEEK] = True
-    text = _spell(taken) if any(taken) else None
-    for budget in closed:
-        if text is None and any(taken):
+    text = _spell(taken) if understood else None
+    for budget in understood:
+        if text is None:
             budget.left(
                 "what these budgets leave open is not a window of gpupool's", "set pools[].maintenance.window"
             )
-        elif text is not None and _stretches(budget) is not None:
-            budget.uses("nodes", "reasons", "schedule", "duration")
-            if not budget.at("reasons"):
-                budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
+            continue
+        budget.uses("nodes", "reasons", "schedule", "duration")
+        if not budget.at("reasons"):
+            budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
     return text
 
 
