@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpupool.catalog.models import mig_resource
 from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
@@ -218,7 +219,7 @@ def _offer(pool: DraftPool) -> dict[str, int]:
 
 def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
     if pool.sharing["mode"] == "mig":
-        spelled = {f"nvidia.com/mig-{name.replace('+', '.')}": name for name in pool.sharing["layout"]}
+        spelled = {mig_resource(name): name for name in pool.sharing["layout"]}
         return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
     unit = "gpus" if pool.sharing["mode"] == "exclusive" else "slices"
     return {unit: counts[GPU_RESOURCE]}
