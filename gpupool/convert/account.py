@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gpupool.convert.documents import Document
 from gpupool.convert.implied import implied
 from gpupool.convert.leftovers import KINDS, Kind, Leftover, shown
-from gpupool.convert.values import as_text, as_whole, leaves, same, value_at, walk
+from gpupool.convert.values import as_text, as_whole, is_clear, leaves, same, walk
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, path_text
+from gpupool.spec.yaml_source import Loc, path_text, value_at
 
+T = TypeVar("T")
 NO_PLACE = "gpupool has no field for it"
-_UNCLEAR = "readers of YAML disagree about what it means"
+_UNCLEAR = "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +68,7 @@ class Account:
     @property
     def parts(self) -> list[Part]:
         """Each document as a part, in order."""
-        return [
-            Part(self, index, page.document, (), page.document.data) for index, page in enumerate(self._pages)
-        ]
-
-    def mark(self, page: int, loc: Loc, mark: _Mark) -> None:
-        """Mark all leaves at and below `loc`; the last mark holds."""
-        marks = self._pages[page].marks
-        for leaf in leaves(value_at(self._pages[page].document.data, loc), loc):
-            marks[leaf] = mark
-
-    def unmarked(self, part: Part) -> Iterator[tuple[tuple[str, ...], Part]]:
-        """What below `part` bears no mark yet, with its path from there: scalars, and lists as a whole."""
-        for key, inner in part.items():
-            if isinstance(inner.value, dict) and inner.value:
-                yield from (((key, *path), leaf) for path, leaf in self.unmarked(inner))
-            elif self.is_unmarked(inner):
-                yield (key,), inner
-
-    def leave(self, part: Part, why: str) -> None:
-        """List what below `part` bears no mark yet, with one reason."""
-        marks, entry = self._pages[part.page].marks, _Entry("left", why, "", part.loc)
-        for leaf in leaves(part.value, part.loc):
-            if marks[leaf] is None:
-                marks[leaf] = entry
-
-    def is_unmarked(self, part: Part) -> bool:
-        """Whether no leaf of `part` bears a mark."""
-        marks = self._pages[part.page].marks
-        return all(marks[leaf] is None for leaf in leaves(part.value, part.loc))
-
-    def keep(self, part: Part) -> None:
-        """Mark what below `part` bears no mark yet as the cluster's own."""
-        marks = self._pages[part.page].marks
-        for leaf in leaves(part.value, part.loc):
-            if marks[leaf] is None:
-                marks[leaf] = _CLUSTER
+        return [Part(self, page, (), page.document.data) for page in self._pages]
 
     def note(self, entry: Leftover) -> None:
         """List something that has no leaf: what the input does not say."""
@@ -119,9 +85,7 @@ class Account:
 
     def leftovers(self) -> list[Leftover]:
         """Everything that is listed: by document, in its order."""
-        listed = list(self._notes)
-        for page in self._pages:
-            listed += _listed(page)
+        listed = [*self._notes, *(entry for part in self.parts for entry in part.listed())]
         files = list(dict.fromkeys(page.document.file for page in self._pages))
         order = {name: number for number, name in enumerate(files)}
         return sorted(listed, key=lambda e: (KINDS.index(e.kind), order.get(e.file, -1), e.line))
@@ -129,67 +93,126 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value of a document, its place, and the methods that record what happened to it."""
+    """A value of a document, its place, and the methods that record what happened to it.
+
+    A part that is not there is false, has nothing in it, and what is recorded of it counts for nothing, so
+    that readers need not ask first.
+    """
 
     account: Account = field(repr=False)
-    page: int
-    document: Document
+    page: _Page = field(repr=False)
     loc: Loc
     value: Any = field(repr=False)
+    """None where the part is not there."""
+    there: bool = True
 
-    def at(self, *path: str | int) -> Part | None:
-        """The part at `path` below this one; None where there is none. A null is not a part."""
+    def __bool__(self) -> bool:
+        return self.there
+
+    @property
+    def document(self) -> Document:
+        return self.page.document
+
+    def at(self, *path: str | int) -> Part:
+        """The part at `path` below this one; one that is not there where there is none, or a null."""
         value = value_at(self.value, path)
-        return (
-            None if value is None else Part(self.account, self.page, self.document, (*self.loc, *path), value)
-        )
+        return Part(self.account, self.page, (*self.loc, *path), value, value is not None)
 
     def items(self) -> Iterator[tuple[str, Part]]:
         """The fields of a mapping; of anything else none."""
-        for key in self.value if isinstance(self.value, dict) else ():
-            yield key, Part(self.account, self.page, self.document, (*self.loc, key), self.value[key])
+        for key, value in self.value.items() if isinstance(self.value, dict) else ():
+            yield key, Part(self.account, self.page, (*self.loc, key), value)
 
     def each(self) -> Iterator[Part]:
         """The items of a list; of anything else none."""
         for index, item in enumerate(self.value if isinstance(self.value, list) else ()):
-            yield Part(self.account, self.page, self.document, (*self.loc, index), item)
+            yield Part(self.account, self.page, (*self.loc, index), item)
+
+    def word(self, *path: str | int) -> str:
+        """The text at `path`, not marked; empty where there is no text."""
+        return as_text(value_at(self.value, path)) or ""
+
+    def _leaves(self) -> Iterator[Loc]:
+        return leaves(self.value, self.loc) if self.there else iter(())
+
+    def _mark(self, mark: _Mark) -> None:
+        """Mark all leaves; the last mark holds."""
+        for leaf in self._leaves():
+            self.page.marks[leaf] = mark
+
+    def _mark_rest(self, mark: _Mark) -> None:
+        """Mark the leaves that bear no mark yet."""
+        for leaf in self._leaves():
+            if self.page.marks[leaf] is None:
+                self.page.marks[leaf] = mark
 
     def used(self) -> None:
         """The result says it."""
-        self.account.mark(self.page, self.loc, _USED)
+        self._mark(_USED)
 
     def derived(self) -> None:
         """gpupool derives the same from the result."""
-        self.account.mark(self.page, self.loc, _DERIVED)
+        self._mark(_DERIVED)
+
+    def of_cluster(self) -> None:
+        """The cluster writes it by itself: it is not a setting."""
+        self._mark(_CLUSTER)
+
+    def rest_of_cluster(self) -> None:
+        """The cluster writes what below it bears no mark yet."""
+        self._mark_rest(_CLUSTER)
 
     def leave(self, why: str) -> None:
         """List what of each field bears no mark yet, with one reason."""
         for section in dict(self.items()).values():
-            self.account.leave(section, why)
+            section._mark_rest(_Entry("left", why, "", section.loc))
 
     def untouched(self) -> bool:
         """Whether no part of it is marked yet."""
-        return self.account.is_unmarked(self)
+        return all(self.page.marks[leaf] is None for leaf in self._leaves())
+
+    def unmarked(self) -> Iterator[tuple[tuple[str, ...], Part]]:
+        """What below it bears no mark yet, with its path from here: scalars, and lists as a whole."""
+        for key, inner in self.items():
+            if isinstance(inner.value, dict) and inner.value:
+                yield from (((key, *path), leaf) for path, leaf in inner.unmarked())
+            elif inner.untouched():
+                yield (key,), inner
+
+    def carried_over(self, apart: Sequence[Loc] = ()) -> dict[str, Any]:
+        """The values below it that bear no mark yet, which the file has as they are; they are marked as used.
+        Those at and below the paths `apart` stay unmarked."""
+        carried: dict[str, Any] = {}
+        for path, leaf in self.unmarked():
+            if not is_clear(leaf.value):
+                leaf.left(*_UNCLEAR)
+            elif not any(path[: len(own)] == own for own in apart):
+                leaf.used()
+                inner = carried
+                for key in path[:-1]:
+                    inner = inner.setdefault(key, {})
+                inner[path[-1]] = leaf.value
+        return carried
+
+    def named(self, *fields: str) -> None:
+        """Mark kind and name of an object as used, and more `fields` of its metadata."""
+        self.uses("apiVersion", "kind")
+        self.text("metadata", "name")
+        self.at("metadata").uses(*fields)
 
     def uses(self, *names: str) -> None:
         """Mark the fields of these names as used; others stay unmarked."""
         for name in names:
-            if inner := self.at(name):
-                inner.used()
+            self.at(name).used()
 
     def derives(self, *names: str) -> None:
         """Mark the fields of these names as derived by gpupool; others stay unmarked."""
         for name in names:
-            if inner := self.at(name):
-                inner.derived()
-
-    def of_cluster(self) -> None:
-        """The cluster writes it by itself: it is not a setting."""
-        self.account.mark(self.page, self.loc, _CLUSTER)
+            self.at(name).derived()
 
     def left(self, why: str, advice: str = "", kind: Kind = "left") -> None:
         """The result does not say it, and here is why."""
-        self.account.mark(self.page, self.loc, _Entry(kind, why, advice, self.loc))
+        self._mark(_Entry(kind, why, advice, self.loc))
 
     def wrong(self, why: str, advice: str) -> None:
         """It can't have worked as it is written."""
@@ -197,20 +220,15 @@ class Part:
 
     def note(self, kind: Kind, why: str, advice: str = "", *path: str | int) -> None:
         """List something about this part that is not a value of it, such as a field that is missing."""
-        loc = (*self.loc, *path)
-        line, column = self.document.place(loc)
-        entry = Leftover(
-            kind, self.document.file, line, column, self.document.title, path_text(loc), "", why, advice
-        )
-        self.account.note(entry)
+        self.account.note(self.at(*path)._leftover(kind, why, advice))
 
-    def take(self, wanted: Callable[[Any], Any | None], what: str, *path: str | int) -> Any:
+    def take(self, wanted: Callable[[Any], T | None], what: str, *path: str | int) -> T | None:
         """The value at `path` as `wanted` makes of it, marked as used. None where there is nothing; where
         `wanted` gives None the value is listed as being no `what`."""
         part = self.at(*path)
-        if part is None:
+        if not part:
             return None
-        value = None if isinstance(part.value, Unclear) else wanted(part.value)
+        value = wanted(part.value)
         if value is None:
             part.wrong(f"not {what}", f"write {what}")
         else:
@@ -219,74 +237,45 @@ class Part:
 
     def text(self, *path: str | int) -> str | None:
         """The text at `path`, marked as used."""
-        value: str | None = self.take(as_text, "text", *path)
-        return value
+        return self.take(as_text, "text", *path)
 
     def whole(self, *path: str | int) -> int | None:
         """The whole number at `path`, as a number or as text, marked as used."""
-        value: int | None = self.take(as_whole, "a whole number of 0 or more", *path)
-        return value
+        return self.take(as_whole, "a whole number of 0 or more", *path)
 
     def truth(self, *path: str | int) -> bool | None:
         """The truth value at `path`, marked as used."""
-        value: bool | None = self.take(lambda v: v if isinstance(v, bool) else None, "true or false", *path)
-        return value
-
-    def texts(self, *path: str | int) -> list[str]:
-        """The list of texts at `path`, marked as used; what in it is not text is listed."""
-        part = self.at(*path)
-        if part is None:
-            return []
-        found = [item.text() for item in part.each()]
-        if not isinstance(part.value, list) or not part.value:
-            part.wrong("not a list with something in it", "write a list of words")
-        return [value for value in found if value is not None]
+        return self.take(lambda value: value if isinstance(value, bool) else None, "true or false", *path)
 
     def says(self, expected: Any, *path: str | int) -> bool:
         """Whether the value at `path` is `expected`; if so, it is marked as derived."""
         part = self.at(*path)
-        if part is None or not same(part.value, expected):
+        if not part or not same(part.value, expected):
             return False
         part.derived()
         return True
 
-
-def _reason(loc: Loc, value: Any) -> tuple[str, str]:
-    """Why a field that was not read is left, and what to do: by its name, where that is known."""
-    if isinstance(value, Unclear):
-        return _UNCLEAR, "put it in quotes, or write true or false"
-    known = implied()["reasons"].get(loc[-1] if loc else None, {})
-    return known.get("why", NO_PLACE), known.get("advice", "")
-
-
-def _listed(page: _Page) -> Iterator[Leftover]:
-    """One entry for each largest part whose leaves all have the same reason, or all have none."""
-    marks = page.marks
-
-    def listed(value: Any, loc: Loc) -> Iterator[tuple[Loc, _Entry]]:
-        found = {marks[leaf] for leaf in leaves(value, loc) if leaf not in page.empty}
+    def listed(self) -> Iterator[Leftover]:
+        """One entry for each largest part whose leaves all have the same reason, or all have none."""
+        found = {self.page.marks[leaf] for leaf in self._leaves() if leaf not in self.page.empty}
         reason = found.pop() if len(found) == 1 else _USED
         if reason is None:
-            why, advice = _reason(loc, value)
-            yield loc, _Entry("left", why, advice, loc)
-        elif isinstance(reason, _Entry) and loc[: len(reason.loc)] == reason.loc:
-            yield loc, reason
+            reason = _Entry("left", *self._reason(), self.loc)
+        if isinstance(reason, _Entry) and self.loc[: len(reason.loc)] == reason.loc:
+            value = shown(self.value) if self.loc else ""
+            yield self._leftover(reason.kind, reason.why, reason.advice, value)
         elif found or isinstance(reason, _Entry):
-            inner = value.items() if isinstance(value, dict) else enumerate(value)
-            for key, child in inner:
-                yield from listed(child, (*loc, key))
+            for child in (*dict(self.items()).values(), *self.each()):
+                yield from child.listed()
 
-    for loc, entry in listed(page.document.data, ()):
-        line, column = page.document.place(loc)
-        value = shown(value_at(page.document.data, loc)) if loc else ""
-        yield Leftover(
-            entry.kind,
-            page.document.file,
-            line,
-            column,
-            page.document.title,
-            path_text(loc),
-            value,
-            entry.why,
-            entry.advice,
-        )
+    def _reason(self) -> tuple[str, str]:
+        """Why a field that was not read is left, and what to do: by its name, where that is known."""
+        if isinstance(self.value, Unclear):
+            return _UNCLEAR
+        known = implied()["reasons"].get(self.loc[-1] if self.loc else None, {})
+        return known.get("why", NO_PLACE), known.get("advice", "")
+
+    def _leftover(self, kind: Kind, why: str, advice: str, value: str = "") -> Leftover:
+        line, column = self.document.place(self.loc)
+        where = (self.document.file, line, column, self.document.title, path_text(self.loc), value)
+        return Leftover(kind, *where, why, advice)

@@ -14,6 +14,7 @@ from typing import Any
 
 from gpupool.convert.account import Part
 from gpupool.sharing.replicated import MIN_REPLICAS
+from gpupool.spec.yaml_source import value_at
 
 _SECTION = ("settings", "kubelet-device-plugins", "nvidia")
 _STRATEGIES = ("time-slicing", "mps")
@@ -28,7 +29,7 @@ class UserDataSharing:
     origin: str
 
 
-def is_image(family: object, aliases: Sequence[str]) -> bool:
+def is_image(family: str, aliases: Sequence[str]) -> bool:
     """Whether a node class of that amiFamily, or with those aliases of images, starts Bottlerocket."""
     return family == "Bottlerocket" or any(alias.startswith("bottlerocket@") for alias in aliases)
 
@@ -36,14 +37,10 @@ def is_image(family: object, aliases: Sequence[str]) -> bool:
 def read(spec: Part, name: str) -> UserDataSharing | None:
     """What the userData of the node class at `spec`, called `name`, says of sharing; None where it says
     nothing, or is not TOML."""
-    user_data = spec.at("userData")
     try:
-        settings = tomllib.loads(user_data.value) if user_data and isinstance(user_data.value, str) else {}
+        section = value_at(tomllib.loads(spec.word("userData")), _SECTION)
     except tomllib.TOMLDecodeError:
         return None
-    section: Any = settings
-    for key in _SECTION:
-        section = section.get(key) if isinstance(section, dict) else None
     if not isinstance(section, dict):
         return None
     strategy = section.get("device-sharing-strategy")

@@ -26,7 +26,7 @@ def nodes_max(
 ) -> int:
     """The most nodes that `limits` allow of `types`, whose largest has `slices`. At least 1; `unbounded` if
     there is no limit."""
-    allowed: list[tuple[int, str, Part]] = []
+    amounts: dict[str, Fraction] = {}
     sizes = _sizes(types, slices)
     for name, limit in limits:
         amount = quantity(limit.value)
@@ -35,15 +35,17 @@ def nodes_max(
         elif name not in sizes:
             limit.left("gpupool bounds a pool by its nodes", "bound it by nodes or GPUs instead")
         else:
-            allowed.append((int(amount / sizes[name]), name, limit))
-    if not allowed:
+            amounts[name] = amount
+    if not amounts:
         part.note(
             "assumed",
             f"nothing bounds it, and a pool is never unbounded: max {unbounded} was written",
             "correct nodes.max, or convert again with --max",
         )
         return unbounded
-    least = min(count for count, _, _ in allowed)
+    allowed = {name: int(amount / sizes[name]) for name, amount in amounts.items()}
+    least = min(allowed.values())
+    binding = [name for name, count in allowed.items() if count == least]
     gpus = max(row.gpus for row in types)
     if NODES not in dict(limits) and slices.get(GPU_RESOURCE, gpus) > gpus and GPU_RESOURCE in dict(limits):
         part.note(
@@ -51,31 +53,19 @@ def nodes_max(
             f"Karpenter counts slices, of which the largest machine has {slices[GPU_RESOURCE]}",
             "raise nodes.max if the limit meant physical GPUs",
         )
-    _account(allowed, least)
-    _said(part, limits, types, slices, least, [name for count, name, _ in allowed if count == least])
+    for name, limit in limits:
+        if name in binding:
+            limit.used()
+        elif name in allowed:
+            limit.left(f"{', '.join(binding)} allows fewer nodes: {least} instead of {allowed[name]}")
+    counts = {row.name: _nodes_of(row, amounts, types, slices) for row in types}
+    _said(part, counts, least, binding)
     return max(least, 1)
 
 
-def _account(allowed: Sequence[tuple[int, str, Part]], least: int) -> None:
-    binding = [name for count, name, _ in allowed if count == least]
-    for count, _, limit in allowed:
-        if count == least:
-            limit.used()
-        else:
-            limit.left(f"{', '.join(binding)} allows fewer nodes: {least} instead of {count}")
-
-
-def _said(
-    part: Part,
-    limits: Sequence[tuple[str, Part]],
-    types: Sequence[InstanceType],
-    slices: Mapping[str, int],
-    least: int,
-    binding: Sequence[str],
-) -> None:
-    """Report how many nodes the limits mean where that depends on the machine; if one node is left of
-    several, a person has to decide."""
-    counts = {row.name: _nodes_of(row, limits, types, slices) for row in types}
+def _said(part: Part, counts: Mapping[str, int], least: int, binding: Sequence[str]) -> None:
+    """Report how many nodes the limits mean where that depends on the machine, whose types have `counts`; if
+    one node is left of several, a person has to decide."""
     written, most = max(least, 1), max(counts.values())
     if most > written:
         fewest = min(counts, key=lambda name: counts[name])
@@ -96,15 +86,14 @@ def _said(
 
 def _nodes_of(
     row: InstanceType,
-    limits: Sequence[tuple[str, Part]],
+    amounts: Mapping[str, Fraction],
     types: Sequence[InstanceType],
     slices: Mapping[str, int],
 ) -> int:
     """How many machines of one type the limits allow."""
     largest = max(other.gpus for other in types)
     sizes = _sizes([row], {name: count * row.gpus // largest for name, count in slices.items()})
-    amounts = [(quantity(limit.value), sizes[name]) for name, limit in limits if name in sizes]
-    return min(int(amount / size) for amount, size in amounts if amount is not None)
+    return min(int(amount / sizes[name]) for name, amount in amounts.items())
 
 
 def _sizes(types: Sequence[InstanceType], slices: Mapping[str, int]) -> dict[str, Fraction]:

@@ -29,25 +29,25 @@ def read(budgets: Sequence[Part], nodes_max: int) -> tuple[int | None, str | Non
     for budget in budgets:
         reasons = _reasons(budget)
         nodes = budget.at("nodes")
-        count = _count(nodes.value, nodes_max) if nodes else None
+        count = _count(nodes.value, nodes_max)
         if count is None:
             budget.wrong("not a budget that Karpenter takes", 'write nodes: "1" or "10%"')
-        elif budget.at("schedule") is not None:
+        elif budget.at("schedule"):
             closed.append(budget)
         elif reasons is not None and not reasons & _IN_USE:
-            _empty(budget, nodes.value if nodes else None)
+            _empty(budget, nodes.value)
         elif reasons is not None and not reasons >= _IN_USE:
             budget.left("gpupool limits all moves of running work together", "set pools[].maintenance")
         else:
             allowed.append(count)
-            _all_at_once(budget, nodes, count, nodes_max)
+            _all_at_once(budget, nodes.value, count, nodes_max)
     return (min(allowed) if allowed and min(allowed) > 0 else None), _window(closed)
 
 
 def _reasons(budget: Part) -> set[str] | None:
     """What the budget is for; None where it is for everything."""
     reasons = budget.at("reasons")
-    return None if reasons is None else {str(item.value) for item in reasons.each()}
+    return {str(item.value) for item in reasons.each()} if reasons else None
 
 
 def _empty(budget: Part, nodes: object) -> None:
@@ -57,11 +57,11 @@ def _empty(budget: Part, nodes: object) -> None:
         budget.left("under gpupool empty nodes may go at any time", "nothing is lost when several go at once")
 
 
-def _all_at_once(budget: Part, nodes: Part | None, count: int, nodes_max: int) -> None:
+def _all_at_once(budget: Part, nodes: object, count: int, nodes_max: int) -> None:
     if count == 0:
         budget.left("gpupool has no pool whose nodes may never be replaced", "set pools[].maintenance.window")
-    elif nodes is not None and isinstance(nodes.value, str) and nodes.value.endswith("%"):
-        budget.left(f"gpupool counts nodes: {nodes.value} of {nodes_max} is {count}", kind="assumed")
+    elif isinstance(nodes, str) and nodes.endswith("%"):
+        budget.left(f"gpupool counts nodes: {nodes} of {nodes_max} is {count}", kind="assumed")
     else:
         budget.uses("nodes", "reasons")
 
@@ -78,37 +78,37 @@ def _count(value: object, nodes_max: int) -> int | None:
 
 def _window(closed: Sequence[Part]) -> str | None:
     taken = [False] * _WEEK
+    understood: list[Part] = []
     for budget in closed:
         stretches = _stretches(budget)
-        # Only budgets that say how many nodes are among `closed`.
-        if stretches is None or budget.at("nodes").value not in ("0", 0, "0%"):  # type: ignore[union-attr]
+        if stretches is None or budget.at("nodes").value not in ("0", 0, "0%"):
             budget.left(
                 "gpupool has one maintenance window, daily or on some weekdays", "set pools[].maintenance"
             )
             continue
+        understood.append(budget)
         for start, minutes in stretches:
             for minute in range(start, start + min(minutes, _WEEK)):
                 taken[minute % _WEEK] = True
-    text = _spell(taken) if any(taken) else None
-    for budget in closed:
-        if text is None and any(taken):
+    text = _spell(taken) if understood else None
+    for budget in understood:
+        if text is None:
             budget.left(
                 "what these budgets leave open is not a window of gpupool's", "set pools[].maintenance.window"
             )
-        elif text is not None and _stretches(budget) is not None:
-            budget.uses("nodes", "reasons", "schedule", "duration")
-            if budget.at("reasons") is None:
-                budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
+            continue
+        budget.uses("nodes", "reasons", "schedule", "duration")
+        if not budget.at("reasons"):
+            budget.note("left", "it also keeps empty nodes; under gpupool those may go at any time")
     return text
 
 
 def _stretches(budget: Part) -> list[tuple[int, int]] | None:
     """(minute of the week at which it closes, for how many minutes) of a scheduled budget."""
-    schedule, duration = budget.at("schedule"), budget.at("duration")
-    length = seconds(duration.value) if duration else None
-    if schedule is None or not isinstance(schedule.value, str) or not length or length % 60:
+    schedule, length = budget.word("schedule"), seconds(budget.at("duration").value)
+    if not length or length % 60:
         return None
-    fields = _MACROS.get(schedule.value, schedule.value).split()
+    fields = _MACROS.get(schedule, schedule).split()
     if len(fields) != 5 or fields[2:4] != ["*", "*"]:
         return None
     minute, hour, days = _number(fields[0], 59), _number(fields[1], 23), _days(fields[4])
@@ -128,8 +128,7 @@ def _days(text: str) -> list[int] | None:
     days: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        ends = [_day(end) for end in ((first, last) if dash else (first, first))]
-        start, end = ends
+        start, end = _day(first), _day(last if dash else first)
         if start is None or end is None or end < start:
             return None
         days += [day % 7 for day in range(start, end + 1)]

@@ -59,16 +59,22 @@ class ClusterObjects:
     def regions(self) -> list[str]:
         """Regions that nodes say they are in."""
         labels = [node.at("metadata", "labels", "topology.kubernetes.io/region") for node in self.nodes]
-        return [str(label.value) for label in labels if label is not None]
+        return [str(label.value) for label in labels if label]
 
     def parameter(self, name: str, key: str) -> str:
         """What gpupool's ConfigMap `name` says under `key`; empty where it says nothing."""
         part = self.parameters.get(name)
-        found = part.at("data", key) if part else None
-        return found.value if found and isinstance(found.value, str) else ""
+        return part.word("data", key) if part else ""
+
+
+def foreign(part: Part, why: str, advice: str = "") -> None:
+    """Record an object that gpupool did not make: of a cluster it is no setting, in a file it is listed."""
+    if part.document.source is None:
+        part.of_cluster()
+    else:
+        part.left(why, advice)
 
 
 def ours(part: Part) -> bool:
     """Whether the object carries gpupool's label."""
-    label = part.at("metadata", "labels", MANAGED_BY)
-    return label is not None and label.value == "gpupool"
+    return part.word("metadata", "labels", MANAGED_BY) == "gpupool"

@@ -30,7 +30,7 @@ from gpupool.convert import (
     write,
 )
 from gpupool.convert.account import Account, Part
-from gpupool.convert.cluster_objects import ClusterObjects, ours
+from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
 from gpupool.convert.device_plugin import PluginConfig
 from gpupool.convert.documents import Document
 from gpupool.convert.draft import Choices, Draft, DraftPool
@@ -93,8 +93,7 @@ def convert(documents: Sequence[Document], choices: Choices) -> Conversion:
     account = Account([*documents, *(inner for _, _, inner in held)])
     parts = account.parts
     for index, loc, _ in held:
-        if written := parts[index].at(*loc):
-            written.used()
+        parts[index].at(*loc).used()
     given = _Input()
     for part in parts:
         surroundings.account_for(part)
@@ -123,8 +122,8 @@ def _sort(part: Part, given: _Input) -> None:
         fleet = karpenter_pools.read(part)
         if fleet is not None:
             given.fleets.append(fleet)
-    elif document.kind in node_classes.KINDS and (spec := part.at("spec")) is not None:
-        surroundings.named(part)
+    elif document.kind in node_classes.KINDS and (spec := part.at("spec")):
+        part.named("namespace")
         given.classes[document.name] = node_classes.read(spec, document.name)
     elif document.kind == "KWOKNodeClass":
         given.local = True
@@ -138,7 +137,7 @@ def _sort(part: Part, given: _Input) -> None:
         if given.cluster.take(part):
             return
         if document.kind == "ConfigMap" and any(True for _ in embedded(document)):
-            surroundings.named(part)
+            part.named("namespace")
         elif ours(part):
             part.derived()  # gpupool makes all of it from the file
         else:
@@ -168,7 +167,7 @@ def _chart(part: Part, given: _Input) -> None:
     data = part.document.data
     chart = plugin_values.place(data)
     if chart is not None:
-        given.plugin_charts.append(part.at(*chart) or part)
+        given.plugin_charts.append(part.at(*chart))
     if is_operator_values(data):
         given.operators.append(operator_values.read(part, "values"))
     elif chart is None and (other := plugin_values.other_chart(data)):
@@ -225,10 +224,8 @@ def _others(cluster: ClusterObjects) -> None:
         for part in cluster.all(kind):
             if ours(part):
                 part.derived()
-            elif part.document.source is None:
-                part.of_cluster()
             else:
-                part.left(FOREIGN, "keep it as it is")
+                foreign(part, FOREIGN, "keep it as it is")
 
 
 def _platform(given: _Input) -> str:
@@ -242,8 +239,8 @@ def _classes(made: Sequence[Made], given: _Input) -> list[tuple[DraftPool, NodeC
     found = []
     for pool in made:
         for fleet in pool.fleets:
-            node_class = given.classes.get(fleet.class_name or "")
-            if fleet.inline_class is not None:
+            node_class = given.classes.get(fleet.class_name)
+            if fleet.inline_class:
                 node_class = node_classes.read(fleet.inline_class, fleet.name)
             if node_class is not None:
                 found.append((pool.pool, node_class))

@@ -16,6 +16,11 @@ from gpupool.sharing.replicated import MIN_REPLICAS, too_few_replicas
 _METHODS = {"mps": "mps", "timeSlicing": "time-slicing"}
 """In the order in which the plugin prefers them: with both, mps wins."""
 _STRATEGY = ("flags", "migStrategy")
+NOT_MIXED = (
+    "gpupool uses the mixed strategy on partitioned nodes",
+    "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
+)
+"""Why another MIG strategy is left, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,12 @@ class PluginConfig:
     part: Part
     sharing: dict[str, Any]
     """As `sharing` of a pool."""
-    problem: str = ""
-    """Why no pool can be shared like this; empty where one can."""
+
+    @property
+    def described(self) -> str:
+        """What and where it is, for a comment."""
+        where = f" of ConfigMap {self.config_map}" if self.config_map else ""
+        return f"device-plugin configuration {self.name}{where}"
 
 
 def read(part: Part, name: str, config_map: str) -> PluginConfig:
@@ -39,7 +48,7 @@ def read(part: Part, name: str, config_map: str) -> PluginConfig:
     _strategy(part)
     method, section = _method(part)
     sharing: dict[str, Any] = {"mode": "exclusive"}
-    if section is not None and method is not None:
+    if section and method:
         replicas = _replicas(section)
         _behaviour(section)
         if replicas is not None:
@@ -49,22 +58,17 @@ def read(part: Part, name: str, config_map: str) -> PluginConfig:
 
 def _strategy(part: Part) -> None:
     strategy = part.at(*_STRATEGY)
-    if strategy is None:
-        return
     if strategy.value in ("none", "mixed"):
         strategy.derived()
     elif strategy.value == "single":
-        strategy.left(
-            "gpupool uses the mixed strategy on partitioned nodes",
-            "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
-        )
+        strategy.left(*NOT_MIXED)
     else:
         strategy.wrong("no MIG strategy; the plugin fails when it starts", "write none, single or mixed")
 
 
 def _method(part: Part) -> tuple[str | None, Part | None]:
     found = [(mode, part.at("sharing", key)) for key, mode in _METHODS.items()]
-    sections = [(mode, section) for mode, section in found if section is not None]
+    sections = [(mode, section) for mode, section in found if section]
     for mode, section in sections[1:]:
         section.wrong(f"the plugin ignores {mode} beside {sections[0][0]}", "keep one of the two")
     return sections[0] if sections else (None, None)
@@ -74,9 +78,9 @@ def _replicas(section: Part) -> int | None:
     """Replicas per GPU; None where the section shares no whole GPU."""
     result: int | None = None
     resources = section.at("resources")
-    for entry in resources.each() if resources else ():
+    for entry in resources.each():
         name = entry.at("name")
-        if name is None or not isinstance(name.value, str):
+        if not isinstance(name.value, str):
             entry.wrong("a resource without a name", f"name it: {GPU_RESOURCE}")
         elif name.value.startswith("nvidia.com/mig-"):
             entry.left(
@@ -89,7 +93,7 @@ def _replicas(section: Part) -> int | None:
         else:
             name.used()
             result = _count(entry)
-    if result is None and resources is None:
+    if result is None and not resources:
         section.note(
             "wrong", "the section lists no resources, which the plugin refuses", f"list {GPU_RESOURCE}"
         )
@@ -99,31 +103,31 @@ def _replicas(section: Part) -> int | None:
 def _count(entry: Part) -> int | None:
     replicas = entry.whole("replicas")
     part = entry.at("replicas")
-    if part is None:
+    if not part:
         entry.note("wrong", "no replicas are given, which the plugin refuses", "write replicas: 2 or more")
     elif replicas is not None and replicas < MIN_REPLICAS:
         problem = too_few_replicas(replicas)[0]
         part.wrong(f"{problem.message}; the pool gets whole GPUs", problem.hint)
-    if not entry.says("all", "devices") and (devices := entry.at("devices")):
-        devices.wrong("the plugin shares every GPU of a node and ignores the selection", "remove it")
-    if rename := entry.at("rename"):
-        rename.wrong("the plugin ignores names of the user's own", "let pods ask for nvidia.com/gpu")
+    if not entry.says("all", "devices"):
+        why = "the plugin shares every GPU of a node and ignores the selection"
+        entry.at("devices").wrong(why, "remove it")
+    entry.at("rename").wrong("the plugin ignores names of the user's own", "let pods ask for nvidia.com/gpu")
     return replicas
 
 
 def _behaviour(section: Part) -> None:
-    if not section.says(False, "renameByDefault") and (renamed := section.at("renameByDefault")):
-        renamed.left(
+    if not section.says(False, "renameByDefault"):
+        section.at("renameByDefault").left(
             "gpupool keeps the usual resource name",
             "let pods ask for nvidia.com/gpu instead of nvidia.com/gpu.shared",
         )
     strict = section.at("failRequestsGreaterThanOne")
-    if strict is not None and not section.says(True, "failRequestsGreaterThanOne"):
+    if strict and not strict.says(True):
         strict.left(
             "gpupool refuses pods that ask for more than one slice, which buys them nothing",
             "let each container ask for 1",
         )
-    elif strict is None and section.loc[-1] == "timeSlicing":
+    elif not strict and section.loc[-1] == "timeSlicing":
         section.note(
             "assumed",
             "by default a pod may ask for several slices; gpupool refuses it, since it buys nothing",

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gpupool.convert.values import as_text
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_source
+from gpupool.spec.yaml_source import MAX_BYTES, Loc, Source, display_path, parse_source, value_at
 
 MAX_DOCUMENTS = 5000
 """Documents in one file; a dump of a cluster's pools has some hundred."""
@@ -42,20 +43,23 @@ class Document:
     @property
     def kind(self) -> str:
         """`kind`, empty where there is none."""
-        return _word(self.data, "kind")
+        return self._word("kind")
 
     @property
     def api_version(self) -> str:
-        return _word(self.data, "apiVersion")
+        return self._word("apiVersion")
 
     @property
     def name(self) -> str:
         """`metadata.name`, empty where there is none."""
-        return _word(_inner(self.data, "metadata"), "name")
+        return self._word("metadata", "name")
 
     @property
     def namespace(self) -> str:
-        return _word(_inner(self.data, "metadata"), "namespace")
+        return self._word("metadata", "namespace")
+
+    def _word(self, *path: str) -> str:
+        return as_text(value_at(self.data, path)) or ""
 
     @property
     def title(self) -> str:
@@ -140,12 +144,3 @@ def _objects(document: Document) -> Iterator[Document]:
             yield document
     else:
         yield document
-
-
-def _inner(data: Any, key: str) -> Any:
-    return data.get(key) if isinstance(data, dict) else None
-
-
-def _word(data: Any, key: str) -> str:
-    value = _inner(data, key)
-    return value if isinstance(value, str) else ""

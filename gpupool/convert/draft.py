@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpupool.convert.leftovers import Kind, Leftover
+
 Values = dict[str, Any]
 
 
@@ -29,7 +31,6 @@ class DraftPool:
     consolidate_after: str | None = None
     expire_after: str | None = None
     termination_grace_period: str | None = None
-    usd_per_hour: Values = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     selector: dict[str, str] = field(default_factory=dict)
     gpus: int | None = None
@@ -66,6 +67,20 @@ class Draft:
     origin: list[str] = field(default_factory=list)
     """Lines of comment for the head of the file."""
 
+    @property
+    def partitioned(self) -> list[DraftPool]:
+        """The pools whose GPUs are partitioned by MIG."""
+        return [pool for pool in self.pools if pool.sharing["mode"] == "mig"]
+
+    def add(self, pool: DraftPool) -> None:
+        """Add a pool, with a number to its name where that is taken."""
+        taken = {one.name for one in self.pools}
+        name, number = pool.name, 1
+        while pool.name in taken:
+            number += 1
+            pool.name = f"{name[:48]}-{number}"
+        self.pools.append(pool)
+
 
 @dataclass(frozen=True, slots=True)
 class Choices:
@@ -86,3 +101,8 @@ class Choices:
     """Nodes of a pool that nothing bounds."""
     gpus: Mapping[str, str] = field(default_factory=dict)
     """GPU model by name of a configuration or pool; under "" the model of all others."""
+
+
+def about(draft: Draft, path: str, why: str, advice: str, kind: Kind = "assumed") -> Leftover:
+    """An entry of the list about what the written file says at `path` and no input did."""
+    return Leftover(kind, f"{draft.name}.yaml", 0, 0, "the written file", path, "", why, advice)

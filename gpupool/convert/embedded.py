@@ -12,7 +12,7 @@ from typing import Any
 
 from gpupool.convert import plugin_values
 from gpupool.convert.documents import Document, parse_documents
-from gpupool.spec.yaml_source import Loc
+from gpupool.spec.yaml_source import Loc, value_at
 
 _IN_VALUES: tuple[Loc, ...] = (("devicePlugin", "config", "data"), ("migManager", "config", "data"))
 _PLUGIN_KEYS = {"flags", "sharing", "resources", "imex"}
@@ -55,7 +55,7 @@ def embedded(document: Document) -> Iterator[tuple[Loc, Document]]:
         chart = plugin_values.place(document.data)
         roots += ((*chart, "config", "map"),) if chart is not None else ()
     for root in roots:
-        held = _inner(document.data, root)
+        held = value_at(document.data, root)
         for key, text in held.items() if isinstance(held, dict) else ():
             if isinstance(text, str):
                 yield from _configuration(document, (*root, key), text)
@@ -70,9 +70,3 @@ def _configuration(document: Document, loc: Loc, text: str) -> Iterator[tuple[Lo
     first = line + 1 if "\n" in text else line
     source = found[0].source if document.source is not None else None
     yield loc, replace(found[0], source=source, first_line=first, within=document, key=str(loc[-1]))
-
-
-def _inner(data: Any, loc: Loc) -> Any:
-    for part in loc:
-        data = data.get(part) if isinstance(data, dict) else None
-    return data

@@ -22,17 +22,17 @@ class Fields:
     requirements: Path
     limits: Path
     class_reference: Path
-    expire_after: Path | None
-    termination_grace_period: Path | None
-    expire_seconds: Path | None
-    empty_seconds: Path | None
-    """Seconds after which an empty node goes; its presence is what later is consolidationPolicy WhenEmpty."""
-    consolidation_enabled: Path | None
-    consolidation_policy: Path | None
-    consolidate_after: Path | None
-    budgets: Path | None
     spot_by_default: bool
     """Whether a pool without a capacity type may start spot nodes: until v1alpha5 on-demand was filled in."""
+    expire_after: Path | None = None
+    termination_grace_period: Path | None = None
+    expire_seconds: Path | None = None
+    empty_seconds: Path | None = None
+    """Seconds after which an empty node goes; its presence is what later is consolidationPolicy WhenEmpty."""
+    consolidation_enabled: Path = ()
+    consolidation_policy: Path | None = None
+    consolidate_after: Path | None = None
+    budgets: Path | None = None
 
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -46,15 +46,10 @@ V1ALPHA5 = Fields(
     requirements=("spec", "requirements"),
     limits=("spec", "limits", "resources"),
     class_reference=("spec", "providerRef"),
-    expire_after=None,
-    termination_grace_period=None,
+    spot_by_default=False,
     expire_seconds=("spec", "ttlSecondsUntilExpired"),
     empty_seconds=("spec", "ttlSecondsAfterEmpty"),
     consolidation_enabled=("spec", "consolidation", "enabled"),
-    consolidation_policy=None,
-    consolidate_after=None,
-    budgets=None,
-    spot_by_default=False,
 )
 V1BETA1 = Fields(
     labels=(*_METADATA, "labels"),
@@ -64,15 +59,11 @@ V1BETA1 = Fields(
     requirements=(*_TEMPLATE, "requirements"),
     limits=("spec", "limits"),
     class_reference=(*_TEMPLATE, "nodeClassRef"),
+    spot_by_default=True,
     expire_after=("spec", "disruption", "expireAfter"),
-    termination_grace_period=None,
-    expire_seconds=None,
-    empty_seconds=None,
-    consolidation_enabled=None,
     consolidation_policy=("spec", "disruption", "consolidationPolicy"),
     consolidate_after=("spec", "disruption", "consolidateAfter"),
     budgets=("spec", "disruption", "budgets"),
-    spot_by_default=True,
 )
 V1 = replace(
     V1BETA1,

@@ -60,23 +60,25 @@ class Fleet:
     budgets: list[Part] = field(default_factory=list)
     warm: int | None = None
     """Nodes of a static pool (`spec.replicas`)."""
-    class_name: str | None = None
-    inline_class: Part | None = None
+    class_name: str = ""
+
+    @property
+    def inline_class(self) -> Part:
+        """The fields of a node class that it has itself, if there."""
+        return self.part.at("spec", "provider")
 
 
 def read(part: Part) -> Fleet | None:
     """The fleet at `part`, a Provisioner or NodePool; None where it starts no GPUs, which is then listed."""
     fields = VERSIONS[(part.document.api_version, part.document.kind)]
-    group = part.at(*fields.class_reference, "group")
-    if group is not None and (provider := _OTHER_PROVIDERS.get(str(group.value))):
+    if provider := _OTHER_PROVIDERS.get(part.word(*fields.class_reference, "group")):
         part.left(
             f"its machines are {provider}, and gpupool writes EC2NodeClasses of Karpenter for AWS", _KEEP
         )
         return None
-    requirements = part.at(*fields.requirements)
-    selection = machines.select(list(requirements.each()) if requirements else [])
-    labels = dict(inner.items()) if (inner := part.at(*fields.labels)) else {}
-    limits = list(inner.items()) if (inner := part.at(*fields.limits)) else []
+    selection = machines.select(list(part.at(*fields.requirements).each()))
+    labels = dict(part.at(*fields.labels).items())
+    limits = list(part.at(*fields.limits).items())
     taints = part.at(*fields.taints)
     if not _has_gpus(selection, labels, [key for key, _ in limits], taints):
         part.left(NOT_GPU, _KEEP)
@@ -96,36 +98,32 @@ def read(part: Part) -> Fleet | None:
     return fleet
 
 
-def _has_gpus(selection: Selection, labels: dict[str, Part], limits: list[str], taints: Part | None) -> bool:
+def _has_gpus(selection: Selection, labels: dict[str, Part], limits: list[str], taints: Part) -> bool:
     if selection.refuses_gpus:
         return False
-    keys = [key.value for taint in taints.each() if (key := taint.at("key"))] if taints else []
-    hints = any(name in labels for name in _GPU_LABELS) or "nvidia.com/gpu" in keys
+    tainted = any(taint.word("key") == "nvidia.com/gpu" for taint in taints.each())
+    hints = tainted or any(name in labels for name in _GPU_LABELS)
     return selection.asks_for_gpus or hints or any(key.startswith("nvidia.com/") for key in limits)
 
 
 def _identity(fleet: Fleet) -> None:
     """What the object is called, and what Kubernetes and gpupool write on it."""
     part = fleet.part
-    for key in ("apiVersion", "kind"):
-        if inner := part.at(key):
-            inner.used()
-    part.text("metadata", "name")
-    if startup := part.at(*fleet.fields.startup_taints):
-        startup.left("gpupool sets no startup taints: Karpenter waits for a node's slices to appear")
-    if annotations := part.at(*fleet.fields.annotations):
-        for key, annotation in annotations.items():
-            if key.startswith("karpenter.sh/"):
-                annotation.of_cluster()
+    part.named()
+    part.at(*fleet.fields.startup_taints).left(
+        "gpupool sets no startup taints: Karpenter waits for a node's slices to appear"
+    )
+    for key, annotation in part.at(*fleet.fields.annotations).items():
+        if key.startswith("karpenter.sh/"):
+            annotation.of_cluster()
 
 
 def _other_requirements(fleet: Fleet) -> None:
     """Requirements that are not about the machine: where, bought how, and labels of the user's own."""
     fleet.capacity_types = ("on-demand", "spot") if fleet.fields.spot_by_default else ("on-demand",)
     for key, part in fleet.selection.other.items():
-        values = [item.value for item in listed.each()] if (listed := part.at("values")) else []
-        exact = part.value.get("operator") == "In" if isinstance(part.value, dict) else False
-        texts = [value for value in values if isinstance(value, str)]
+        exact = part.word("operator") == "In"
+        texts = [item.value for item in part.at("values").each() if isinstance(item.value, str)]
         if key == _CAPACITY_TYPE and exact and texts:
             _capacity_types(fleet, part, texts)
         elif key == _ZONE and exact and texts:
@@ -152,8 +150,8 @@ def _capacity_types(fleet: Fleet, part: Part, texts: list[str]) -> None:
     part.uses("key", "operator", "values")
     fleet.capacity_types = known
     for index, value in enumerate(texts):
-        if value not in known and (item := part.at("values", index)):
-            item.left(
+        if value not in known:
+            part.at("values", index).left(
                 "gpupool buys on-demand and spot capacity only", "keep reserved capacity in a NodePool apart"
             )
 
@@ -161,7 +159,8 @@ def _capacity_types(fleet: Fleet, part: Part, texts: list[str]) -> None:
 def _disruption(fleet: Fleet) -> None:
     """When nodes go: once empty, once old, and how many at a time."""
     part, fields = fleet.part, fleet.fields
-    fleet.budgets = list(inner.each()) if fields.budgets and (inner := part.at(*fields.budgets)) else []
+    if fields.budgets:
+        fleet.budgets = list(part.at(*fields.budgets).each())
     if fields.empty_seconds:
         empty = part.whole(*fields.empty_seconds)
         fleet.consolidate_after = None if empty is None else duration(empty)
@@ -193,38 +192,33 @@ def _disruption(fleet: Fleet) -> None:
 
 
 def _old_consolidation(fleet: Fleet, when_empty: bool) -> None:
-    path = fleet.fields.consolidation_enabled or ()
-    enabled = fleet.part.at(*path)
-    if enabled is not None and enabled.value is True:
+    enabled = fleet.part.at(*fleet.fields.consolidation_enabled)
+    if enabled.value is True:
         enabled.left("gpupool never moves running GPU jobs to save a node; only empty nodes go")
-    elif enabled is not None and enabled.value is False:
+    elif enabled.value is False:
         enabled.derived()
-    if not when_empty and (enabled is None or enabled.value is not True):
+    if not when_empty and enabled.value is not True:
         fleet.consolidate_after = "Never"
         fleet.part.note("assumed", "without a time for empty nodes they stay for ever: Never was written")
 
 
 def _policy(fleet: Fleet, path: tuple[str, ...]) -> None:
     policy = fleet.part.at(*path)
-    if policy is not None and not fleet.part.says("WhenEmpty", *path):
+    if not policy.says("WhenEmpty"):
         policy.left("gpupool never moves running GPU jobs to save a node; only empty nodes go (WhenEmpty)")
 
 
 def _class(fleet: Fleet) -> None:
     """Which node class the machines are made by."""
     reference = fleet.part.at(*fleet.fields.class_reference)
-    if reference is not None:
-        name = reference.at("name")
-        fleet.class_name = name.value if name and isinstance(name.value, str) else None
-        if fleet.class_name is None:
-            reference.wrong("it names no node class", "write its name")
+    fleet.class_name = reference.word("name")
+    if not fleet.class_name:
+        reference.wrong("it names no node class", "write its name")
+        return
+    reference.uses("name")
+    for name, known in _CLASSES.items():
+        inner = reference.at(name)
+        if inner.value in known:
+            inner.used()
         else:
-            reference.uses("name")
-            for field, known in _CLASSES.items():
-                if (inner := reference.at(field)) and inner.value in known:
-                    inner.used()
-                elif inner:
-                    inner.left(
-                        "gpupool's machines come from EC2NodeClasses", "name one of AWS's node classes"
-                    )
-    fleet.inline_class = fleet.part.at("spec", "provider")
+            inner.left("gpupool's machines come from EC2NodeClasses", "name one of AWS's node classes")

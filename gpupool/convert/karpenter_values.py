@@ -11,7 +11,6 @@ from typing import Any
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft
 from gpupool.convert.spec_words import fits
-from gpupool.convert.values import is_clear
 
 _NAMES: tuple[tuple[str, ...], ...] = (("settings", "clusterName"), ("settings", "aws", "clusterName"))
 _QUEUES: tuple[tuple[str, ...], ...] = (
@@ -19,7 +18,7 @@ _QUEUES: tuple[tuple[str, ...], ...] = (
     ("settings", "aws", "interruptionQueueName"),
 )
 _OLD = ("settings", "aws")
-_UNCLEAR = "readers of YAML disagree about what it means"
+_OVERLAYS = ("settings", "featureGates", "nodeOverlay")
 
 
 def is_karpenter_values(data: Any) -> bool:
@@ -33,39 +32,24 @@ def settle(part: Part, draft: Draft) -> None:
     """Put what the values at `part` say on `draft`."""
     for place in _NAMES:
         name = part.at(*place)
-        if name is not None and fits("name", name.value):
+        if fits("name", name.value):
             name.used()
             draft.cluster_name = name.value
     for place in _QUEUES:
         queue = part.text(*place)
         if queue:
             draft.karpenter["interruptionQueue"] = queue
-    part.says(True, "settings", "featureGates", "nodeOverlay")
-    if profile := part.at(*_OLD, "defaultInstanceProfile"):
-        profile.left(
-            "gpupool names the nodes' IAM role and lets Karpenter make the profile",
-            "write the role of that profile to karpenter.nodeRole",
+    if not part.says(True, *_OVERLAYS):
+        part.at(*_OVERLAYS).left(
+            "without NodeOverlay Karpenter counts physical GPUs, so gpupool switches it on"
         )
-    values: dict[str, Any] = {}
-    for path, leaf in part.account.unmarked(part):
-        if path[:2] == _OLD:
-            leaf.left(
-                "Karpenter has no settings.aws any more",
-                "see what happened to it in Karpenter's upgrade guide",
-            )
-        elif path == ("settings", "featureGates", "nodeOverlay"):
-            leaf.left("without NodeOverlay Karpenter counts physical GPUs, so gpupool switches it on")
-        elif not is_clear(leaf.value):
-            leaf.left(_UNCLEAR, "put it in quotes, or write true or false")
-        elif path not in _NAMES:
-            leaf.used()
-            put(values, path, leaf.value)
-    if values:
+    part.at(*_OLD, "defaultInstanceProfile").left(
+        "gpupool names the nodes' IAM role and lets Karpenter make the profile",
+        "write the role of that profile to karpenter.nodeRole",
+    )
+    for _, leaf in part.at(*_OLD).unmarked():
+        leaf.left(
+            "Karpenter has no settings.aws any more", "see what happened to it in Karpenter's upgrade guide"
+        )
+    if values := part.carried_over(apart=_NAMES):
         draft.karpenter["values"] = values
-
-
-def put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    """Set the field at `path` in nested mappings."""
-    for key in path[:-1]:
-        values = values.setdefault(key, {})
-    values[path[-1]] = value

@@ -15,7 +15,7 @@ from gpupool.convert.account import Part
 from gpupool.convert.draft import Choices, Draft, DraftPool
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.node_labels import pool_name
-from gpupool.convert.sharing import Sharings, leave_out, problems_of
+from gpupool.convert.sharing import Sharings, leave_out, problem_of
 
 SELECTOR = "gpu-pool"
 """Label by which the nodes of such a pool are found. The configuration's own label can't be it: gpupool sets
@@ -30,22 +30,14 @@ def make(sharings: Sharings, choices: Choices, draft: Draft) -> None:
         sharings.used.add(id(config))
         gpu = _chosen(config.name, choices) or _by_name(config.name)
         if gpu is None:
-            _missing(
-                config.part,
-                config.name,
-                "a device-plugin configuration does not say which GPU it is for",
-                draft,
-            )
-            continue
-        problems = problems_of(config.sharing, gpu)
-        if problems:
-            _wrong(config.part, config.name, f"{problems[0].message}; {problems[0].hint}", draft)
+            why = "a device-plugin configuration does not say which GPU it is for"
+            _missing(config.part, config.name, why, draft)
+        elif problem := problem_of(config.sharing, gpu):
+            _wrong(config.part, config.name, problem, draft)
         else:
-            where = f" of ConfigMap {config.config_map}" if config.config_map else ""
-            origin = f"device-plugin configuration {config.name}{where} ({config.part.document.file})"
-            _add(
-                draft, DraftPool(config.name, gpu.key, config.sharing, origin=[origin]), config.part, choices
-            )
+            origin = f"{config.described} ({config.part.document.file})"
+            pool = DraftPool(config.name, gpu.key, config.sharing, origin=[origin])
+            _add(draft, pool, config.part, choices)
     for layout in sharings.layouts:
         if layout.name not in ("all-disabled", "all-enabled") and not layout.disabled():
             sharings.used.add(id(layout))
@@ -68,8 +60,8 @@ def _partitioned(config: mig_parted.MigConfig, choices: Choices, draft: Draft) -
     if problem:
         draft.left_out.append(f"{config.name}: {problem}")
     elif sharing["mode"] == "mig":
-        origin = f"mig-parted configuration {mig_parted.described(config)}"
-        _add(draft, DraftPool(config.name, models[0].key, sharing, origin=[origin]), config.part, choices)
+        pool = DraftPool(config.name, models[0].key, sharing, origin=[config.described])
+        _add(draft, pool, config.part, choices)
 
 
 def _nowhere(config: mig_parted.MigConfig, draft: Draft) -> None:
@@ -126,6 +118,7 @@ def _wrong(part: Part, name: str, why: str, draft: Draft) -> None:
 def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
     """The pool, on nodes that the user is to label; on EKS on every machine with the GPU."""
     pool.name = pool_name(pool.name)
+    draft.add(pool)
     if draft.platform == "static":
         pool.selector, pool.max, pool.taints = {SELECTOR: pool.name}, choices.max, []
         advice = f"kubectl label node NODE {SELECTOR}={pool.name}, and correct nodes.max and nodes.gpus"
@@ -140,4 +133,3 @@ def _add(draft: Draft, pool: DraftPool, part: Part, choices: Choices) -> None:
             f"no input names machines: pool {pool.name} may start all of the catalog's, {choices.max} at most"
         )
         part.note("assumed", why, "correct nodes.instanceTypes and nodes.max")
-    draft.pools.append(pool)

@@ -74,8 +74,6 @@ class Selection:
     """GPU machines that are wanted and that no pool can have, each with why."""
     other: dict[str, Part] = field(default_factory=dict)
     """Requirements that are not about the machine, by key under its present name."""
-    parts: list[Part] = field(default_factory=list)
-    """The requirements that `machines` follows from."""
 
 
 def select(requirements: list[Part]) -> Selection:
@@ -84,22 +82,19 @@ def select(requirements: list[Part]) -> Selection:
     found = Selection([machine for machine in everything if machine.type.provider == "aws"])
     named = list[str]()
     for part in requirements:
-        key = part.at("key")
-        name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
+        name = _key(part)
         if name not in _ATTRIBUTES:
             found.other[name] = part
             continue
-        test = _test(part, name)
+        test = test_of(part)
         if test is None:
             part.wrong("not a requirement that Karpenter takes", "write key, operator and values")
             continue
         part.uses("key", "operator", "values")
-        found.parts.append(part)
         _judge(found, part, name, everything, test)
         found.machines = [machine for machine in found.machines if test(machine)]
         if name == INSTANCE_TYPE and _operator(part) == "In":
-            # `_test` has seen that there are values.
-            named += [str(value.value) for value in part.at("values").each()]  # type: ignore[union-attr]
+            named += [str(value.value) for value in part.at("values").each()]
         elif name not in ("kubernetes.io/arch", "kubernetes.io/os"):
             found.enumerated.append(f"{name.removeprefix(_AWS)} {_operator(part)} {_values(part)}")
     if named:
@@ -111,20 +106,11 @@ def select(requirements: list[Part]) -> Selection:
     return found
 
 
-def holds(requirement: Part, machine: Machine) -> bool | None:
-    """Whether a machine satisfies a requirement; None if it is not about machines, or Karpenter does not
-    accept it."""
-    key = requirement.at("key")
-    name = OLD_LABELS.get(str(key.value), str(key.value)) if key else ""
-    test = _test(requirement, name) if name in _ATTRIBUTES else None
-    return None if test is None else test(machine)
-
-
 def _judge(
     found: Selection, part: Part, name: str, everything: list[Machine], test: Callable[[Machine], bool]
 ) -> None:
     """Note whether the requirement is about GPUs, and values that are not."""
-    values = list(listed.each()) if _operator(part) == "In" and (listed := part.at("values")) else []
+    values = list(part.at("values").each()) if _operator(part) == "In" else []
     reasons = {str(value.value): catalog_here().against(str(value.value)) for value in values}
     if name not in (*_NAMES_GPUS, f"{_AWS}gpu-name"):
         reasons = {}
@@ -146,23 +132,28 @@ def _judge(
             )
 
 
+def _key(part: Part) -> str:
+    """The label that a requirement is about, under its present name."""
+    return OLD_LABELS.get(part.word("key"), part.word("key"))
+
+
 def _operator(part: Part) -> str:
-    operator = part.at("operator")
-    return operator.value if operator and isinstance(operator.value, str) else ""
+    return part.word("operator")
 
 
 def _values(part: Part) -> str:
-    values = part.at("values")
-    return ", ".join(str(item.value) for item in values.each()) if values else ""
+    return ", ".join(str(item.value) for item in part.at("values").each())
 
 
-def _test(part: Part, name: str) -> Callable[[Machine], bool] | None:
-    """The requirement as a test of a machine; None if Karpenter would not accept it."""
-    attribute, operator = _ATTRIBUTES[name], _operator(part)
+def test_of(part: Part) -> Callable[[Machine], bool] | None:
+    """The requirement as a test of a machine; None if it is not about machines, or Karpenter would not accept
+    it."""
+    attribute, operator = _ATTRIBUTES.get(_key(part)), _operator(part)
+    if attribute is None:
+        return None
     if operator in ("Exists", "DoesNotExist"):
         return lambda _: operator == "Exists"
-    listed = part.at("values")
-    values = [as_text(item.value) for item in listed.each()] if listed else []
+    values = [as_text(item.value) for item in part.at("values").each()]
     if not values or None in values:
         return None
     if operator in ("In", "NotIn"):

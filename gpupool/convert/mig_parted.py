@@ -31,6 +31,13 @@ class MigConfig:
     config_map: str
     part: Part
 
+    @property
+    def described(self) -> str:
+        """What and where it is, for a comment."""
+        where = f" of ConfigMap {self.config_map}" if self.config_map else ""
+        name = path_text(("mig-configs", self.name))
+        return f"mig-parted configuration {name}{where} ({self.part.document.file})"
+
     def models(self) -> list[GpuModel]:
         """The catalog's models that this configuration can be placed on."""
         models = [model for model in catalog_here().models.values() if model.mig is not None]
@@ -45,8 +52,7 @@ class MigConfig:
 def read(part: Part, config_map: str) -> list[MigConfig]:
     """The configurations at `part`, each unmarked: the caller marks those that it uses."""
     part.says("v1", "version")
-    configs = part.at("mig-configs")
-    return [MigConfig(name, config_map, inner) for name, inner in configs.items()] if configs else []
+    return [MigConfig(name, config_map, inner) for name, inner in part.at("mig-configs").items()]
 
 
 def layout(
@@ -78,7 +84,7 @@ def _devices(
     """Why the entries are not one layout for all GPUs of such nodes, and where; empty where they are."""
     if not entries:
         return f"no entry is for the {gpu.title}", ()
-    listed = [devices.value if (devices := entry.at("devices")) else None for entry in entries]
+    listed = [entry.at("devices").value for entry in entries]
     if listed == ["all"]:
         return "", ()
     indices = [index for one in listed for index in (one if isinstance(one, list) else ())]
@@ -95,17 +101,17 @@ def _devices(
 
 
 def _settings(entry: Part) -> list[Any]:
-    return [part.value if (part := entry.at(name)) else None for name in ("mig-enabled", "mig-devices")]
+    return [entry.at(name).value for name in ("mig-enabled", "mig-devices")]
 
 
 def _entry(entry: Part, gpu: GpuModel) -> tuple[dict[str, Any], str, tuple[str, ...]]:
     """`sharing`, or what is wrong with it and where."""
-    enabled, wanted = entry.at("mig-enabled"), entry.at("mig-devices")
-    if enabled is None or not isinstance(enabled.value, bool):
+    enabled, wanted = _settings(entry)
+    if not isinstance(enabled, bool):
         return {}, "it does not say whether MIG is on", ("mig-enabled",)
-    if not enabled.value:
+    if not enabled:
         return dict(WHOLE), "", ()
-    counts = wanted.value if wanted and isinstance(wanted.value, dict) else {}
+    counts = wanted if isinstance(wanted, dict) else {}
     if not counts:
         return {}, "MIG is on and no instance is made: such a node offers nothing", ("mig-devices",)
     if not all(
@@ -121,8 +127,7 @@ def has_profiles(config: MigConfig, gpu: GpuModel) -> bool:
     """Whether the GPU can be the intended one: some entry is for it, by its device filter, and it has
     every profile that those entries name."""
     entries = [entry for entry in config.part.each() if _concerns(entry, gpu)]
-    wanted = [entry.at("mig-devices") for entry in entries]
-    names = {name for one in wanted if one and isinstance(one.value, dict) for name in one.value}
+    names = {name for entry in entries for name, _ in entry.at("mig-devices").items()}
     try:
         return gpu.mig is not None and bool(entries) and all(gpu.mig.profile(name) for name in names)
     except CatalogError:
@@ -131,10 +136,10 @@ def has_profiles(config: MigConfig, gpu: GpuModel) -> bool:
 
 def _concerns(entry: Part, gpu: GpuModel) -> bool:
     """Whether the entry's device filter accepts the GPU; without a filter, it accepts every GPU."""
-    filters = entry.at("device-filter")
-    if filters is None or filters.value in ("", []):
+    filters = entry.at("device-filter").value
+    if filters in (None, "", []):
         return True
-    wanted = filters.value if isinstance(filters.value, list) else [filters.value]
+    wanted = filters if isinstance(filters, list) else [filters]
     ours = {pci.upper() for pci in gpu.pci_ids}
     return any(isinstance(one, str) and one.partition(":")[0].upper() in ours for one in wanted)
 
@@ -181,9 +186,3 @@ def unused(config: MigConfig, reason: str) -> None:
         config.part.left("it switches MIG off, as gpupool does for every pool of whole GPUs", "")
         return
     config.part.left(reason, f"label nodes with nvidia.com/mig.config={config.name}, or drop it")
-
-
-def described(config: MigConfig) -> str:
-    """Where the configuration is, for a comment."""
-    where = f" of ConfigMap {config.config_map}" if config.config_map else ""
-    return f"{path_text(('mig-configs', config.name))}{where} ({config.part.document.file})"

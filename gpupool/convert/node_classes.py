@@ -37,8 +37,6 @@ class NodeClass:
     """Where its fields are: `spec`, or a Provisioner's `spec.provider`."""
     name: str
     role: str | None = None
-    profile: str | None = None
-    """An instance profile, where no role is given."""
     tag: str | None = None
     alias: str | None = None
     image: dict[str, Any] | None = None
@@ -55,15 +53,12 @@ def read(spec: Part, name: str) -> NodeClass:
     _image(found)
     for field, value in implied()["nodeClass"].items():
         spec.says(value, field)
-    if options := spec.at("metadataOptions"):
-        for field, value in implied()["metadataOptions"].items():
-            options.says(value, field)
-    if profile := spec.at("instanceProfile"):
-        found.profile = str(profile.value)
-        profile.left(
-            "gpupool names the nodes' IAM role and lets Karpenter make the profile",
-            "write the role of that profile to karpenter.nodeRole",
-        )
+    for field, value in implied()["metadataOptions"].items():
+        spec.says(value, "metadataOptions", field)
+    spec.at("instanceProfile").left(
+        "gpupool names the nodes' IAM role and lets Karpenter make the profile",
+        "write the role of that profile to karpenter.nodeRole",
+    )
     return found
 
 
@@ -71,13 +66,9 @@ def _tag(found: NodeClass) -> None:
     """The value of the discovery tag, where subnets and security groups are found by it and nothing else."""
     for field in _SELECTORS:
         part = found.part.at(field)
-        if part is None:
-            continue
-        tags = part.at(0, "tags") if isinstance(part.value, list) and len(part.value) == 1 else part
-        value = tags.value.get(_TAG) if tags and isinstance(tags.value, dict) else None
-        alone = tags is not None and isinstance(tags.value, dict) and set(tags.value) == {_TAG}
-        alone = alone and (tags is part or set(part.value[0]) == {"tags"})
-        if alone and isinstance(value, str) and "*" not in value and found.tag in (None, value):
+        terms = part.value if isinstance(part.value, list) else [{"tags": part.value}]
+        value = part.word(_TAG) or part.word(0, "tags", _TAG)
+        if value and terms == [{"tags": {_TAG: value}}] and "*" not in value and found.tag in (None, value):
             part.used()
             found.tag = value
         else:
@@ -89,34 +80,31 @@ def _tag(found: NodeClass) -> None:
 
 def _image(found: NodeClass) -> None:
     spec = found.part
-    family, user_data = spec.at("amiFamily"), spec.at("userData")
+    family = str(spec.at("amiFamily").value) if spec.at("amiFamily") else ""
+    user_data = spec.at("userData")
     terms = _terms(spec)
     aliases = [term["alias"] for term in terms if set(term) == {"alias"}]
-    if not terms and family is None and spec.document.kind == "EC2NodeClass":
+    if not terms and not family and spec.document.kind == "EC2NodeClass":
         return
-    if bottlerocket.is_image(family.value if family else None, aliases):
+    if bottlerocket.is_image(family, aliases):
         _bottlerocket(found)
         return
     alias = aliases[0] if len(terms) == len(aliases) == 1 else None
     if not terms:
-        alias = _DEFAULT_ALIAS.get(str(family.value) if family else "AL2")
-    if alias is not None and user_data is None and fits("AMI alias", alias):
+        alias = _DEFAULT_ALIAS.get(family or "AL2")
+    if alias is not None and not user_data and fits("AMI alias", alias):
         found.alias = alias
     else:
-        named = str(family.value) if family else _FAMILY.get(str(alias).partition("@")[0])
+        named = family or _FAMILY.get(str(alias).partition("@")[0])
         if alias is not None and not terms:
             terms = [{"alias": alias}]
         if named not in ("AL2023", "Custom") or not terms:
             _no_image(spec, named)
             return
-        text = user_data.value if user_data else None
-        if user_data is not None and not isinstance(text, str):
-            user_data.wrong("not text", "write text")
-            text = None
+        text = spec.word("userData")
         found.image = {"family": named, "selectorTerms": terms} | ({"userData": text} if text else {})
-    for field in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
-        if part := spec.at(field):
-            part.used()
+    spec.uses("amiFamily", "amiSelectorTerms", "amiSelector")
+    spec.text("userData")
 
 
 def _bottlerocket(found: NodeClass) -> None:
@@ -126,40 +114,36 @@ def _bottlerocket(found: NodeClass) -> None:
         if part := found.part.at(field):
             found.bottlerocket = found.bottlerocket or field
             part.left(BOTTLEROCKET, f"try {_INSTEAD} in a small environment")
-    if user_data := found.part.at("userData"):
-        shared = bottlerocket.read(found.part, found.name) is not None
-        user_data.left(
-            "only its number of slices is carried over, to the pool's sharing: no other image reads the rest"
-            if shared
-            else "no other image reads Bottlerocket's settings",
-            "write what the machines need to nodes.image.userData of the pool",
-        )
+    shared = bottlerocket.read(found.part, found.name) is not None
+    found.part.at("userData").left(
+        "only its number of slices is carried over, to the pool's sharing: no other image reads the rest"
+        if shared
+        else "no other image reads Bottlerocket's settings",
+        "write what the machines need to nodes.image.userData of the pool",
+    )
 
 
 def _no_image(spec: Part, family: str | None) -> None:
     for field in ("amiFamily", "amiSelectorTerms", "amiSelector", "userData"):
-        if part := spec.at(field):
-            part.left(
-                f"gpupool has images of the families AL2023 and Custom, not {family}",
-                "give the pools nodes.image with family Custom and userData of their own",
-            )
+        spec.at(field).left(
+            f"gpupool has images of the families AL2023 and Custom, not {family}",
+            "give the pools nodes.image with family Custom and userData of their own",
+        )
 
 
 def _terms(spec: Part) -> list[dict[str, Any]]:
     """How the image is found, as amiSelectorTerms of v1; empty where nothing readable says it."""
-    terms = spec.at("amiSelectorTerms")
-    if terms is not None and isinstance(terms.value, list):
-        plain = [item for item in terms.value if isinstance(item, dict) and _is_plain(item)]
-        return plain if len(plain) == len(terms.value) else []
-    old = spec.at("amiSelector")
-    if old is None or not isinstance(old.value, dict) or not _is_plain(old.value):
+    terms, old = spec.at("amiSelectorTerms").value, spec.at("amiSelector").value
+    if isinstance(terms, list):
+        return terms if all(isinstance(term, dict) and _is_plain(term) for term in terms) else []
+    if not isinstance(old, dict) or not _is_plain(old):
         return []
-    named = {key: value for key, value in old.value.items() if key in ("aws-ids", "aws::ids")}
+    named = {key: value for key, value in old.items() if key in ("aws-ids", "aws::ids")}
     if named:
         return [{"id": one.strip()} for value in named.values() for one in str(value).split(",")]
     words = {"aws::name": "name", "aws::owners": "owner"}
-    term = {words[key]: value for key, value in old.value.items() if key in words}
-    tags = {key: value for key, value in old.value.items() if key not in words}
+    term = {words[key]: value for key, value in old.items() if key in words}
+    tags = {key: value for key, value in old.items() if key not in words}
     return [term | ({"tags": tags} if tags else {})]
 
 
@@ -182,10 +166,8 @@ def apply(draft: Draft, used: Sequence[tuple[DraftPool, NodeClass]], kubernetes:
         for other, value in said[1:]:
             if value != said[0][1]:
                 for name in parts:
-                    if part := other.part.at(name):
-                        part.left(
-                            f"all pools have one karpenter.{section}: {said[0][1]}", "use one for all nodes"
-                        )
+                    why = f"all pools have one karpenter.{section}: {said[0][1]}"
+                    other.part.at(name).left(why, "use one for all nodes")
     for node_class in classes:
         if str(node_class.alias).startswith("al2@") and not older:
             why = "EKS has no Amazon Linux 2 images from Kubernetes 1.33 on; al2023@latest takes its place"
@@ -216,11 +198,8 @@ def _own_alias(pool: DraftPool, node_class: NodeClass) -> None:
 
 def _tags(node_class: NodeClass) -> None:
     """Tags on the machines: gpupool sets its own."""
-    if tags := node_class.part.at("tags"):
-        for key, part in tags.items():
-            if key in ("gpupool.dev/environment", "gpupool.dev/pool"):
-                part.derived()
-            else:
-                part.left(
-                    "gpupool tags machines with their environment and pool only", "split costs by those"
-                )
+    for key, part in node_class.part.at("tags").items():
+        if key in ("gpupool.dev/environment", "gpupool.dev/pool"):
+            part.derived()
+        else:
+            part.left("gpupool tags machines with their environment and pool only", "split costs by those")

@@ -6,9 +6,10 @@ The same rules as `gpupool.plan.checks.labels`, applied before there is a pool t
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from gpupool.convert.account import Part
+from gpupool.convert.draft import DraftPool
 from gpupool.convert.spec_words import fits
 from gpupool.plan.checks.labels import may_label
 from gpupool.plan.model import POOL_LABEL
@@ -44,16 +45,15 @@ def labels(parts: list[tuple[str, Part]]) -> dict[str, str]:
     return result
 
 
-def taints(part: Part | None, pool: str) -> list[dict[str, str]] | None:
+def taints(part: Part, pool: str) -> list[dict[str, str]] | None:
     """Taints as a pool has them; None for gpupool's own default. What can't be one is listed."""
     result: list[dict[str, str]] = []
     seen: set[tuple[str, str]] = set()
-    for item in part.each() if part is not None else ():
+    for item in part.each():
         taint = _taint(item)
         if taint is None:
             item.wrong("not a taint that Kubernetes takes", "write key, value and effect")
-        # There are items, so there is a part.
-        elif taint == {"key": POOL_LABEL, "value": pool, "effect": "NoSchedule"} and len(part.value) == 1:  # type: ignore[union-attr]
+        elif taint == default_taint(pool) and len(part.value) == 1:
             item.derives("key", "value", "effect")
             return None
         elif taint["key"].startswith(LIFECYCLE):
@@ -85,7 +85,26 @@ def pool_name(text: str) -> str:
     return name or "pool"
 
 
-def toleration_of(taint: dict[str, str]) -> dict[str, Any]:
+def default_taint(pool: str) -> dict[str, str]:
+    """The taint that a pool has where its file names none."""
+    return {"key": POOL_LABEL, "value": pool, "effect": "NoSchedule"}
+
+
+def tolerations(listed: Part, pools: Sequence[DraftPool], chart: Sequence[Mapping[str, str]]) -> None:
+    """Mark the tolerations that gpupool gives the operator's pods for the pools' taints, or that its chart
+    has; list the others."""
+    known = [*chart]
+    for pool in pools:
+        taints_of = [default_taint(pool.name)] if pool.taints is None else pool.taints
+        known += [_toleration(taint) for taint in taints_of]
+    for item in listed.each():
+        if item.value in known:
+            item.derived()
+        else:
+            item.left("tolerations are made from the pools' taints", "give a pool that taint")
+
+
+def _toleration(taint: dict[str, str]) -> dict[str, str]:
     """The toleration that gpupool gives the operator's pods for a taint (`gpupool.plan.Taint`)."""
     if taint.get("value"):
         return {"key": taint["key"], "operator": "Equal", "value": taint["value"], "effect": taint["effect"]}

@@ -9,8 +9,7 @@ so. Chart gpu-operator v26.7.0; of node-feature-discovery 0.19.0 its `image`.
 from __future__ import annotations
 
 from gpupool.convert.account import Part
-from gpupool.convert.draft import Draft
-from gpupool.convert.leftovers import Leftover
+from gpupool.convert.draft import Draft, about
 from gpupool.plan.operator_releases import OperatorRelease, load_operator_releases
 
 _FIELDS = ("version", "image", "repository")
@@ -22,27 +21,29 @@ _NO_PARTS = ("extraObjects",)
 
 def drop(part: Part, draft: Draft) -> None:
     """List the images that the values at `part` pin, and say which release was chosen where none is named."""
-    pins = [(path, leaf) for path, leaf in part.account.unmarked(part) if _is_pin(path, leaf)]
-    chosen = str(draft.operator.get("version") or load_operator_releases().tested)
+    pins = [(path, leaf) for path, leaf in part.unmarked() if _is_pin(path, leaf)]
+    release = chosen(draft)
     for path, leaf in pins:
         if not leaf.value or path[-1] == "repository":
             leaf.derived()  # as the chart has it
         else:
-            advice = f"write it to gpuOperator.values if {chosen} is to run with it"
-            leaf.left(f"GPU Operator {chosen} brings its own image of {path[0]}", advice)
+            advice = f"write it to gpuOperator.values if {release} is to run with it"
+            leaf.left(f"GPU Operator {release} brings its own image of {path[0]}", advice)
     if "version" in draft.operator or draft.operator.get("install") is False:
         return
     said = [path for path, leaf in pins if leaf.value]
     older = _release(part)
-    like = f"; these are the images of {older.version}" if older and older.version != chosen else ""
-    why = f"no input names the operator's release: {chosen}, which gpupool is tested with, is installed{like}"
+    like = f"; these are the images of {older.version}" if older and older.version != release else ""
+    why = (
+        f"no input names the operator's release: {release}, which gpupool is tested with, is installed{like}"
+    )
     advice = f"to stay with {older.version}, write it to gpuOperator.version" if older and like else ""
-    place = (f"{draft.name}.yaml", 0, 0, "the written file", "gpuOperator.version", "")
-    part.account.note(Leftover("assumed", *place, why, advice))
-    driver = part.at("driver", "version")
-    if said and driver is not None and draft.operator.get("driver", {}).get("version"):
-        why = f"it is kept, unlike the images of other parts, and {chosen} would bring {_driver(chosen)}"
-        driver.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
+    part.account.note(about(draft, "gpuOperator.version", why, advice))
+    kept = part.at("driver", "version")
+    if said and kept and draft.operator.get("driver", {}).get("version"):
+        brought = driver(release) or "its own"
+        why = f"it is kept, unlike the images of other parts, and {release} would bring {brought}"
+        kept.note("assumed", why, "leave out gpuOperator.driver.version if it was only the old release's")
 
 
 def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
@@ -57,14 +58,19 @@ def _is_pin(path: tuple[str, ...], leaf: Part) -> bool:
 
 def _release(part: Part) -> OperatorRelease | None:
     """The release whose device plugin and MIG manager the values pin, where it is known."""
-    pinned = [part.at(operand, "version") for operand in ("devicePlugin", "migManager")]
-    said = [one.value if one is not None else None for one in pinned]
+    said = [part.at(operand, "version").value for operand in ("devicePlugin", "migManager")]
     for release in load_operator_releases().releases.values():
         if said == [release.device_plugin, release.mig_manager]:
             return release
     return None
 
 
-def _driver(version: str) -> str:
+def chosen(draft: Draft) -> str:
+    """The release that the draft installs: the one it names, or the one that gpupool is tested with."""
+    return str(draft.operator.get("version") or load_operator_releases().tested)
+
+
+def driver(version: str) -> str | None:
+    """The driver that a release of the operator brings, where it is known."""
     release = load_operator_releases().releases.get(version)
-    return release.driver if release and release.driver else "its own"
+    return release.driver if release else None

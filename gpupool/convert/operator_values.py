@@ -7,23 +7,20 @@ else of Helm values goes to `gpuOperator.values` as it is. Chart gpu-operator v2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpupool.catalog.project import catalog_here
-from gpupool.convert import operator_pins
+from gpupool.convert import node_labels, operator_pins
 from gpupool.convert.account import Part
-from gpupool.convert.device_plugin import PluginConfig
+from gpupool.convert.device_plugin import NOT_MIXED, PluginConfig
 from gpupool.convert.draft import Draft
 from gpupool.convert.implied import implied
-from gpupool.convert.karpenter_values import put
 from gpupool.convert.mig_parted import MigConfig
-from gpupool.convert.node_labels import toleration_of
 from gpupool.convert.sharing import Sharings
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import is_clear
-from gpupool.plan.model import POOL_LABEL
-from gpupool.plan.operator_releases import load_operator_releases
+from gpupool.spec.yaml_source import Loc
 
 _ALWAYS_ON: tuple[tuple[str, ...], ...] = (
     ("devicePlugin", "enabled"),
@@ -40,6 +37,7 @@ _TOLERATIONS: tuple[tuple[str, ...], ...] = (
     ("daemonsets", "tolerations"),
     ("node-feature-discovery", "worker", "tolerations"),
 )
+_CONFIGURATIONS: tuple[Loc, ...] = (("devicePlugin", "config"), ("migManager", "config"), ("mig",))
 _CHART_TOLERATIONS = (
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
@@ -60,8 +58,6 @@ class OperatorSettings:
     part: Part
     """Where the values are: the document, its gpu-operator section, or `spec`."""
     origin: Origin
-    names: dict[str, str] = field(default_factory=dict)
-    """devicePlugin and migManager -> ConfigMap that each is pointed at."""
     version: str = ""
     """Release in the chart's label, empty where there is none."""
 
@@ -69,33 +65,22 @@ class OperatorSettings:
 def read(part: Part, origin: Origin) -> OperatorSettings:
     """The settings at `part`, a document."""
     policy = origin != "values"
-    inner = part.at("spec") if policy else part.at("gpu-operator")
-    found = OperatorSettings(inner or part, origin)
-    for operand in ("devicePlugin", "migManager"):
-        name = found.part.at(operand, "config", "name")
-        if name is not None and isinstance(name.value, str):
-            found.names[operand] = name.value
+    found = OperatorSettings(part.at("spec" if policy else "gpu-operator") or part, origin)
     if policy:
-        for path in (("apiVersion",), ("kind",), ("metadata", "name")):
-            if meta := part.at(*path):
-                meta.used()
-    chart = part.at("metadata", "labels", _CHART_LABEL) if policy else None
-    if chart is not None and isinstance(chart.value, str):
-        found.version = chart.value.removeprefix("gpu-operator-")
-        chart.used()
+        part.named()
+        found.version = (part.text("metadata", "labels", _CHART_LABEL) or "").removeprefix("gpu-operator-")
     return found
 
 
 def point(settings: OperatorSettings, sharings: Sharings) -> None:
     """Which configurations the operator uses where nodes don't say."""
     part = settings.part
-    sharings.plugin_map = settings.names.get("devicePlugin", "") or sharings.plugin_map
-    sharings.mig_map = settings.names.get("migManager", "") or sharings.mig_map
+    sharings.plugin_map = part.word("devicePlugin", "config", "name") or sharings.plugin_map
+    sharings.mig_map = part.word("migManager", "config", "name") or sharings.mig_map
     for operand, configs in (("devicePlugin", sharings.plugins), ("migManager", sharings.layouts)):
-        if name := part.at(operand, "config", "name"):
-            _pointed_at(name, part, configs)
+        _pointed_at(part.at(operand, "config", "name"), part, configs)
     default = part.at("devicePlugin", "config", "default")
-    if default is not None and isinstance(default.value, str):
+    if isinstance(default.value, str):
         known = any(config.name == default.value for config in sharings.plugins)
         if known or not default.value:
             default.used()
@@ -104,9 +89,6 @@ def point(settings: OperatorSettings, sharings: Sharings) -> None:
             default.wrong(
                 "there is no such device-plugin configuration among the files", "convert its ConfigMap"
             )
-    strategy = part.at("mig", "strategy")
-    if strategy is not None and isinstance(strategy.value, str):
-        sharings.strategy = strategy.value
 
 
 def _pointed_at(name: Part, values: Part, configs: Sequence[PluginConfig | MigConfig]) -> None:
@@ -136,7 +118,7 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
             _driver(part, draft, chart=True)
             _monitoring(part, draft)
         if part.document.source is None:
-            part.account.keep(part)
+            part.rest_of_cluster()
         part.leave(_OWN)
         return
     _derived(part, draft)
@@ -148,18 +130,20 @@ def settle(settings: OperatorSettings, draft: Draft) -> None:
     _monitoring(part, draft)
     if settings.origin == "values":
         operator_pins.drop(part, draft)
-    values = _rest(part, draft, settings)
-    if values:
+    off = part.at("migManager", "enabled")
+    if off.untouched() and is_clear(off.value) and draft.partitioned:
+        off.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
+    if values := part.carried_over(_apart(settings)):
         draft.operator["values"] = values
     if part.document.source is None:
-        part.account.keep(part)  # defaults that the server has filled in
+        part.rest_of_cluster()  # defaults that the server has filled in
 
 
 def _derived(part: Part, draft: Draft) -> None:
     """Values that gpupool derives."""
     for path in _ALWAYS_ON:
-        if not part.says(True, *path) and (inner := part.at(*path)) and path != ("migManager", "enabled"):
-            inner.left("gpupool needs it switched on", "remove it")
+        if not part.says(True, *path) and path != ("migManager", "enabled"):
+            part.at(*path).left("gpupool needs it switched on", "remove it")
     for path in _EITHER_WAY:
         if not part.says(True, *path):
             part.says(False, *path)
@@ -167,45 +151,21 @@ def _derived(part: Part, draft: Draft) -> None:
     part.says("all-disabled", "migManager", "config", "default")
     part.says(implied()["clusterPolicy"]["toolkit"]["env"], "toolkit", "env")
     _strategy(part, draft)
-    known = [*_CHART_TOLERATIONS, *(toleration_of(taint) for pool in draft.pools for taint in _taints(pool))]
     for path in _TOLERATIONS:
-        listed = part.at(*path)
-        for item in listed.each() if listed else ():
-            if any(item.value == toleration for toleration in known):
-                item.derived()
-            else:
-                item.left("tolerations are made from the pools' taints", "give a pool that taint")
-    if any(pool.sharing["mode"] == "mig" for pool in draft.pools) and draft.platform == "eks":
-        ampere = any(
-            catalog_here()[pool.gpu].architecture == "ampere"
-            for pool in draft.pools
-            if pool.sharing["mode"] == "mig"
-        )
-        if ampere:
-            part.says([{"name": "WITH_REBOOT", "value": "true"}], "migManager", "env")
-
-
-def _taints(pool: Any) -> Sequence[dict[str, str]]:
-    if pool.taints is None:
-        return [{"key": POOL_LABEL, "value": pool.name, "effect": "NoSchedule"}]
-    taints: Sequence[dict[str, str]] = pool.taints
-    return taints
+        node_labels.tolerations(part.at(*path), draft.pools, _CHART_TOLERATIONS)
+    ampere = any(catalog_here()[pool.gpu].architecture == "ampere" for pool in draft.partitioned)
+    if draft.platform == "eks" and ampere:
+        part.says([{"name": "WITH_REBOOT", "value": "true"}], "migManager", "env")
 
 
 def _strategy(part: Part, draft: Draft) -> None:
     strategy = part.at("mig", "strategy")
-    if strategy is None:
-        return
-    partitioned = any(pool.sharing["mode"] == "mig" for pool in draft.pools)
-    if strategy.value in ("", "mixed") or (strategy.value == "none" and not partitioned):
+    # Single is the chart's default.
+    fine = ("", "mixed") if draft.partitioned else ("", "mixed", "none", "single")
+    if strategy.value in fine:
         strategy.derived()
-    elif strategy.value == "single" and not partitioned:
-        strategy.derived()  # the chart's default, and no node has MIG
     else:
-        strategy.left(
-            "gpupool uses the mixed strategy on partitioned nodes",
-            "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
-        )
+        strategy.left(*NOT_MIXED)
 
 
 def _driver(part: Part, draft: Draft, chart: bool) -> None:
@@ -215,19 +175,12 @@ def _driver(part: Part, draft: Draft, chart: bool) -> None:
     if enabled is not None and enabled is not True:
         driver["enabled"] = enabled
     version = part.at("driver", "version")
-    if version is not None and fits("version", version.value):
+    if fits("version", version.value):
         version.used()
-        if not chart or version.value != _brought(draft):
+        if not chart or version.value != operator_pins.driver(operator_pins.chosen(draft)):
             driver["version"] = version.value
     if driver:
         draft.operator["driver"] = driver
-
-
-def _brought(draft: Draft) -> str | None:
-    """The driver that the draft's release of the operator brings."""
-    known = load_operator_releases()
-    release = known.releases.get(str(draft.operator.get("version", known.tested)))
-    return release.driver if release else None
 
 
 def _monitoring(part: Part, draft: Draft) -> None:
@@ -235,35 +188,16 @@ def _monitoring(part: Part, draft: Draft) -> None:
     if wanted:
         draft.monitoring["prometheusOperator"] = True
     interval = part.at("dcgmExporter", "serviceMonitor", "interval")
-    if interval is not None and fits("duration", interval.value):
+    if fits("duration", interval.value):
         interval.used()
         if interval.value != "15s":
             draft.monitoring["dcgmInterval"] = interval.value
 
 
-def _rest(part: Part, draft: Draft, settings: OperatorSettings) -> dict[str, Any]:
-    """Values that only the user sets, as they go to `gpuOperator.values`."""
-    values: dict[str, Any] = {}
-    for path, leaf in part.account.unmarked(part):
-        if path[0] in ("apiVersion", "kind", "metadata"):
-            continue
-        if not is_clear(leaf.value):
-            leaf.left(
-                "readers of YAML disagree about what it means", "put it in quotes, or write true or false"
-            )
-            continue
-        if any(
-            path[: len(own)] == own
-            for own in (("devicePlugin", "config"), ("migManager", "config"), ("mig",))
-        ):
-            continue
-        if settings.origin == "policy" and path[0] not in ("driver", "toolkit", "dcgmExporter", "migManager"):
-            continue
-        if any(path[: len(own)] == own for own in _TOLERATIONS):
-            continue
-        if path == ("migManager", "enabled") and any(pool.sharing["mode"] == "mig" for pool in draft.pools):
-            leaf.wrong("the MIG manager is off, and a pool is partitioned", "remove it")
-            continue
-        leaf.used()
-        put(values, path, leaf.value)
-    return values
+def _apart(settings: OperatorSettings) -> list[Loc]:
+    """Fields that do not go to `gpuOperator.values`: gpupool sets them, or a server has filled them in."""
+    if settings.origin == "policy":
+        fields = [(key,) for key, _ in settings.part.items()]
+        kept = {("driver",), ("toolkit",), ("dcgmExporter",), ("migManager",)}
+        return [*_CONFIGURATIONS, *(field for field in fields if field not in kept)]
+    return [*_CONFIGURATIONS, *_TOLERATIONS, ("apiVersion",), ("kind",), ("metadata",)]

@@ -9,13 +9,12 @@ decide which of the two is right. An overlay is about the machines that satisfy 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpupool.catalog.project import catalog_here
 from gpupool.convert.account import Part
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.machines import INSTANCE_TYPE, Machine, holds
+from gpupool.convert.machines import INSTANCE_TYPE, Machine, test_of
 from gpupool.convert.pools import Made
 from gpupool.convert.quantities import quantity
 from gpupool.convert.sharing import slices
@@ -28,68 +27,53 @@ _PROVIDER = ("karpenter.k8s.aws/", "topology.", "node.kubernetes.io/")
 """Labels of machines that the catalog does not have: whether they fit is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Machines of one pool that an overlay is about."""
-
-    made: Made
-    sizes: tuple[int, ...]
-    """GPUs of one node, of each kind of machine."""
-    types: frozenset[str]
-
-
 def account(part: Part, made: Sequence[Made], draft: Draft) -> None:
     """Mark the overlay at `part` as derived where a pool makes Karpenter count the same; take the pool out of
     `draft` where it does not."""
-    for key in ("apiVersion", "kind"):
-        if inner := part.at(key):
-            inner.derived()
-    requirements = part.at("spec", "requirements")
-    wanted = list(requirements.each()) if requirements else []
+    part.derives("apiVersion", "kind")
+    wanted = list(part.at("spec", "requirements").each())
     if unknown := [item for item in wanted if _unknown(item)]:
         for item in unknown:
             item.left("the catalog does not know this label of the machines", "name instance types instead")
         return
-    chosen = [found for one in made if (found := _chosen(wanted, one)).types]
+    chosen = [(one, sizes) for one in made if (sizes := _sizes(wanted, one))]
     if not chosen:
         part.left("it is for no machine of a pool that was carried over; gpupool writes overlays by itself")
         return
     for item in wanted:
         item.derives("key", "operator", "values")
-        _unrelated(item, chosen)
-    if name := part.at("metadata", "name"):
-        name.derived()
+        _unrelated(item, [one.pool for one, _ in chosen])
+    part.at("metadata", "name").derived()
     part.says(100, "spec", "weight")  # generators.node_overlays
-    if capacity := part.at("spec", "capacity"):
-        for found in chosen:
-            _capacity(capacity, found, draft)
+    for one, sizes in chosen:
+        _capacity(part.at("spec", "capacity"), one, sizes, draft)
 
 
-def _chosen(wanted: Sequence[Part], made: Made) -> _Chosen:
+def _sizes(wanted: Sequence[Part], made: Made) -> list[int]:
+    """GPUs of one node, of each kind of the pool's machines that the requirements accept."""
     gpu = catalog_here()[made.pool.gpu]
-    rows = [gpu.instance_type(name) for name in made.pool.instance_types]
+    machines = [Machine(gpu, gpu.instance_type(name)) for name in made.pool.instance_types]
     fitting = [
-        row
-        for row in rows
-        if any(all(_allows(item, Machine(gpu, row), fleet) for item in wanted) for fleet in made.fleets)
+        machine
+        for machine in machines
+        if any(all(_allows(item, machine, fleet) for item in wanted) for fleet in made.fleets)
     ]
-    return _Chosen(made, tuple(sorted({row.gpus for row in fitting})), frozenset(row.name for row in fitting))
+    return sorted({machine.type.gpus for machine in fitting})
 
 
 def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
     """Whether a requirement accepts a machine of a NodePool."""
-    about_machine = holds(item, machine)
-    if about_machine is not None:
-        return about_machine
-    key, operator, values = _key(item), item.at("operator"), item.at("values")
-    listed = [str(value.value) for value in values.each()] if values else []
+    if test := test_of(item):
+        return test(machine)
+    key = item.word("key")
+    listed = [str(value.value) for value in item.at("values").each()]
     labels = {**fleet.labels, **{name: str(part.value) for name, part in fleet.steering.items()}}
     has: Sequence[str] | None = {
         _NODE_POOL: (fleet.name,),
         _CAPACITY_TYPE: fleet.capacity_types,
         _ZONE: fleet.zones or listed,
     }.get(key, (labels[key],) if key in labels else None)
-    match operator.value if operator else "":
+    match item.word("operator"):
         case "In":
             return any(value in listed for value in has or ())
         case "NotIn":
@@ -101,43 +85,34 @@ def _allows(item: Part, machine: Machine, fleet: Fleet) -> bool:
     return False
 
 
-def _key(item: Part) -> str:
-    key = item.at("key")
-    return str(key.value) if key else ""
-
-
 def _unknown(item: Part) -> bool:
     """Whether a requirement is about the machine in a way that the catalog can't answer."""
-    key = _key(item)
+    key = item.word("key")
     known = key in (_ZONE, _CAPACITY_TYPE) or not key.startswith(_PROVIDER)
-    return not known and holds(item, _any_machine()) is None
+    return not known and test_of(item) is None
 
 
-def _any_machine() -> Machine:
-    gpu = next(one for one in catalog_here().models.values() if one.instance_types)
-    return Machine(gpu, gpu.instance_types[0])
-
-
-def _unrelated(item: Part, chosen: Sequence[_Chosen]) -> None:
+def _unrelated(item: Part, pools: Sequence[DraftPool]) -> None:
     """List instance types by name that no pool has."""
-    values = item.at("values")
-    names = ", ".join(found.made.pool.name for found in chosen)
-    for value in values.each() if values and _key(item) == INSTANCE_TYPE else ():
-        if not any(value.value in found.made.pool.instance_types for found in chosen):
+    if item.word("key") != INSTANCE_TYPE:
+        return
+    names = ", ".join(pool.name for pool in pools)
+    for value in item.at("values").each():
+        if not any(value.value in pool.instance_types for pool in pools):
             value.left(f"no machine of {names}")
 
 
-def _capacity(capacity: Part, found: _Chosen, draft: Draft) -> None:
-    pool = found.made.pool
+def _capacity(capacity: Part, made: Made, sizes: Sequence[int], draft: Draft) -> None:
+    pool = made.pool
     gpu = catalog_here()[pool.gpu]
-    for size in found.sizes:
+    for size in sizes:
         expected = slices(pool.sharing, gpu, size)
         for resource, part in capacity.items():
             want = expected.get(resource, 0 if resource == GPU_RESOURCE else None)
             if want is not None and quantity(part.value) == want:
                 part.derived()
             elif resource.startswith("nvidia.com/"):
-                _disagrees(part, resource, want or 0, found.made, draft)
+                _disagrees(part, resource, want or 0, made, draft)
             else:
                 part.left("gpupool writes overlays for slices only", "keep a NodeOverlay of your own for it")
 

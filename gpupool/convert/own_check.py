@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpupool.convert.cluster_objects import ClusterObjects, ours
+from gpupool.convert.cluster_objects import ClusterObjects, foreign, ours
 from gpupool.convert.draft import Draft
 
 _NAME = "gpupool-assert"
@@ -17,20 +17,15 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Put the cluster's own check on `draft`, where it has one."""
     for part in cluster.all("CronJob"):
         container = part.at("spec", "jobTemplate", "spec", "template", "spec", "containers", 0)
-        image = container.at("image") if container else None
-        if (
-            not ours(part)
-            or part.document.name != _NAME
-            or container is None
-            or not isinstance(image and image.value, str)
-        ):
-            part.of_cluster() if part.document.source is None else part.left("a workload, not a pool")
+        image = container.word("image")
+        if not ours(part) or part.document.name != _NAME or not image:
+            foreign(part, "a workload, not a pool")
             continue
-        wanted: dict[str, Any] = {"image": image.value if image else ""}
-        schedule = part.at("spec", "schedule")
-        if schedule is not None and isinstance(schedule.value, str) and schedule.value != _SCHEDULE:
-            wanted["schedule"] = schedule.value
-        words = [str(word.value) for word in command.each()] if (command := container.at("command")) else []
+        wanted: dict[str, Any] = {"image": image}
+        schedule = part.word("spec", "schedule")
+        if schedule not in ("", _SCHEDULE):
+            wanted["schedule"] = schedule
+        words = [str(word.value) for word in container.at("command").each()]
         if _PUSH in words[:-1]:
             wanted["pushgateway"] = words[words.index(_PUSH) + 1]
         draft.monitoring["assertion"] = wanted

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpupool.convert import node_labels
 from gpupool.convert.account import Part
+from gpupool.convert.device_plugin import NOT_MIXED
 from gpupool.convert.draft import Draft
-from gpupool.convert.node_labels import toleration_of
 from gpupool.convert.sharing import Sharings
-from gpupool.plan.model import POOL_LABEL
 from gpupool.spec.yaml_source import Loc
 
 SECTION = "nvidia-device-plugin"
@@ -63,7 +63,7 @@ def point(part: Part, sharings: Sharings) -> None:
     """Which configuration the plugin uses on nodes that don't name one: `config.default`, else by the chart's
     fallbacks one that is called default, or the only one there is."""
     name = part.at("config", "name")
-    if name is not None and isinstance(name.value, str) and name.value:
+    if isinstance(name.value, str) and name.value:
         sharings.plugin_map = name.value
         if any(config.config_map == name.value for config in sharings.plugins):
             name.used()
@@ -72,11 +72,12 @@ def point(part: Part, sharings: Sharings) -> None:
     names = [
         config.name
         for config in sharings.plugins
-        if config.config_map == sharings.plugin_map and (config.config_map or _holds(part, config.part))
+        if config.config_map == sharings.plugin_map
+        and (config.config_map or config.part.document.within is part.document)
     ]
     where = f"the device plugin's chart ({part.document.file})"
     default = part.at("config", "default")
-    if default is not None and default.value:
+    if default.value:
         if default.value in names:
             default.used()
             sharings.choose(str(default.value), where)
@@ -84,53 +85,30 @@ def point(part: Part, sharings: Sharings) -> None:
             default.wrong("there is no such device-plugin configuration", "name one of config.map")
         return
     given = part.at("config", "fallbackStrategies")
-    strategies = given.value if given is not None and isinstance(given.value, list) else list(_FALLBACKS)
-    if given is not None:
-        given.used()
+    strategies = given.value if isinstance(given.value, list) else list(_FALLBACKS)
+    given.used()
     if "named" in strategies and "default" in names:
         sharings.choose("default", where)
     elif "single" in strategies and len(names) == 1:
         sharings.choose(names[0], where)
 
 
-def _holds(part: Part, config: Part) -> bool:
-    return config.document.within is part.document
-
-
 def settle(part: Part, draft: Draft) -> None:
     """Record what happens to every value of the chart; the pools of `draft` are complete."""
     part.note("assumed", f"{_CHART}, which draws its configuration from the pools", _ADVICE)
     for path in _SWITCHES:
-        if not part.says(True, *path) and (switch := part.at(*path)):
-            switch.left("gpupool needs it switched on", "remove it")
+        if not part.says(True, *path):
+            part.at(*path).left("gpupool needs it switched on", "remove it")
     strategy = part.at("migStrategy")
-    if strategy is not None:
-        if strategy.value in ("none", "mixed"):
-            strategy.derived()
-        else:
-            strategy.left(
-                "gpupool uses the mixed strategy on partitioned nodes",
-                "let pods ask for nvidia.com/mig-<profile> instead of nvidia.com/gpu",
-            )
-    _tolerations(part.at("tolerations"), draft)
+    if strategy.value in ("none", "mixed"):
+        strategy.derived()
+    else:
+        strategy.left(*NOT_MIXED)
+    node_labels.tolerations(part.at("tolerations"), draft.pools, _CHART_TOLERATIONS)
     for field in ("nodeSelector", "affinity"):
-        if inner := part.at(field):
-            why = "the operator runs the plugin on every node with a GPU"
-            inner.left(why, "for a pool of existing nodes write nodes.selector")
-    if held := part.at("config", "map"):
-        for text in dict(held.items()).values():
-            if text.untouched():
-                text.left("not a configuration that the device plugin reads", "correct it")
+        why = "the operator runs the plugin on every node with a GPU"
+        part.at(field).left(why, "for a pool of existing nodes write nodes.selector")
+    for text in dict(part.at("config", "map").items()).values():
+        if text.untouched():
+            text.left("not a configuration that the device plugin reads", "correct it")
     part.leave(_CHART)
-
-
-def _tolerations(listed: Part | None, draft: Draft) -> None:
-    known = [*_CHART_TOLERATIONS]
-    for pool in draft.pools:
-        default = {"key": POOL_LABEL, "value": pool.name, "effect": "NoSchedule"}
-        known += [toleration_of(taint) for taint in ([default] if pool.taints is None else pool.taints)]
-    for item in listed.each() if listed else ():
-        if item.value in known:
-            item.derived()
-        else:
-            item.left("tolerations are made from the pools' taints", "give a pool that taint")

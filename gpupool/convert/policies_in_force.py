@@ -35,7 +35,9 @@ _DEFAULTS = {
 
 def make(cluster: ClusterObjects, draft: Draft) -> None:
     """Put the policies of the cluster on `draft`; nothing where gpupool has none there."""
-    bindings = {name: part for part in cluster.all(_KIND) if ours(part) and (name := _policy(part))}
+    bindings = {
+        name: part for part in cluster.all(_KIND) if ours(part) and (name := part.word("spec", "policyName"))
+    }
     for part in cluster.all(_KIND):
         part.derived() if ours(part) else part.of_cluster()
     if not bindings:
@@ -47,8 +49,11 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         for name, part in bindings.items()
         if name not in everywhere and (action := _action(part))
     }
-    written = {str(body["spec"]["policyName"]): body["spec"] for body in _written()}
-    strictest = {name: _strictest(spec.get("validationActions") or ()) for name, spec in written.items()}
+    strictest = {
+        str(body["spec"]["policyName"]): _strictest(body["spec"].get("validationActions") or ())
+        for body in read_objects(policy_files(None))
+        if body["kind"] == BINDING
+    }
     default, overrides = _simplest(actual, strictest)
     policies: dict[str, Any] = {} if default == "deny" else {"default": default}
     if overrides:
@@ -59,38 +64,25 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
     draft.policies = policies | ({"limits": limits} if limits else {})
 
 
-def _written() -> Sequence[Mapping[str, Any]]:
-    return [body for body in read_objects(policy_files(None)) if body["kind"] == BINDING]
-
-
-def _policy(part: Part) -> str:
-    name = part.at("spec", "policyName")
-    return name.value if name and isinstance(name.value, str) else ""
-
-
 def _action(part: Part) -> str | None:
-    listed = part.at("spec", "validationActions")
-    return _strictest([item.value for item in listed.each()]) if listed else None
+    return _strictest([item.value for item in part.at("spec", "validationActions").each()])
 
 
 def _strictest(actions: Sequence[Any]) -> str | None:
-    found = [action for action in _ACTIONS if action.capitalize() in actions]
-    return found[0] if found else None
+    return next((action for action in _ACTIONS if action.capitalize() in actions), None)
 
 
 def _simplest(actual: Mapping[str, str], strictest: Mapping[str, str | None]) -> tuple[str, dict[str, str]]:
     """The default and the overrides that give each policy its action; the fewest overrides."""
-    best: tuple[str, dict[str, str]] | None = None
-    for default in _ACTIONS:
-        overrides = {
+    overrides = {
+        default: {
             name: action
             for name, action in sorted(actual.items())
             if action != _mild(default, strictest.get(name))
         }
-        if best is None or len(overrides) < len(best[1]):
-            best = (default, overrides)
-    assert best is not None
-    return best
+        for default in _ACTIONS
+    }
+    return min(overrides.items(), key=lambda option: len(option[1]))
 
 
 def _mild(default: str, strictest: str | None) -> str:
@@ -99,9 +91,8 @@ def _mild(default: str, strictest: str | None) -> str:
 
 
 def _waivers(policy: str, part: Part) -> list[dict[str, str]]:
-    annotations = part.at("metadata", "annotations")
     found = []
-    for key, note in annotations.items() if annotations else ():
+    for key, note in part.at("metadata", "annotations").items():
         match = _NOTE.fullmatch(str(note.value)) if key.startswith(_WAIVED) else None
         if match is not None:
             namespace = key.removeprefix(_WAIVED)

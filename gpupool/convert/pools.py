@@ -6,7 +6,7 @@ Such a pool is left out, since the old one keeps working until somebody removes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpupool.catalog.models import GpuModel, InstanceType
@@ -19,6 +19,7 @@ from gpupool.convert.machines import by_model
 from gpupool.convert.mig_parted import PER_GPU
 from gpupool.convert.sharing import Sharings, leave_out, slices
 from gpupool.plan.capacity import capacities
+from gpupool.plan.model import POOL_LABEL
 
 _MANY = 6
 """GPU models that one Karpenter pool is split into at most; more were not chosen but let in."""
@@ -49,10 +50,9 @@ def make(fleets: Sequence[Fleet], sharings: Sharings, choices: Choices, draft: D
         for gpu, types in found:
             pool = _pool(group, gpu, types, len(found) > 1, sharings, choices, draft)
             if pool is not None:
-                draft.pools.append(pool)
+                draft.add(pool)
                 made.append(Made(pool, group))
         _weights(group, [one.pool for one in made if one.fleets is group])
-    _unique(draft.pools)
     return made
 
 
@@ -88,19 +88,8 @@ def _is_spot_side(fleet: Fleet, by_name: dict[str, Fleet]) -> bool:
 def _signature(fleet: Fleet) -> tuple[object, ...]:
     types = [machine.type.name for machine in fleet.selection.machines]
     steering = {key: part.value for key, part in fleet.steering.items()}
-    return (
-        *(
-            types,
-            steering,
-            fleet.labels,
-            fleet.taints,
-            fleet.zones,
-            fleet.consolidate_after,
-            fleet.expire_after,
-            fleet.termination_grace_period,
-        ),
-        fleet.class_name,
-    )
+    times = (fleet.consolidate_after, fleet.expire_after, fleet.termination_grace_period)
+    return types, steering, fleet.labels, fleet.taints, fleet.zones, times, fleet.class_name
 
 
 def _pool(
@@ -115,13 +104,13 @@ def _pool(
     fleet = group[0]
     name = fleet.pool or node_labels.pool_name(fleet.name)
     name = node_labels.pool_name(f"{name[: 51 - len(gpu.key)]}-{gpu.key}") if split else name
-    sharing, origin, problem = sharings.of(
-        fleet.steering, gpu, sorted({row.gpus for row in types}), fleet.class_name or ""
-    )
-    _twins(
-        group,
-        lambda other: sharings.of(other.steering, gpu, [row.gpus for row in types], other.class_name or ""),
-    )
+    sizes = sorted({row.gpus for row in types})
+    # Both halves say the same; each is asked, so that what each says counts as used.
+    answers = [sharings.of(other.steering, gpu, sizes, other.class_name) for other in group]
+    sharing, origin, problem = answers[0]
+    for other in group:
+        if label := other.steering.get(POOL_LABEL):
+            label.used()
     if problem:
         draft.left_out.append(f"{name}: {problem}")
         if split:
@@ -161,14 +150,6 @@ def _maintenance(pool: DraftPool, group: list[Fleet]) -> None:
                 f"it has no disruption budgets, and those of the other half hold for all of pool {pool.name}"
             )
             fleet.part.note("assumed", why, "correct pools[].maintenance")
-
-
-def _twins(group: list[Fleet], read: Callable[[Fleet], object]) -> None:
-    for other in group[1:]:
-        read(other)
-    for fleet in group:
-        if label := fleet.steering.get("gpupool.dev/pool"):
-            label.used()
 
 
 def _renamed(fleet: Fleet, name: str, split: bool) -> None:
@@ -233,18 +214,9 @@ def _weights(group: list[Fleet], pools: Sequence[DraftPool]) -> None:
     for fleet in group if pools else ():
         ours = {side.type: side.weight for side in sides if side.type in fleet.capacity_types}
         weight = fleet.part.at("spec", "weight")
-        if weight is not None and not (len(ours) == 1 and fleet.part.says(*ours.values(), "spec", "weight")):
+        if not (len(ours) == 1 and weight.says(*ours.values())):
             written = " and ".join(f"weight {number} to {kind} nodes" for kind, number in ours.items())
             weight.left(
                 f"gpupool gives {written}, and has no other order between pools",
                 "let pods choose their pool by its labels and taints",
             )
-
-
-def _unique(pools: list[DraftPool]) -> None:
-    """Give a number to the names that appear twice."""
-    seen: dict[str, int] = {}
-    for pool in pools:
-        seen[pool.name] = seen.get(pool.name, 0) + 1
-        if seen[pool.name] > 1:
-            pool.name = f"{pool.name[:49]}-{seen[pool.name]}"

@@ -17,7 +17,7 @@ from gpupool.convert.bottlerocket import UserDataSharing
 from gpupool.convert.device_plugin import PluginConfig
 from gpupool.convert.mig_parted import MigConfig
 from gpupool.convert.node_labels import MIG_LABEL, PLUGIN_LABEL
-from gpupool.sharing import GPU_RESOURCE, Problem, Sharing, sharing_modes
+from gpupool.sharing import GPU_RESOURCE, Sharing, sharing_modes
 
 
 @dataclass(slots=True)
@@ -29,15 +29,12 @@ class Sharings:
     plugin_map: str = ""
     """ConfigMap that the operator reads device-plugin configurations from; empty: any."""
     mig_map: str = ""
-    plugin_default: str = ""
-    """Configuration of nodes without the label; empty for none."""
     default: PluginConfig | None = None
-    """The configuration that `plugin_default` is."""
+    """Configuration of nodes without the label."""
     conflict: str = ""
     """Why the configuration of nodes without the label is unknown; empty where it is known."""
     by_class: dict[str, UserDataSharing] = field(default_factory=dict)
     """What node classes say by themselves, by their name."""
-    strategy: str = ""
     used: set[int] = field(default_factory=set)
     """`id` of every configuration that a pool uses."""
 
@@ -50,7 +47,7 @@ class Sharings:
                 f"{where} chooses {_spelled(found.sharing)} for all nodes, and another file "
                 f"{_spelled(self.default.sharing)}"
             )
-        self.plugin_default, self.default = name, found
+        self.default = found
 
     def of(
         self, labels: Mapping[str, Part], gpu: GpuModel, gpus: Sequence[int], node_class: str = ""
@@ -64,8 +61,7 @@ class Sharings:
                 both = f"{own.origin} says {_spelled(own.sharing)}, and {origin[0]} {_spelled(sharing)}"
                 return {}, [], f"{both}; correct one of the two"
             sharing, origin = own.sharing, [*origin, own.origin]
-            problems = problems_of(sharing, gpu)
-            problem = f"{problems[0].message}; {problems[0].hint}" if problems else ""
+            problem = problem_of(sharing, gpu)
         if MIG_LABEL in labels:
             partitioned, where, wrong = self._mig(labels[MIG_LABEL], gpu, gpus)
             if wrong:
@@ -76,27 +72,20 @@ class Sharings:
 
     def _plugin(self, labels: Mapping[str, Part], gpu: GpuModel) -> tuple[dict[str, Any], list[str], str]:
         label = labels.get(PLUGIN_LABEL)
-        wanted = label.value if label else self.plugin_default
-        whole: dict[str, Any] = {"mode": "exclusive"}
         if label is None and self.conflict:
             return {}, [], f"{self.conflict}; correct one of the two"
-        if not wanted:
-            return whole, [], ""
-        config = _named(self.plugins, wanted, self.plugin_map)
-        if config is None:
-            if label is not None:
-                label.wrong(
-                    f"no device-plugin configuration {wanted!r} is among the files; whole GPUs were written",
-                    "convert the ConfigMap with it",
-                )
-            return whole, [], ""
-        if label is not None:
+        config = _named(self.plugins, label.value, self.plugin_map) if label else self.default
+        if label and config:
             label.used()
+        elif label and label.value:
+            label.wrong(
+                f"no device-plugin configuration {label.value!r} is among the files; whole GPUs were written",
+                "convert the ConfigMap with it",
+            )
+        if config is None:
+            return {"mode": "exclusive"}, [], ""
         self.used.add(id(config))
-        where = f" of ConfigMap {config.config_map}" if config.config_map else ""
-        origin = [f"device-plugin configuration {config.name}{where}"]
-        problems = problems_of(config.sharing, gpu)
-        return config.sharing, origin, f"{problems[0].message}; {problems[0].hint}" if problems else ""
+        return config.sharing, [config.described], problem_of(config.sharing, gpu)
 
     def _mig(self, label: Part, gpu: GpuModel, gpus: Sequence[int]) -> tuple[dict[str, Any], list[str], str]:
         name = str(label.value)
@@ -105,15 +94,12 @@ class Sharings:
             label.used()
             self.used.add(id(config))
             sharing, problem = mig_parted.layout(config, gpu, gpus)
-            return sharing, [f"mig-parted configuration {mig_parted.described(config)}"], problem
+            return sharing, [config.described], problem
         known = mig_parted.known_layout(name, gpu)
         if known is None:
             label.wrong("there is no such layout among the files", "convert the ConfigMap with it")
-            return (
-                {},
-                [],
-                f"there is no MIG layout {name!r} for the {gpu.title}; convert the ConfigMap with it",
-            )
+            why = f"there is no MIG layout {name!r} for the {gpu.title}; convert the ConfigMap with it"
+            return {}, [], why
         label.used()
         return known, [f"{name}, a layout that the GPU Operator has of its own"], ""
 
@@ -138,9 +124,10 @@ def leave_out(part: Part, problem: str) -> None:
         part.wrong(why, "correct it and convert again")
 
 
-def problems_of(sharing: Mapping[str, Any], gpu: GpuModel) -> list[Problem]:
-    """Why `gpu` can't be shared like that."""
-    return mode_of(sharing).problems(gpu)
+def problem_of(sharing: Mapping[str, Any], gpu: GpuModel) -> str:
+    """Why `gpu` can't be shared like that, and what to do; empty where it can."""
+    problems = mode_of(sharing).problems(gpu)
+    return f"{problems[0].message}; {problems[0].hint}" if problems else ""
 
 
 def mode_of(given: Mapping[str, Any]) -> Sharing:

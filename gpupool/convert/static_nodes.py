@@ -30,7 +30,7 @@ _NOTE = "gpupool.dev/taints"
 
 def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
     """Add a pool to `draft` for each group of equal nodes."""
-    groups: dict[tuple[str, ...], list[Part]] = {}
+    groups: dict[tuple[Any, ...], list[Part]] = {}
     for node in cluster.nodes:
         labels = _labels(node)
         if "karpenter.sh/nodepool" in labels or not _has_gpus(node, labels):
@@ -38,21 +38,13 @@ def make(cluster: ClusterObjects, sharings: Sharings, draft: Draft) -> None:
         elif (gpu := model(labels)) is None:
             _unknown(node, labels, draft)
         else:
-            key: tuple[str, ...] = (
-                *(
-                    labels.get(POOL_LABEL, ""),
-                    gpu.key,
-                    labels.get(PLUGIN_LABEL, ""),
-                    labels.get(MIG_LABEL, ""),
-                ),
-                *(str(_gpus(labels)), json.dumps(_taint_values(node), sort_keys=True)),
-            )
+            steering = tuple(labels.get(label) for label in (POOL_LABEL, PLUGIN_LABEL, MIG_LABEL))
+            key = (gpu.key, _gpus(labels), steering, _taint_values(node))
             groups.setdefault(key, []).append(node)
     for key, nodes in groups.items():
-        pool = _pool(nodes, catalog_here()[key[1]], sharings, draft)
+        pool = _pool(nodes, catalog_here()[key[0]], sharings, draft)
         if pool is not None:
-            pool.name = _free(pool.name, draft)
-            draft.pools.append(pool)
+            draft.add(pool)
 
 
 def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft) -> DraftPool | None:
@@ -75,9 +67,9 @@ def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft
     taints = first.at("spec", "taints")
     pool.taints = _own_taints(first) if _is_ours(first) else node_labels.taints(taints, pool.name)
     pool.labels = _own_labels(nodes) if _is_ours(first) else {}
-    if taints is not None:
-        taints.of_cluster()
-    pool.taints = _default(pool)
+    taints.of_cluster()
+    if pool.taints == [node_labels.default_taint(pool.name)]:
+        pool.taints = None
     pool.origin = [
         f"{len(names)} node{'s' if len(names) != 1 else ''} with {labels.get(_PRODUCT, gpu.title)}",
         *origin,
@@ -85,28 +77,22 @@ def _pool(nodes: Sequence[Part], gpu: GpuModel, sharings: Sharings, draft: Draft
     return pool
 
 
-def _default(pool: DraftPool) -> list[dict[str, str]] | None:
-    ours = [{"key": POOL_LABEL, "value": pool.name, "effect": "NoSchedule"}]
-    return None if pool.taints == ours else pool.taints
-
-
 def _labels(node: Part) -> dict[str, str]:
     labels = node.at("metadata", "labels")
-    return {key: part.value for key, part in labels.items() if isinstance(part.value, str)} if labels else {}
+    return {key: part.value for key, part in labels.items() if isinstance(part.value, str)}
 
 
-def _taint_values(node: Part) -> list[Any]:
+def _taint_values(node: Part) -> tuple[str, ...]:
     """The taints that are not a temporary state of the node."""
     taints = node.at("spec", "taints")
-    rows = [part.value for part in taints.each() if isinstance(part.value, dict)] if taints else []
+    rows = [part.value for part in taints.each() if isinstance(part.value, dict)]
     lasting = [row for row in rows if not str(row.get("key")).startswith(node_labels.LIFECYCLE)]
-    return sorted(repr([row.get(field) for field in ("key", "value", "effect")]) for row in lasting)
+    return tuple(sorted(repr([row.get(field) for field in ("key", "value", "effect")]) for row in lasting))
 
 
 def _has_gpus(node: Part, labels: Mapping[str, str]) -> bool:
-    capacity = node.at("status", "capacity")
-    offered = [key for key, _ in capacity.items() if key.startswith("nvidia.com/")] if capacity else []
-    return bool(offered) or _PRODUCT in labels or POOL_LABEL in labels
+    offered = any(key.startswith("nvidia.com/") for key, _ in node.at("status", "capacity").items())
+    return offered or _PRODUCT in labels or POOL_LABEL in labels
 
 
 def model(labels: Mapping[str, str]) -> GpuModel | None:
@@ -136,44 +122,31 @@ def _unknown(node: Part, labels: Mapping[str, str], draft: Draft) -> None:
 
 
 def _is_ours(node: Part) -> bool:
-    return node.at("metadata", "annotations", _NOTE) is not None
+    return bool(node.at("metadata", "annotations", _NOTE))
 
 
 def _own_taints(node: Part) -> list[dict[str, str]]:
     """The taints that gpupool has put on the node, according to its annotation there."""
-    note = node.at("metadata", "annotations", _NOTE)
     try:
-        taints = json.loads(str(note.value)) if note else []
+        taints = json.loads(node.word("metadata", "annotations", _NOTE))
     except ValueError:
         return []
     return [taint for taint in taints if isinstance(taint, dict)] if isinstance(taints, list) else []
 
 
 def _own_labels(nodes: Sequence[Part]) -> dict[str, str]:
-    """The labels of the user's that gpupool has put on all of the nodes, by the server's own record."""
-    common: dict[str, str] | None = None
-    for node in nodes:
-        applied: set[str] = set()
-        managed = node.at("metadata", "managedFields")
-        for row in managed.each() if managed else ():
-            data = row.value if isinstance(row.value, dict) else {}
-            if data.get("manager") == "gpupool" and data.get("operation") == "Apply":
-                fields = row.at("fieldsV1", "f:metadata", "f:labels")
-                applied |= {key.removeprefix("f:") for key, _ in fields.items()} if fields else set()
-        own = {
-            key: value
-            for key, value in _labels(node).items()
-            if key in applied and not node_labels.owned(key)
-        }
-        common = (
-            own if common is None else {key: value for key, value in common.items() if own.get(key) == value}
-        )
-    return common or {}
+    """The labels of the user's that gpupool has put on all of the nodes."""
+    first, *others = map(_applied_labels, nodes)
+    return {key: value for key, value in first.items() if all(one.get(key) == value for one in others)}
 
 
-def _free(name: str, draft: Draft) -> str:
-    taken = {pool.name for pool in draft.pools}
-    number = 1
-    while (tried := name if number == 1 else f"{name[:48]}-{number}") in taken:
-        number += 1
-    return tried
+def _applied_labels(node: Part) -> dict[str, str]:
+    """The labels of the user's that gpupool has put on the node, by the server's own record."""
+    applied: set[str] = set()
+    for row in node.at("metadata", "managedFields").each():
+        if row.word("manager") == "gpupool" and row.word("operation") == "Apply":
+            fields = row.at("fieldsV1", "f:metadata", "f:labels")
+            applied |= {key.removeprefix("f:") for key, _ in fields.items()}
+    return {
+        key: value for key, value in _labels(node).items() if key in applied and not node_labels.owned(key)
+    }

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpupool.convert.account import Account, Part
 from gpupool.convert.cluster_objects import ClusterObjects, ours
-from gpupool.convert.draft import Choices, Draft
+from gpupool.convert.draft import Choices, Draft, about
 from gpupool.convert.karpenter_pools import Fleet
-from gpupool.convert.leftovers import Leftover
 from gpupool.convert.spec_words import fits
 from gpupool.findings import Finding, SpecError
 from gpupool.plan.resolve import resolve
@@ -33,38 +33,26 @@ _CONTROLLERS = ("karpenter.sh/", "karpenter.k8s.aws/", "karpenter.kwok.sh/", "me
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 _ROLE, _PROFILE = "KarpenterNodeRole-", "KarpenterNodeInstanceProfile-"
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
-_OBJECT = "the written file"
 
 
 def account_for(part: Part) -> None:
     """Mark what is not a setting of an object: fields that the server writes, and gpupool's own labels."""
     for path in _SERVER:
-        if inner := part.at(*path):
-            inner.of_cluster()
-    labels = part.at("metadata", "labels")
-    for key, label in labels.items() if labels else ():
+        part.at(*path).of_cluster()
+    for key, label in part.at("metadata", "labels").items():
         if key.startswith("gpupool.dev/") or (key == _MANAGED_BY and label.value == "gpupool"):
             label.derived()
         elif key.startswith(_PACKAGER) and part.document.kind:
             label.of_cluster()
-    annotations = part.at("metadata", "annotations")
-    for key, annotation in annotations.items() if annotations else ():
+    for key, annotation in part.at("metadata", "annotations").items():
         if key.startswith(_CONTROLLERS):
             annotation.of_cluster()
-
-
-def named(part: Part) -> None:
-    """Mark what an object is called as used."""
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
-        if inner := part.at(*path):
-            inner.used()
 
 
 def place(
     draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects, choices: Choices, account: Account
 ) -> None:
     """The draft's cluster: its name, region and version, and what machines need on EKS."""
-    say = _Say(draft, account)
     draft.kubernetes_version = choices.kubernetes_version
     tag, role = draft.karpenter.get("discoveryTag"), str(draft.karpenter.get("nodeRole", ""))
     suffix = role.removeprefix(_ROLE) if role.startswith(_ROLE) else ""
@@ -73,14 +61,14 @@ def place(
     draft.cluster_name = found[0] if found else draft.name
     if not found:
         why = f"no input names the cluster: {draft.cluster_name} was written"
-        say("assumed", "cluster.name", why, "correct it")
+        account.note(about(draft, "cluster.name", why, "correct it"))
     if tag == draft.cluster_name:
         del draft.karpenter["discoveryTag"]
     if draft.karpenter.get("amiAlias") == "al2023@latest":
         del draft.karpenter["amiAlias"]
     draft.region = choices.region or _region(draft, fleets, cluster)
     if draft.platform == "eks":
-        _eks(draft, fleets, say)
+        _eks(draft, fleets, account)
 
 
 def _region(draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects) -> str | None:
@@ -89,25 +77,26 @@ def _region(draft: Draft, fleets: Sequence[Fleet], cluster: ClusterObjects) -> s
     return [*said, *cluster.regions(), None][0] if draft.platform == "eks" else None
 
 
-def _eks(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
+def _eks(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
     if draft.region is None:
         draft.region = "us-east-1"
-        say("assumed", "cluster.region", "no input names the region: us-east-1 was written", "correct it")
+        why = "no input names the region: us-east-1 was written"
+        account.note(about(draft, "cluster.region", why, "correct it"))
     for pool in draft.pools:
         outside = [zone for zone in pool.zones if not zone.startswith(draft.region)]
         if outside:
             pool.zones = [zone for zone in pool.zones if zone not in outside]
             why = f"{', '.join(outside)} of pool {pool.name} are not in region {draft.region}: left out"
-            say("wrong", "pools", why, "name zones of the region")
+            account.note(about(draft, "pools", why, "name zones of the region", "wrong"))
     if not draft.karpenter.get("nodeRole"):
         draft.karpenter["nodeRole"] = _ROLE + str(draft.cluster_name)
         role = draft.karpenter["nodeRole"]
         why = f"no input names the nodes' IAM role: {role} was written, as Karpenter's guide has it"
-        say("assumed", "karpenter.nodeRole", why, "correct it")
-    _controller(draft, fleets, say)
+        account.note(about(draft, "karpenter.nodeRole", why, "correct it"))
+    _controller(draft, fleets, account)
 
 
-def _controller(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
+def _controller(draft: Draft, fleets: Sequence[Fleet], account: Account) -> None:
     """Set `karpenter.install`: no object says who installs Karpenter, but pools of others show that others
     do."""
     if any(fleet.part.document.api_version != "karpenter.sh/v1" for fleet in fleets):
@@ -123,20 +112,7 @@ def _controller(draft: Draft, fleets: Sequence[Fleet], say: _Say) -> None:
         why = "gpupool installs Karpenter 1.14"
         advice = "write install: false where it runs already, and switch its feature gate NodeOverlay on"
     if fleets:
-        say("assumed", "karpenter.install", why, advice)
-
-
-class _Say:
-    """Lists what the written file says and no input did."""
-
-    def __init__(self, draft: Draft, account: Account) -> None:
-        self.file, self.account = f"{draft.name}.yaml", account
-
-    def __call__(self, kind: str, path: str, why: str, advice: str) -> None:
-        entry = Leftover(
-            "wrong" if kind == "wrong" else "assumed", self.file, 0, 0, _OBJECT, path, "", why, advice
-        )
-        self.account.note(entry)
+        account.note(about(draft, "karpenter.install", why, advice))
 
 
 def check(text: str, draft: Draft, account: Account) -> tuple[Finding, ...]:
@@ -147,18 +123,6 @@ def check(text: str, draft: Draft, account: Account) -> tuple[Finding, ...]:
     except SpecError as error:
         findings = error.findings
     for found in findings:
-        entry = Leftover(
-            *(
-                "todo",
-                found.file,
-                found.line,
-                found.column,
-                _OBJECT,
-                found.path,
-                "",
-                found.message,
-                found.hint,
-            )
-        )
-        account.note(entry)
+        entry = about(draft, found.path, found.message, found.hint, "todo")
+        account.note(replace(entry, line=found.line, column=found.column))
     return findings

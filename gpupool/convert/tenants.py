@@ -7,19 +7,22 @@ budgets are in no object; the list says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpupool.catalog.models import mig_resource
 from gpupool.catalog.project import catalog_here
 from gpupool.convert import sharing as sharings
 from gpupool.convert.account import Part
-from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, ours
+from gpupool.convert.cluster_objects import TENANT_LABEL, ClusterObjects, foreign, ours
 from gpupool.convert.draft import Draft, DraftPool
 from gpupool.convert.quantities import quantity
 from gpupool.convert.spec_words import fits
 from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
 from gpupool.plan.tenants import QUEUED
 from gpupool.sharing import GPU_RESOURCE
 
@@ -38,29 +41,27 @@ def make(cluster: ClusterObjects, draft: Draft) -> None:
         if tenant is not None:
             draft.tenants.append(tenant)
             first = first or namespace
-            for path in (("apiVersion",), ("kind",), ("metadata", "name")):
-                if inner := namespace.at(*path):
-                    inner.used()
+            namespace.named()
             if namespace.document.source is None or ours(namespace):
-                namespace.account.keep(namespace)
-        elif namespace.document.source is None or ours(namespace):
+                namespace.rest_of_cluster()
+        elif ours(namespace):
             namespace.of_cluster()
         else:
-            namespace.left("it has no quota of GPUs, so it is not a tenant")
+            foreign(namespace, "it has no quota of GPUs, so it is not a tenant")
     if first is not None:
         first.note("assumed", f"{_UNSEEN}; defaults were written", "complete `tenants`")
 
 
 def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
     found: list[tuple[int, Part]] = []
-    values = {part.document.name: part.at("value") for part in cluster.all("PriorityClass")}
+    values = {part.document.name: part.at("value").value for part in cluster.all("PriorityClass")}
     for part in cluster.all("PriorityClass"):
         name = part.document.name
-        value, first = values[name], values.get(name.removesuffix(QUEUED))
-        number = value.value if value and isinstance(value.value, int) else None
+        number = values[name] if isinstance(values[name], int) else None
+        first = values.get(name.removesuffix(QUEUED))
         if name.startswith("system-") or name == "gpupool-warm":
             part.of_cluster()
-        elif name.endswith(QUEUED) and ours(part) and first and first.value == number:
+        elif name.endswith(QUEUED) and ours(part) and first is not None and first == number:
             part.derived()
         elif number is None or abs(number) > 10**9 or not fits("name", name):
             part.left("gpupool takes names of letters, digits and hyphens, and values up to 1000000000")
@@ -79,9 +80,8 @@ def _priorities(cluster: ClusterObjects) -> list[dict[str, Any]]:
 def _priority(
     part: Part, value: int, rank: int, total: int, above: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("value",)):
-        if inner := part.at(*path):
-            inner.used()
+    part.named()
+    part.uses("value", "preemptionPolicy")
     text = part.text("description") or ""
     level = next((level for level in LEVELS if text == f"{level} GPU jobs"), None)
     if level is None:
@@ -90,11 +90,8 @@ def _priority(
     if above:  # levels fall with values
         level = LEVELS[max(LEVELS.index(level), LEVELS.index(above[-1]["level"]))]
     row: dict[str, Any] = {"name": part.document.name, "value": value, "level": level}
-    preempts = (part.at("preemptionPolicy") or part).value
-    if preempts != "Never":
+    if part.word("preemptionPolicy") != "Never":
         row["preempts"] = True
-    if policy := part.at("preemptionPolicy"):
-        policy.used()
     if text and text != f"{level} GPU jobs":
         row["description"] = text
     part.says(False, "globalDefault")
@@ -104,12 +101,12 @@ def _priority(
 def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str, Any] | None:
     name = namespace.document.name
     quotas = list(cluster.in_namespace("ResourceQuota", name))
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for quota in quotas:
         _quota(quota, counts)
     notes = next((_notes(quota) for quota in quotas if quota.document.name == _QUOTA and ours(quota)), {})
     label = namespace.at("metadata", "labels", TENANT_LABEL)
-    if (label is None and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
+    if (not label and not any(counts.values())) or name in RESERVED or name.startswith("kube-"):
         return None
     known = cluster.parameter(_TENANTS, f"pools.{name}").split() or None
     tenant: dict[str, Any] = {"name": str(label.value) if label else name, "namespace": name}
@@ -130,16 +127,13 @@ def _tenant(namespace: Part, cluster: ClusterObjects, draft: Draft) -> dict[str,
     return tenant | _access(cluster, name)
 
 
-def _quota(quota: Part, counts: dict[str, int]) -> None:
+def _quota(quota: Part, counts: Counter[str]) -> None:
     """Add a quota's GPUs to `counts`."""
-    for path in (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace")):
-        if inner := quota.at(*path):
-            inner.used()
+    quota.named("namespace")
     if quota.document.name == _PRIORITIES and ours(quota):
         quota.derived()
         return
-    hard = quota.at("spec", "hard")
-    for key, part in hard.items() if hard else ():
+    for key, part in quota.at("spec", "hard").items():
         resource = key.removeprefix("requests.")
         amount = quantity(part.value)
         if resource in ("cpu", "memory") and ours(quota):
@@ -154,21 +148,16 @@ def _quota(quota: Part, counts: dict[str, int]) -> None:
             part.wrong("not a whole number of GPUs", "correct it")
         else:
             part.used()
-            counts[resource] = counts.get(resource, 0) + int(amount)
+            counts[resource] += int(amount)
 
 
 def _notes(quota: Part) -> dict[str, str]:
     """What gpupool's own quota says of its parts."""
     annotations = quota.at("metadata", "annotations")
-    found = {}
-    for key, part in annotations.items() if annotations else ():
-        if key in (_GRANTS, _EXTRA) and isinstance(part.value, str):
-            part.used()
-            found[key] = part.value
-    return found
+    return {key: annotations.text(key) or "" for key in (_GRANTS, _EXTRA)}
 
 
-def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str) -> dict[str, Any]:
+def _noted_grants(pools: Sequence[DraftPool], counts: Counter[str], noted: str) -> dict[str, Any]:
     """Pool -> grant as gpupool has noted it on its quota, and nothing left in `counts`; empty where the quota
     is not the sum of it any more."""
     known = {pool.name: pool for pool in pools}
@@ -179,13 +168,9 @@ def _noted_grants(pools: Sequence[DraftPool], counts: dict[str, int], noted: str
         if pool not in known or resource not in _offer(known[pool]) or not count.isdecimal():
             return {}
         given.setdefault(pool, {})[resource] = int(count)
-    total: dict[str, int] = {}
-    for grant in given.values():
-        for resource, number in grant.items():
-            total[resource] = total.get(resource, 0) + number
-    if total != {resource: number for resource, number in counts.items() if number}:
+    if sum(map(Counter, given.values()), Counter()) != counts:
         return {}
-    counts.update(dict.fromkeys(counts, 0))
+    counts.clear()
     return {pool: _grant(known[pool], grant) for pool, grant in given.items()}
 
 
@@ -234,7 +219,7 @@ def _offer(pool: DraftPool) -> dict[str, int]:
 
 def _grant(pool: DraftPool, counts: Mapping[str, int]) -> dict[str, Any]:
     if pool.sharing["mode"] == "mig":
-        spelled = {f"nvidia.com/mig-{name.replace('+', '.')}": name for name in pool.sharing["layout"]}
+        spelled = {mig_resource(name): name for name in pool.sharing["layout"]}
         return {"profiles": {spelled[resource]: count for resource, count in counts.items()}}
     unit = "gpus" if pool.sharing["mode"] == "exclusive" else "slices"
     return {unit: counts[GPU_RESOURCE]}
@@ -252,39 +237,24 @@ def _access(cluster: ClusterObjects, namespace: str) -> dict[str, Any]:
     access: dict[str, list[str]] = {}
     for binding in cluster.in_namespace("RoleBinding", namespace):
         if ours(binding):
-            subjects = binding.at("subjects")
-            rows = list(subjects.each()) if subjects else []
+            rows = list(binding.at("subjects").each())
             if binding.document.name == "gpupool-tenant":
-                access["oidcGroups"] = [_word(row, "name") for row in rows if _word(row, "kind") == "Group"]
+                access["oidcGroups"] = [row.word("name") for row in rows if row.word("kind") == "Group"]
                 access["serviceAccounts"] = [
-                    f"{_word(row, 'namespace')}/{_word(row, 'name')}"
+                    f"{row.word('namespace')}/{row.word('name')}"
                     for row in rows
-                    if _word(row, "kind") == "ServiceAccount"
+                    if row.word("kind") == "ServiceAccount"
                 ]
-            binding.derived()
     for policy in cluster.in_namespace("NetworkPolicy", namespace):
         if ours(policy):
-            sources = policy.at("spec", "ingress", 0, "from")
-            names = (
-                [
-                    row.at("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
-                    for row in sources.each()
-                ]
-                if sources
-                else []
-            )
-            access["ingressFrom"] = [
-                str(name.value) for name in names if name and name.value != "gpupool-system"
+            names = [
+                row.word("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+                for row in policy.at("spec", "ingress", 0, "from").each()
             ]
-            policy.derived()
+            access["ingressFrom"] = [name for name in names if name not in ("", SYSTEM_NAMESPACE)]
     access["exposure"] = cluster.parameter(_TENANTS, f"exposure.{namespace}").split()
     said = {key: value for key, value in access.items() if value}
     return {"access": said} if said else {}
-
-
-def _word(row: Part, field: str) -> str:
-    found = row.at(field)
-    return found.value if found and isinstance(found.value, str) else ""
 
 
 def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
@@ -296,13 +266,11 @@ def jobs_only(cluster: ClusterObjects, draft: Draft) -> None:
 def warm(cluster: ClusterObjects, draft: Draft) -> None:
     """Nodes kept warm, by the Deployments that keep them."""
     for part in cluster.all("Deployment"):
-        label = part.at("metadata", "labels", "gpupool.dev/pool")
-        replicas = as_whole(found.value) if (found := part.at("spec", "replicas")) else None
-        pool = next((pool for pool in draft.pools if label and pool.name == label.value), None)
+        label = part.word("metadata", "labels", POOL_LABEL)
+        replicas = as_whole(part.at("spec", "replicas").value)
+        pool = next((pool for pool in draft.pools if pool.name == label), None)
         if pool is not None and ours(part) and replicas is not None:
             pool.warm = replicas
             part.derived()
-        elif part.document.source is None:
-            part.of_cluster()
         else:
-            part.left("a workload, not a pool")
+            foreign(part, "a workload, not a pool")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from gpupool.spec.yaml_scalars import Unclear
@@ -50,14 +50,3 @@ def walk(value: Any, loc: Loc) -> Iterator[tuple[Loc, Any]]:
             yield from walk(inner, (*loc, index))
     else:
         yield loc, value
-
-
-def value_at(data: Any, loc: Sequence[str | int]) -> Any:
-    for part in loc:
-        if isinstance(data, dict) and isinstance(part, str):
-            data = data.get(part)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            return None
-    return data

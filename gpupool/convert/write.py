@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -21,25 +22,24 @@ _WIDTH = 110
 _PLAIN = re.compile(
     r"[A-Za-z0-9/][A-Za-z0-9_./+@-]*(:[A-Za-z0-9_./-]+)*|[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)+"
 )
+_SCHEMA = "../gpupool/schema/environment.schema.json"
+"""Where the schema is, seen from the file."""
+_NOT_ASCII = re.compile(r"[^ -~]")
 _DEFAULTS = {"consolidate_after": "10m", "expire_after": "Never", "termination_grace_period": None}
 
 
-def text(draft: Draft, schema: str = "../gpupool/schema/environment.schema.json") -> str:
-    """The file. `schema` is where the schema is, seen from the file."""
-    lines = [f"# yaml-language-server: $schema={schema}", *_comment(draft.origin, "")]
+def text(draft: Draft) -> str:
+    """The file."""
+    lines = [f"# yaml-language-server: $schema={_SCHEMA}", *_comment(draft.origin, "")]
     lines += ["apiVersion: gpupool.dev/v1alpha1", "kind: Environment"]
     lines.append(f"metadata: {flow({'name': draft.name})}")
     lines += _field("cluster", _cluster(draft), "")
     for section, value in (("gpuOperator", draft.operator), ("karpenter", draft.karpenter)):
         if value and (section == "gpuOperator" or draft.platform != "static"):
             lines += _field(section, value, "")
-    lines += ["", *([] if draft.pools or draft.left_out else ["pools: []"])]
-    if draft.pools:
-        lines.append("pools:")
-        for pool in draft.pools:
-            lines += _pool(pool)
-    elif draft.left_out:
-        lines.append("pools: []")
+    lines += ["", "pools:" if draft.pools else "pools: []"]
+    for pool in draft.pools:
+        lines += _pool(pool)
     lines += _comment([f"left out: {line}" for line in draft.left_out], "  " if draft.pools else "")
     for name, items in (("priorities", draft.priorities), ("tenants", draft.tenants)):
         if items:
@@ -111,18 +111,10 @@ def _comment(lines: Iterable[str], indent: str) -> list[str]:
     result = []
     for line in lines:
         safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-        result += [f"{indent}# {part}" for part in _wrapped(safe, _WIDTH - len(indent) - 2)]
+        width = _WIDTH - len(indent) - 2
+        wrapped = textwrap.wrap(safe, width, break_long_words=False, break_on_hyphens=False)
+        result += [f"{indent}# {part}" for part in wrapped]
     return result
-
-
-def _wrapped(line: str, width: int) -> list[str]:
-    lines = [""]
-    for word in line.split(" "):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return lines
 
 
 def _field(key: str, value: Any, indent: str) -> list[str]:
@@ -176,8 +168,7 @@ def scalar(value: Any) -> str:
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and isinstance(plain_value(value), str):
             return value
-        quoted = json.dumps(value, ensure_ascii=True)
-        return _joined(quoted)
+        return _NOT_ASCII.sub(_escaped, json.dumps(value, ensure_ascii=False))
     if isinstance(value, float):
         digits = format(Decimal(repr(value)), "f")
         return (
@@ -188,12 +179,7 @@ def scalar(value: Any) -> str:
     return json.dumps(value)
 
 
-def _joined(quoted: str) -> str:
-    r"""Characters beyond U+FFFF as YAML escapes them: JSON's two halves (\ud83d\ude00) are none to it."""
-    pair = re.compile(r"(?<!\\)((?:\\\\)*)\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
-
-    def one(match: re.Match[str]) -> str:
-        high, low = int(match[2], 16), int(match[3], 16)
-        return f"{match[1]}\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08x}"
-
-    return pair.sub(one, quoted)
+def _escaped(found: re.Match[str]) -> str:
+    """A character as YAML escapes it; JSON's two halves of one beyond U+FFFF are no character to it."""
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

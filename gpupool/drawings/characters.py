@@ -94,7 +94,8 @@ def _partitioned(what: GpuDrawing) -> list[str]:
         for block, width, lines, marks in bodies
     ]
     axis = "".join(f" {number}".ljust(cell) for number in range(slices)).rstrip()
-    keys = [f"{COMPUTE} a compute slice", *([f"{FILL} unused"] if _any_unused(what) else [])]
+    unused = any(block.kind == UNUSED for block in what.memory)
+    keys = [f"{COMPUTE} a compute slice", *([f"{FILL} unused"] if unused else [])]
     return [axis, *_box(columns), ", ".join(keys)]
 
 
@@ -102,10 +103,6 @@ def _tightest(block: Block, slices: int) -> int:
     """The narrowest slice, its wall counted, with which the block has room for the pieces of its label."""
     longest = max(len(piece) for piece in pieces(block.label, 0))
     return -(-(longest + 1) // int((block.end - block.start) * slices))
-
-
-def _any_unused(what: GpuDrawing) -> bool:
-    return any(block.kind == UNUSED for block in what.memory)
 
 
 def _rows(blocks: Sequence[Block]) -> list[str]:

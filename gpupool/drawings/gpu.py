@@ -56,9 +56,9 @@ class GpuDrawing:
     """What can't be seen: what is unused, and what keeps the shares apart or doesn't. One line."""
     memory: tuple[Block, ...]
     compute: tuple[Block, ...]
-    memory_slices: int
+    memory_slices: int = 0
     """MIG's memory slices, the axis on which instances are placed; 0 where the GPU is not partitioned."""
-    compute_slices: int
+    compute_slices: int = 0
     """MIG's compute slices; 0 where the GPU is not partitioned."""
 
 
@@ -81,8 +81,6 @@ def _exclusive(_sharing: Exclusive, gpu: GpuModel) -> GpuDrawing:
         note="One pod has the whole GPU.",
         memory=(Block(*whole, "1 pod", gib(gpu.memory_mib), OWN, 0),),
         compute=(Block(*whole, "all compute", "", OWN, 0),),
-        memory_slices=0,
-        compute_slices=0,
     )
 
 
@@ -94,8 +92,6 @@ def _time_slicing(sharing: TimeSlicing, gpu: GpuModel) -> GpuDrawing:
         note=f"{count} pods take turns. All of them use one memory, and any of them can fill it.",
         memory=(Block(Fraction(0), Fraction(1), "shared by all", gib(gpu.memory_mib), SHARED),),
         compute=_replicas(count, "turn"),
-        memory_slices=0,
-        compute_slices=0,
     )
 
 
@@ -109,8 +105,6 @@ def _mps(sharing: Mps, gpu: GpuModel) -> GpuDrawing:
         note=f"{count} pods at once, {share} of memory each, enforced. A fault of one ends all.",
         memory=_replicas(count, "pod", share),
         compute=_replicas(count, "pod", f"1/{count}"),
-        memory_slices=0,
-        compute_slices=0,
     )
 
 

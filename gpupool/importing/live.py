@@ -25,7 +25,7 @@ from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.resolve import resolve
 from gpupool.rollback import last_good
 from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from gpupool.spec.yaml_source import parse_source, value_at
 
 Object = dict[str, Any]
 _EVERYWHERE = (
@@ -126,12 +126,12 @@ def _one_version(objects: Sequence[Object]) -> list[Object]:
 
 def _named_maps(objects: Sequence[Object]) -> set[str]:
     """ConfigMaps that the operator is pointed at, but for those that it brings."""
-    names = set()
-    for policy in objects:
-        if policy["kind"] == "ClusterPolicy":
-            for operand in ("devicePlugin", "migManager"):
-                config = ((policy.get("spec") or {}).get(operand) or {}).get("config") or {}
-                names.add(config.get("name"))
+    policies = [thing for thing in objects if thing["kind"] == "ClusterPolicy"]
+    names = {
+        value_at(policy, ("spec", operand, "config", "name"))
+        for policy in policies
+        for operand in ("devicePlugin", "migManager")
+    }
     return {name for name in names if isinstance(name, str) and name and name != "default-mig-parted-config"}
 
 

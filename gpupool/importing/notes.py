@@ -50,7 +50,7 @@ def notes(
         yield _note(where, f"environment {owner}", "", "", why, reads if kept else f"import it as {owner}")
     lost = list(_lost(kept, written)) if kept else []
     for path, value in lost:
-        shown = json.dumps(value, ensure_ascii=False)
+        shown = json.dumps(value, ensure_ascii=False, default=str)
         shown = shown if len(shown) <= _SHOWN else f"{shown[: _SHOWN - 3]}..."
         why = "no object shows it, the file that the cluster keeps has it"
         advice = reads if owner != name else "write it, or import without --derived"

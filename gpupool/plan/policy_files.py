@@ -16,7 +16,7 @@ import yaml
 
 from gpupool import shipped
 from gpupool.findings import GpupoolError
-from gpupool.spec.yaml_source import display_path
+from gpupool.spec.yaml_source import display_path, value_at
 
 SHIPPED = shipped.folder("policies")
 POLICY, BINDING = "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
@@ -103,17 +103,10 @@ def _problem(body: Any) -> str:
     if body.get("kind") not in (POLICY, BINDING, "ConfigMap"):
         return f"kind {body.get('kind')!r} is none of {POLICY}, {BINDING} and ConfigMap; keep it elsewhere"
     for path in _MAPPINGS:
-        if not isinstance(_at(body, path), dict | None):
+        if not isinstance(value_at(body, path), dict | None):
             return f"{'.'.join(path)} is not a mapping; correct it"
-    if not isinstance(_at(body, _ACTIONS), list | None):
+    if not isinstance(value_at(body, _ACTIONS), list | None):
         return f"{'.'.join(_ACTIONS)} is not a list; write [Deny]"
-    if not isinstance(_at(body, _EXPRESSIONS), list | None):
+    if not isinstance(value_at(body, _EXPRESSIONS), list | None):
         return f"{'.'.join(_EXPRESSIONS)} is not a list; correct it"
     return ""
-
-
-def _at(body: Any, path: tuple[str, ...]) -> Any:
-    """What is at `path`; None where a part of it is not there."""
-    for part in path:
-        body = body.get(part) if isinstance(body, dict) else None
-    return body

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any
 
 from gpupool.promote.history import Standing, State, Status, standings
-from gpupool.promote.rules import Rules, rules_of
+from gpupool.promote.rules import rules_of
 from gpupool.promote.shape import Fields, parts, shape_of
 from gpupool.spec.environment import Environment
 
@@ -68,10 +68,11 @@ def check(
     then = parts(shape_of(before), rules) if before else {}
     unchanged = frozenset(part for part in now if part in then and now[part] == then[part])
     there = parts(shape_of(proposed), rules) if proposed else {}
+    sources = (State(label, parts(shape_of(environment), rules)) for label, environment in states)
     return Checked(
         environment=target.metadata.name,
         origin=given.from_,
-        standings=standings(now, _states(states, rules)),
+        standings=standings(now, sources),
         unchanged=unchanged,
         together=frozenset(part for part in now if part in there and there[part] == now[part]),
         notices=(*_notices(target, before, today), *_removals(given.from_, then, now, there)),
@@ -112,11 +113,6 @@ def lost_source(target: Environment, before: Environment | None) -> str | None:
 
 def _but_for_promotion(environment: Environment) -> dict[str, Any]:
     return environment.model_dump(mode="json", exclude={"promotion"})
-
-
-def _states(states: Iterable[tuple[str, Environment]], rules: Rules) -> Iterator[State]:
-    for label, environment in states:
-        yield State(label, parts(shape_of(environment), rules))
 
 
 def _removals(

@@ -52,19 +52,6 @@ def named(environment_file: EnvironmentFile, section: str) -> dict[str, dict[str
     return {item["name"]: item for item in environment_file.data.get(section) or ()}
 
 
-def at(data: Any, loc: tuple[str | int, ...]) -> Any:
-    """The value at `loc`, None where there is none."""
-    value = data
-    for part in loc:
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            return None
-    return value
-
-
 def changed_that_stay(before: Shape, after: Shape, rules: Rules) -> list[Difference]:
     """Fields that should stay and did not. Items that were added or removed as a whole are ignored."""
     found: list[Difference] = []

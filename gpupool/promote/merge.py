@@ -14,16 +14,26 @@ from typing import Any
 from gpupool.findings import GpupoolError, SpecError
 from gpupool.promote.environment_file import (
     EnvironmentFile,
-    at,
     changed_that_stay,
     named,
     read_environment_file,
 )
 from gpupool.promote.rules import Rules
-from gpupool.promote.shape import NAMED, Difference, Loc, Shape, differences, leaves, parts, path_of, shape_of
+from gpupool.promote.shape import (
+    NAMED,
+    Difference,
+    Loc,
+    Shape,
+    differences,
+    fields,
+    leaves,
+    parts,
+    path_of,
+    shape_of,
+)
 from gpupool.promote.yaml_edit import Text, flow_text
 from gpupool.spec.promotion import SECTIONS
-from gpupool.spec.yaml_source import parse_source
+from gpupool.spec.yaml_source import parse_source, value_at
 
 _WITH_THE_GPU = ("nodes.instanceTypes", "nodes.usdPerHour")
 """Fields of a pool that stay, but that a pool with another GPU can't keep."""
@@ -159,7 +169,7 @@ class _Merge:
 
     def fields(self, loc: Loc, theirs: tuple[Any, ...], ours: tuple[Any, ...], rules: Rules) -> None:
         """Carry over what is at `loc` (of the shape), which the two texts have at `theirs` and `ours`."""
-        source, target = at(self.source.data, theirs), at(self.ours_now(), ours)
+        source, target = value_at(self.source.data, theirs), value_at(self.ours_now(), ours)
         if not self.differs(loc, rules):
             return
         if isinstance(target, dict) and (isinstance(source, dict) or self.any_stays(loc, rules)):
@@ -178,13 +188,14 @@ class _Merge:
         node = self.theirs.node(theirs)
         piece = self.theirs.piece(node) if node and node.flow and not node.anchored else ""
         text = flow_text(value) if not piece or "\n" in piece or "\r" in piece else piece
-        keys = list(at(self.source.data, theirs[:-1]) or ())
+        keys = list(value_at(self.source.data, theirs[:-1]) or ())
         before = set(keys[: keys.index(theirs[-1])]) | {"apiVersion", "kind", "metadata", "name"}
         top = len(ours) == 1
         self.ours.set(ours, text, lambda key: top or key in before)
 
     def differs(self, loc: Loc, rules: Rules) -> bool:
-        return _kept_out(self.from_shape, loc, rules) != _kept_out(self.to_shape, loc, rules)
+        sides = [fields(_in_shape(shape, loc), loc, rules) for shape in (self.from_shape, self.to_shape)]
+        return sides[0] != sides[1]
 
     def any_stays(self, loc: Loc, rules: Rules) -> bool:
         """Whether a field at `loc` or below it, on either side, stays."""
@@ -236,13 +247,5 @@ _CAUSE = (
 
 
 def _in_shape(shape: Shape, loc: Loc) -> Any:
-    value: Any = shape
-    for part in loc:
-        value = value.get(part) if isinstance(value, dict) else None
+    value = value_at(shape, loc)
     return value if value is not None else {}
-
-
-def _kept_out(shape: Shape, loc: Loc, rules: Rules) -> dict[str, Any]:
-    """Fields at `loc` and below that do not stay."""
-    found = {path_of(inner): value for inner, value in leaves(_in_shape(shape, loc), loc)}
-    return {path: value for path, value in found.items() if not rules.stays(path)}

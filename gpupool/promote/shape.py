@@ -88,20 +88,21 @@ def parts(shape: Shape, rules: Rules) -> dict[str, Fields]:
         if section == "pools":
             for name, pool in value.items():
                 if not rules.stays(f"pools.{name}"):
-                    found[f"pools.{name}"] = _fields(pool, ("pools", name), rules)
+                    found[f"pools.{name}"] = fields(pool, ("pools", name), rules)
         elif section == "priorities":
             there = {name: item for name, item in value.items() if not rules.stays(f"priorities.{name}")}
             found[section] = {
                 path: one
                 for name, item in there.items()
-                for path, one in _fields(item, ("priorities", name), rules).items()
+                for path, one in fields(item, ("priorities", name), rules).items()
             }
         else:
-            found[section] = _fields(value, (section,), rules)
+            found[section] = fields(value, (section,), rules)
     return found
 
 
-def _fields(value: Any, loc: Loc, rules: Rules) -> Fields:
+def fields(value: Any, loc: Loc, rules: Rules) -> Fields:
+    """Every field of `value`, which is at `loc`, that does not stay."""
     found = {path_of(inner): one for inner, one in leaves(value, loc)}
     return {path: one for path, one in found.items() if not rules.stays(path)}
 
@@ -129,9 +130,9 @@ def _lone_items(part: str, ours: Fields, theirs: Fields) -> dict[str, tuple[Any,
     if part != "priorities":
         return {}
     sides = []
-    for fields in (ours, theirs):
+    for side in (ours, theirs):
         items: dict[str, dict[str, Any]] = {}
-        for path, value in fields.items():
+        for path, value in side.items():
             items.setdefault(".".join(path.split(".")[:2]), {})[path] = value
         sides.append(items)
     names = [name for name in {**sides[0], **sides[1]} if (name in sides[0]) != (name in sides[1])]

@@ -76,7 +76,7 @@ def build(
             + (", ".join(known) or "none")
         )
     reads = {name: _pair(name, base, head) for name in known}
-    judge = Judge(today, _plain(base, head))
+    judge = Judge(today, lambda text: _relative(head, _relative(base, text)))
     parts = []
     for name in names or known:
         step(f"comparing {name}")
@@ -153,10 +153,6 @@ def _relative(snapshot: Snapshot, text: str) -> str:
     return text
 
 
-def _plain(base: Snapshot, head: Snapshot) -> Callable[[str], str]:
-    return lambda text: _relative(head, _relative(base, text))
-
-
 def _environment(
     name: str,
     old: _Read,
@@ -206,32 +202,20 @@ def _effects(
     clusters: Callable[[str, Plan], KubeApi | None],
 ) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
     """Effects on nodes in words, what the cluster shows, and why it could not be asked."""
-    effects, live, trouble = _seen(name, node_effects(*states), states, clusters)
-    return tuple(map(in_words, effects)), live, trouble
-
-
-def _seen(
-    name: str,
-    effects: tuple[NodeEffect, ...],
-    states: tuple[EnvironmentState | None, EnvironmentState | None],
-    clusters: Callable[[str, Plan], KubeApi | None],
-) -> tuple[tuple[NodeEffect, ...], LiveState | None, list[str]]:
-    """The effects as the cluster shows them, what else it shows, and why it could not be asked."""
+    effects, shown, trouble = node_effects(*states), None, list[str]()
     # The state before says where the nodes are.
     state = states[0] or states[1]
-    if state is None:
-        return effects, None, []
     try:
-        api = clusters(name, state.plan)
-        if api is None:
-            return effects, None, []
-        from gpupool.report import live
+        api = clusters(name, state.plan) if state else None
+        if api is not None:
+            from gpupool.report.live import Live
 
-        with closing(api):
-            snapshot = live.take_snapshot(api)
+            with closing(api):
+                live = Live.of(api, *states)
+            effects, shown = live.seen(effects), live.state()
     except GpupoolError as error:
-        return effects, None, [f"The cluster could not be asked what runs there: {error}"]
-    return live.with_cluster(effects, snapshot, *states), live.live_state(snapshot, *states), []
+        trouble = [f"The cluster could not be asked what runs there: {error}"]
+    return tuple(map(in_words, effects)), shown, trouble
 
 
 def _partitioned(*plans: Plan | None) -> bool:

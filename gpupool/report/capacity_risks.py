@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
 from gpupool.plan.operator_releases import version_key
+from gpupool.report.environment_state import kept_pools
 from gpupool.report.model import Risk
-from gpupool.report.risk_context import Context
 from gpupool.sharing import Isolation
 
 _LOST: Mapping[Isolation, str] = {
@@ -19,12 +19,10 @@ _LOST: Mapping[Isolation, str] = {
 }
 
 
-def overgranted(context: Context) -> Iterator[Risk]:
+def overgranted(old: Plan, new: Plan) -> Iterator[Risk]:
     """Pools whose grants add up to more than their capacity, where that gets worse."""
-    if context.before is None or context.after is None:
-        return
-    before = _granted(context.before)
-    for (pool, resource), (granted, most) in _granted(context.after).items():
+    before = _granted(old)
+    for (pool, resource), (granted, most) in _granted(new).items():
         was, had = before.get((pool, resource), (0, 0))
         if granted > most and granted - most > was - had:
             yield Risk(
@@ -45,9 +43,9 @@ def _granted(plan: Plan) -> dict[tuple[str, str], tuple[int, int]]:
     return {key: (count, most.get(key[0], {}).get(key[1], 0)) for key, count in sums.items()}
 
 
-def isolation(context: Context) -> Iterator[Risk]:
+def isolation(old: Plan, new: Plan) -> Iterator[Risk]:
     """Pools whose jobs are isolated less than before."""
-    for was, pool in context.kept_pools:
+    for was, pool in kept_pools(old, new):
         if pool.sharing.isolation < was.sharing.isolation:
             yield Risk(
                 "isolation",
@@ -56,11 +54,8 @@ def isolation(context: Context) -> Iterator[Risk]:
             )
 
 
-def downgrades(context: Context) -> Iterator[Risk]:
+def downgrades(old: Plan, new: Plan) -> Iterator[Risk]:
     """Charts that go back to an older release, which their projects do not test."""
-    if context.before is None or context.after is None:
-        return
-    old, new = context.before, context.after
     pairs = []
     if old.gpu_operator.install and new.gpu_operator.install:
         pairs.append(("gpuOperator.version", old.gpu_operator.version, new.gpu_operator.version))

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan, Pool
 from gpupool.report.model import Risk
-from gpupool.report.risk_context import Context
 from gpupool.sharing import GPU_RESOURCE
 
 
-def left_behind(context: Context) -> Iterator[Risk]:
+def left_behind(old: Plan, new: Plan) -> Iterator[Risk]:
     """Pools that go from the file while their nodes stay: nothing that those nodes need stays with them."""
-    old, new = context.before, context.after
-    if old is None or new is None or not old.delivery.gitops:
+    if not old.delivery.gitops:
         return
     there = {pool.name for pool in new.pools}
     members = {name for pool in new.pools for name in pool.node_names}
@@ -74,13 +72,10 @@ def _still_labelled(pool: Pool, nodes: list[str], old: Plan) -> str:
     )
 
 
-def removal(context: Context) -> Iterator[Risk]:
+def removal(old: Plan, new: Plan) -> Iterator[Risk]:
     """What a removal will take with it from now on."""
-    old, new = context.before, context.after
-    if old is None or new is None or not new.delivery.gitops:
-        return
     was, now = old.delivery, new.delivery
-    if was.gitops and was.on_removal != "delete" == now.on_removal:
+    if now.gitops and was.gitops and was.on_removal != "delete" == now.on_removal:
         yield Risk(
             "removal",
             f"delivery.onRemoval goes from {was.on_removal} to delete: from then on {now.by.title} "
@@ -89,10 +84,9 @@ def removal(context: Context) -> Iterator[Risk]:
         )
 
 
-def engine(context: Context) -> Iterator[Risk]:
+def engine(old: Plan, new: Plan) -> Iterator[Risk]:
     """Another engine: the previous one goes on managing the same objects until it is reconfigured."""
-    old, new = context.before, context.after
-    if old is None or new is None or old.delivery.engine == new.delivery.engine:
+    if old.delivery.engine == new.delivery.engine:
         return
     was, now = old.delivery.by.title, new.delivery.by.title
     if not old.delivery.gitops:

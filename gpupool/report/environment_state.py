@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from generators.manifest import Bundle
-from gpupool.plan.model import Plan
+from gpupool.plan.model import Plan, Pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +14,11 @@ class EnvironmentState:
     plan: Plan
     bundle: Bundle
     """What `plan` generates."""
+
+
+def kept_pools(old: Plan, new: Plan) -> Iterator[tuple[Pool, Pool]]:
+    """Each pool that both plans have, before and after, in the order of the one after."""
+    before = {pool.name: pool for pool in old.pools}
+    for pool in new.pools:
+        if pool.name in before:
+            yield before[pool.name], pool

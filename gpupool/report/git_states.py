@@ -8,9 +8,10 @@ shipped catalog. The files are not interpreted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -76,11 +77,7 @@ def snapshots(
             new = _written(new, Path(scratch) / "head")
         # One folder for both where they have the same files, so that those are read once.
         same = (dict(old.policies), dict(old.gpus)) == (dict(new.policies), dict(new.gpus))
-        yield (_at(old, new.root) if same else _written(old, Path(scratch) / "base")), new
-
-
-def _at(snapshot: Snapshot, root: Path) -> Snapshot:
-    return replace(snapshot, root=root)
+        yield (replace(old, root=new.root) if same else _written(old, Path(scratch) / "base")), new
 
 
 def _written(snapshot: Snapshot, root: Path) -> Snapshot:
@@ -90,24 +87,33 @@ def _written(snapshot: Snapshot, root: Path) -> Snapshot:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
-    return _at(snapshot, root)
+    return replace(snapshot, root=root)
 
 
 def _from_disk(state: State, folder: Path) -> Snapshot:
     root = folder.parent
+
+    def read(name: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
+        paths = [path for path in sorted((root / name).glob("*")) if path.suffix in suffixes]
+        return {path.name: _content(path) for path in paths if path.is_file()}
+
+    return _snapshot(state, root, folder.name, read)
+
+
+def _snapshot(
+    state: State, root: Path, folder: str, read: Callable[[str, tuple[str, ...]], dict[str, bytes]]
+) -> Snapshot:
+    """`read` gives name and content of the files right in a folder that have one of some suffixes."""
+    environments = read(folder, (".yaml",))
     return Snapshot(
         state,
-        {path.stem: _content(path) for path in sorted(folder.glob("*.yaml")) if path.is_file()},
-        {path.name: _content(path) for path in _yaml_paths(root / _POLICIES)},
-        {path.name: _content(path) for path in _yaml_paths(root / _GPUS)},
-        {path.name: _content(path) for path in sorted((root / _CATALOG).glob("*.yaml"))},
+        {name.removesuffix(".yaml"): content for name, content in environments.items()},
+        read(_POLICIES, (".yaml", ".yml")),
+        read(_GPUS, (".yaml", ".yml")),
+        read(_CATALOG, (".yaml",)),
         root,
-        folder.name,
+        folder,
     )
-
-
-def _yaml_paths(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*")) if path.suffix in (".yaml", ".yml") and path.is_file()]
 
 
 def _content(path: Path) -> bytes:
@@ -135,16 +141,7 @@ class _States(Repository):
     def snapshot(self, state: State, commit: str, folder: str) -> Snapshot:
         """The project's files in `commit`, not yet written anywhere."""
         found = self._listed(commit, [folder, _POLICIES, _GPUS, _CATALOG])
-        environments = self._contents(commit, found, folder, (".yaml",))
-        return Snapshot(
-            state,
-            {name.removesuffix(".yaml"): content for name, content in environments.items()},
-            self._contents(commit, found, _POLICIES, (".yaml", ".yml")),
-            self._contents(commit, found, _GPUS, (".yaml", ".yml")),
-            self._contents(commit, found, _CATALOG, (".yaml",)),
-            self._folder,
-            folder,
-        )
+        return _snapshot(state, self._folder, folder, partial(self._contents, commit, found))
 
     def _listed(self, commit: str, folders: Iterable[str]) -> dict[str, tuple[str, str]]:
         """Path relative to the project -> mode and hash of the files right in `folders`."""

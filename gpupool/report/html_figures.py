@@ -6,7 +6,6 @@ as they have to be unique in the page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -15,7 +14,7 @@ from gpupool.drawings import Bar, bars, drawable, svg
 from gpupool.drawings.gpu import drawing
 from gpupool.money import usd
 from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import BeforeAfter, Cost, PoolChange
+from gpupool.plan.changes.model import BeforeAfter, Cost, PoolChange, PoolState
 from gpupool.report.model import EnvironmentReport
 
 COST = "Cost a month, least to most"
@@ -75,20 +74,17 @@ def gpu_figures(pool: PoolChange, identity: str) -> tuple[GpuFigure, GpuFigure] 
     """One GPU of the pool before and after; None where neither can be drawn."""
     if drawable(pool.before) is None and drawable(pool.after) is None:
         return None
-    before, after = _sides(pool, identity)
-    return before, after
+    return _side("Before", pool.before, identity), _side("After", pool.after, identity)
 
 
-def _sides(pool: PoolChange, identity: str) -> Iterator[GpuFigure]:
-    for heading, state in (("Before", pool.before), ("After", pool.after)):
-        what = drawable(state)
-        if what is None:
-            title = f"{state.gpu}, {state.sharing}: can't be drawn" if state else ""
-            yield GpuFigure(heading, title, "", state is not None, None)
-        else:
-            said = drawing(*what)
-            picture = Markup(svg(*what, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
-            yield GpuFigure(heading, said.title, said.note, True, picture)
+def _side(heading: str, state: PoolState | None, identity: str) -> GpuFigure:
+    what = drawable(state)
+    if what is None:
+        title = f"{state.gpu}, {state.sharing}: can't be drawn" if state else ""
+        return GpuFigure(heading, title, "", state is not None, None)
+    said = drawing(*what)
+    picture = Markup(svg(*what, f"{identity}-{heading.lower()}"))  # noqa: S704 - escapes what it draws
+    return GpuFigure(heading, said.title, said.note, True, picture)
 
 
 def _count(title: str, value: BeforeAfter[int], identity: str) -> Figure:

@@ -5,19 +5,20 @@ Sentences about effects and risks are the model's; none are made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
 from gpupool.report import phrases
-from gpupool.report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
+from gpupool.report.model import EffectKind, EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
 SHOWN = 6
 """Dangers that the summary lists; all of them are listed where they belong."""
 GIST_FIELDS = 3
 """Changed settings that the line about a pool names; the table below has them all."""
-HAPPENINGS = {
+HAPPENINGS: Mapping[EffectKind, str] = {
     "replaced": "Nodes replaced",
     "deleted": "Nodes deleted",
     "relabelled": "Nodes relabelled in place",
@@ -25,6 +26,7 @@ HAPPENINGS = {
     "started": "Nodes started",
     "stay": "Nodes stay",
 }
+"""Headings for what happens to nodes."""
 
 
 def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
@@ -35,11 +37,6 @@ def dangers(report: Report) -> list[tuple[int, EnvironmentReport, Risk]]:
         for risk in environment.risks
         if risk.severity == "danger"
     ]
-
-
-def happening(effect: NodeEffect) -> str:
-    """A heading for what happens to nodes."""
-    return HAPPENINGS.get(effect.kind, effect.kind)
 
 
 def percent(before: float, after: float) -> str:
@@ -87,11 +84,10 @@ def gist(pool: PoolChange) -> str:
     return "; ".join([*parts, *([f"{more} more"] if more > 0 else [])])
 
 
-def differences(pool: PoolChange) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (what, before, after) of a pool that is in both states: settings, and what follows."""
-    return settings(pool.fields) + [
-        (name, before, after) for name, before, after in _both(pool) if before != after
-    ]
+def differences(pool: PoolChange) -> list[FieldChange]:
+    """What differs in a pool that is in both states: settings, and what follows."""
+    followed = (FieldChange(*row) for row in _both(pool))
+    return [*pool.fields, *(field for field in followed if field.before != field.after)]
 
 
 def same(pool: PoolChange) -> str:
@@ -105,19 +101,13 @@ def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, QuotaChange]]:
     return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
 
 
-def tenant_settings(tenants: Iterable[TenantChange]) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (tenant and setting, before, after); of a tenant that came or went only the budget."""
-    rows = []
+def tenant_settings(tenants: Iterable[TenantChange]) -> Iterator[FieldChange]:
+    """Settings by tenant and name; of a tenant that came or went only the budget."""
     for tenant in tenants:
         if tenant.budget.changed:
-            rows.append((f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after))
-        rows += [(f"{tenant.name}: {field.name}", field.before, field.after) for field in tenant.fields]
-    return rows
-
-
-def settings(fields: Iterable[FieldChange]) -> list[tuple[str, str | None, str | None]]:
-    """Rows of (setting, before, after)."""
-    return [(field.name, field.before, field.after) for field in fields]
+            yield FieldChange(f"{tenant.name}: budget", tenant.budget.before, tenant.budget.after)
+        for field in tenant.fields:
+            yield dataclasses.replace(field, name=f"{tenant.name}: {field.name}")
 
 
 def _both(pool: PoolChange) -> Iterator[tuple[str, str, str]]:

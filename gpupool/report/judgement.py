@@ -10,6 +10,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -27,32 +28,33 @@ _HASHED = re.compile(r"(gpupool-(?:device-plugin|mig))-[0-9a-f]{10}")
 NONE = FindingChanges((), (), 0)
 
 
+@dataclass(frozen=True, slots=True)
 class Judge:
     """What policy says, for one report."""
 
-    def __init__(self, today: date, plain: Callable[[str], str]) -> None:
-        """Waivers end by `today`; every text goes through `plain`."""
-        self._today = today
-        self._plain = plain
+    today: date
+    """By it waivers end."""
+    plain: Callable[[str], str]
+    """Every text goes through it."""
 
     def finding_changes(
         self, before: EnvironmentState | None, after: EnvironmentState | None
     ) -> FindingChanges:
         """How what policy says of one environment changes."""
-        return _compared(self._found(before), self._found(after), self._plain)
+        return _compared(self._found(before), self._found(after), self.plain)
 
     def changes_together(
         self, before: Sequence[EnvironmentState], after: Sequence[EnvironmentState]
     ) -> FindingChanges:
         """How what environments show only together changes."""
-        return _compared(_together(before), _together(after), self._plain)
+        return _compared(_together(before), _together(after), self.plain)
 
     def _found(self, state: EnvironmentState | None) -> Sequence[PolicyFinding]:
         if state is None:
             return ()
         from infra.policy_gate import judge
 
-        return judge(state.plan, self._today, bundle=state.bundle, compiler=_compiler()).findings
+        return judge(state.plan, self.today, bundle=state.bundle, compiler=_compiler()).findings
 
 
 @functools.cache

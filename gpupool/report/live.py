@@ -7,7 +7,9 @@ Two list requests for a cluster, nodes and pods, whatever it holds. Reads only.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +18,6 @@ from gpupool.cluster.live_objects import ended, requested
 from gpupool.cluster.snapshot import ALL_PODS, NODEPOOL_LABEL, NODES, Snapshot, labels, notes, take
 from gpupool.plan.changes.wording import counts
 from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Tenant
 from gpupool.report.effects.karpenter_nodes import leaving
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodes, TenantUse
@@ -24,90 +25,87 @@ from gpupool.report.model import LiveState, NodeEffect, PodAtRisk, PoolNodes, Te
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 
 
-def take_snapshot(api: KubeApi, now: datetime | None = None) -> Snapshot:
-    """The cluster's nodes and pods. Raises GpupoolError where it can't be asked."""
-    return take(api, (NODES, ALL_PODS), now)
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A cluster beside the two states of its environment."""
 
+    snapshot: Snapshot
+    before: EnvironmentState | None
+    after: EnvironmentState | None
 
-def with_cluster(
-    effects: Sequence[NodeEffect],
-    snapshot: Snapshot,
-    before: EnvironmentState | None,
-    after: EnvironmentState | None,
-) -> tuple[NodeEffect, ...]:
-    """`effects` with the nodes that they touch now and the pods with GPUs there."""
-    tenants = _tenants(before, after)
-    return tuple(_seen(effect, snapshot, tenants, before, after) for effect in effects)
+    @classmethod
+    def of(cls, api: KubeApi, before: EnvironmentState | None, after: EnvironmentState | None) -> Live:
+        """Asks for nodes and pods. Raises GpupoolError where the cluster can't be asked."""
+        return cls(take(api, (NODES, ALL_PODS)), before, after)
 
+    @property
+    def plans(self) -> list[Plan]:
+        """Of the states that there are, the one after first."""
+        return [state.plan for state in (self.after, self.before) if state is not None]
 
-def live_state(
-    snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
-) -> LiveState:
-    """Nodes by pool, and tenants that use more now than the change leaves."""
-    plans = [state.plan for state in (after, before) if state is not None]
-    pools = dict.fromkeys(pool.name for plan in plans for pool in plan.pools)
-    return LiveState(
-        cluster=plans[-1].cluster.name,
-        nodes=tuple(PoolNodes(pool, len(snapshot.nodes_of(pool))) for pool in pools),
-        over_quota=tuple(_over_quota(snapshot, before, after)),
-    )
+    def seen(self, effects: Sequence[NodeEffect]) -> tuple[NodeEffect, ...]:
+        """`effects` with the nodes that they touch now and the pods with GPUs there."""
+        return tuple(map(self._seen, effects))
 
+    def state(self) -> LiveState:
+        """Nodes by pool, and tenants that use more now than the change leaves."""
+        pools = dict.fromkeys(pool.name for plan in self.plans for pool in plan.pools)
+        return LiveState(
+            cluster=self.plans[-1].cluster.name,
+            nodes=tuple(PoolNodes(pool, len(self.snapshot.nodes_of(pool))) for pool in pools),
+            over_quota=tuple(self._over_quota()),
+        )
 
-def _tenants(before: EnvironmentState | None, after: EnvironmentState | None) -> dict[str, str]:
-    plans = [state.plan for state in (after, before) if state is not None]
-    return {tenant.namespace: tenant.name for plan in plans for tenant in plan.tenants}
+    def _seen(self, effect: NodeEffect) -> NodeEffect:
+        if effect.kind in ("stay", "started"):
+            return effect
+        names = sorted({node["metadata"]["name"] for node in self._touched(effect)})
+        pods = [pod for name in names for pod in self.snapshot.pods_on(name)] if effect.disruptive else []
+        tenants = {tenant.namespace: tenant.name for plan in self.plans for tenant in plan.tenants}
+        return dataclasses.replace(
+            effect,
+            nodes=tuple(names),
+            nodes_now=len(names),
+            pods_at_risk=tuple(
+                _at_risk(pod, tenants, self.snapshot.taken)
+                for pod in pods
+                if requested(pod) and not ended(pod)
+            ),
+        )
 
+    def _touched(self, effect: NodeEffect) -> list[dict[str, Any]]:
+        snapshot, before, after = self.snapshot, self.before, self.after
+        if effect.kind == "relabelled" and effect.nodes:
+            return [snapshot.nodes[name] for name in effect.nodes if name in snapshot.nodes]
+        if effect.kind == "relabelled":
+            return [node for node in snapshot.nodes.values() if self._selected(node, effect.pool)]
+        pools = [effect.pool] if effect.pool else [pool.name for pool in before.plan.pools] if before else []
+        nodes = [node for pool in pools for node in snapshot.nodes_of(pool)]
+        if effect.node_pool is None:
+            return nodes
+        nodes = [node for node in nodes if labels(node).get(NODEPOOL_LABEL) == effect.node_pool]
+        if effect.kind != "replaced" or before is None or after is None:
+            return nodes
+        return [node for node in nodes if leaving(effect.node_pool, labels(node), before, after)]
 
-def _seen(
-    effect: NodeEffect,
-    snapshot: Snapshot,
-    tenants: Mapping[str, str],
-    before: EnvironmentState | None,
-    after: EnvironmentState | None,
-) -> NodeEffect:
-    if effect.kind in ("stay", "started"):
-        return effect
-    nodes = _touched(effect, snapshot, before, after)
-    names = {node["metadata"]["name"] for node in nodes}
-    pods = [pod for name in sorted(names) for pod in snapshot.pods_on(name)] if effect.disruptive else []
-    return dataclasses.replace(
-        effect,
-        nodes=tuple(sorted(names)),
-        nodes_now=len(names),
-        pods_at_risk=tuple(
-            _at_risk(pod, tenants, snapshot.taken) for pod in pods if requested(pod) and not ended(pod)
-        ),
-    )
+    def _selected(self, node: dict[str, Any], pool: str) -> bool:
+        pools = [one for plan in self.plans for one in plan.pools if one.name == pool and one.node_selector]
+        return any(one.node_selector.items() <= labels(node).items() for one in pools)
 
-
-def _touched(
-    effect: NodeEffect, snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
-) -> list[dict[str, Any]]:
-    if effect.kind == "relabelled" and effect.nodes:
-        return [snapshot.nodes[name] for name in effect.nodes if name in snapshot.nodes]
-    if effect.kind == "relabelled":
-        return [node for node in snapshot.nodes.values() if _selected(node, effect.pool, before, after)]
-    pools = [pool.name for state in (before,) if state for pool in state.plan.pools]
-    nodes = [node for pool in ([effect.pool] if effect.pool else pools) for node in snapshot.nodes_of(pool)]
-    if effect.node_pool is None:
-        return nodes
-    nodes = [node for node in nodes if labels(node).get(NODEPOOL_LABEL) == effect.node_pool]
-    if effect.kind != "replaced" or before is None or after is None:
-        return nodes
-    return [node for node in nodes if leaving(effect.node_pool, labels(node), before, after)]
-
-
-def _selected(
-    node: dict[str, Any], pool: str, before: EnvironmentState | None, after: EnvironmentState | None
-) -> bool:
-    selectors = [
-        each.node_selector
-        for state in (before, after)
-        if state
-        for each in state.plan.pools
-        if each.name == pool and each.node_selector
-    ]
-    return any(selector.items() <= labels(node).items() for selector in selectors)
+    def _over_quota(self) -> Iterable[TenantUse]:
+        used: dict[str, Counter[str]] = defaultdict(Counter)
+        for pod in self.snapshot.of("v1", "Pod"):
+            if not ended(pod):
+                used[pod["metadata"]["namespace"]].update(requested(pod))
+        before, after = (
+            {tenant.namespace: tenant for tenant in state.plan.tenants} if state else {}
+            for state in (self.before, self.after)
+        )
+        for namespace, tenant in (before | after).items():
+            quota = after[namespace].quota if namespace in after else {}
+            for resource, count in sorted(used[namespace].items()):
+                if count > quota.get(resource, 0):
+                    yield TenantUse(tenant.name, namespace, resource, count, quota.get(resource, 0))
 
 
 def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> PodAtRisk:
@@ -126,27 +124,6 @@ def _at_risk(pod: dict[str, Any], tenants: Mapping[str, str], now: datetime) -> 
         requests=counts(requested(pod)),
         protected=held != "false",
     )
-
-
-def _over_quota(
-    snapshot: Snapshot, before: EnvironmentState | None, after: EnvironmentState | None
-) -> Iterable[TenantUse]:
-    used: dict[str, dict[str, int]] = {}
-    for pod in snapshot.of("v1", "Pod"):
-        if not ended(pod):
-            row = used.setdefault(pod["metadata"]["namespace"], {})
-            for name, count in requested(pod).items():
-                row[name] = row.get(name, 0) + count
-    after_tenants = {tenant.namespace: tenant for tenant in _of(after)}
-    for tenant in {**{one.namespace: one for one in _of(before)}, **after_tenants}.values():
-        quota = after_tenants[tenant.namespace].quota if tenant.namespace in after_tenants else {}
-        for resource, count in sorted(used.get(tenant.namespace, {}).items()):
-            if count > quota.get(resource, 0):
-                yield TenantUse(tenant.name, tenant.namespace, resource, count, quota.get(resource, 0))
-
-
-def _of(state: EnvironmentState | None) -> tuple[Tenant, ...]:
-    return state.plan.tenants if state else ()
 
 
 def connect(plan: Plan) -> KubeApi:

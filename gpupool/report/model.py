@@ -33,6 +33,8 @@ PodFate = Literal["evicted", "killed", "kept"]
 """What happens to the pods with GPUs there. evicted: drained, with their grace and their disruption budgets.
 killed: at once or without regard for budgets. kept: they run on."""
 
+WaiverChange = Literal["added", "removed", "extended", "shortened", "unchanged"]
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -71,26 +73,27 @@ class NodeEffect:
     kind: EffectKind
     pool: str
     """The pool as it was before where it was there, else as it is after; empty: GPU nodes of every pool."""
-    node_pool: str | None
-    """Karpenter's NodePool, where that does it."""
     reason: str
     """Why, in words that name what changes: `label nvidia.com/mig.config changes from 7x1g.10gb to ...`."""
     what: str
-    """What happens, as a sentence: how many nodes, how many at a time, in which window, and their pods."""
-    certain: bool
+    """What happens, as a sentence: how many nodes, how many at a time, in which window, and their pods. Until
+    `gpupool.report.effects.sentences` has put it into words, what is added to these."""
+    node_pool: str | None = None
+    """Karpenter's NodePool, where that does it."""
+    certain: bool = True
     """False where it depends on what is not in the file, e.g. on the image that an alias stands for now."""
-    nodes_max: int | None
+    nodes_max: int | None = None
     """So many nodes at most; None where the file does not say."""
-    at_once: int | None
+    at_once: int | None = None
     """So many of them at a time; None: all at once, no budget holds."""
-    window: str | None
+    window: str | None = None
     """When, e.g. `Sat 02:00-06:00 UTC`; None: at any time."""
-    pods: PodFate
-    nodes: tuple[str, ...]
+    pods: PodFate = "kept"
+    nodes: tuple[str, ...] = ()
     """Names, where they are known: of static nodes from the file, of others from the cluster."""
-    nodes_now: int | None
+    nodes_now: int | None = None
     """How many there are now; None without a cluster."""
-    pods_at_risk: tuple[PodAtRisk, ...]
+    pods_at_risk: tuple[PodAtRisk, ...] = ()
     """Pods with GPUs there now; empty without a cluster."""
 
     @property
@@ -146,7 +149,7 @@ class WaiverNote:
     """Last day on which it holds."""
     days_left: int
     """Counted from the report's day; negative when it has ended."""
-    change: Literal["added", "removed", "extended", "shortened", "unchanged"]
+    change: WaiverChange
 
 
 @dataclass(frozen=True, slots=True)

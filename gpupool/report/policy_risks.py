@@ -22,10 +22,8 @@ _NAMED = 4
 too."""
 
 
-def policy_risks(before: Plan | None, after: Plan | None) -> Iterator[Risk]:
+def policy_risks(before: Plan, after: Plan) -> Iterator[Risk]:
     """What is enforced less after the change than before it."""
-    if before is None or after is None:
-        return
     old, new = before.policies, after.policies
     removed = sorted(policy_names(old.files) - policy_names(new.files))
     for name in removed:

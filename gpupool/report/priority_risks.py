@@ -12,14 +12,11 @@ from collections.abc import Iterator, Mapping
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Priority
 from gpupool.report.model import Risk
-from gpupool.report.risk_context import Context
 
 
-def priorities(context: Context) -> Iterator[Risk]:
+def priorities(before: Plan, after: Plan) -> Iterator[Risk]:
     """What changes between the classes of both states."""
-    if context.before is None or context.after is None:
-        return
-    old, new = _classes(context.before), _classes(context.after)
+    old, new = _classes(before), _classes(after)
     yield from _gone(old, new)
     for name, now in new.items():
         if name in old:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpupool.plan.model import Plan, Pool
+from gpupool.plan.model import Plan
 from gpupool.report.model import EnvironmentReport
 
 
@@ -18,11 +17,3 @@ class Context:
     after: Plan | None
     cost_threshold: float
     """Percent."""
-
-    @property
-    def kept_pools(self) -> Iterator[tuple[Pool, Pool]]:
-        """Each pool that both plans have, before and after, in the order of the one after."""
-        old = {pool.name: pool for pool in self.before.pools} if self.before else {}
-        for pool in self.after.pools if self.after else ():
-            if pool.name in old:
-                yield old[pool.name], pool

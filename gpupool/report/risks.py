@@ -12,6 +12,7 @@ from gpupool.money import usd
 from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan
 from gpupool.report import capacity_risks, delivery_risks, priority_risks, tenant_risks
+from gpupool.report.environment_state import kept_pools
 from gpupool.report.model import EnvironmentReport, Risk, Severity
 from gpupool.report.policy_risks import policy_risks
 from gpupool.report.risk_context import Context
@@ -34,10 +35,7 @@ def _invalid(context: Context) -> Iterator[Risk]:
         yield Risk("invalid", f"{context.report.file} can't be used after the change: {what}", "danger")
 
 
-def _elsewhere(context: Context) -> Iterator[Risk]:
-    old, new = context.before, context.after
-    if old is None or new is None:
-        return
+def _elsewhere(old: Plan, new: Plan) -> Iterator[Risk]:
     found = [
         f"{name} changes from {was or 'the default'} to {now or 'the default'}"
         for name, was, now in _identity(old, new)
@@ -116,10 +114,9 @@ def _cost(context: Context) -> Iterator[Risk]:
             )
 
 
-def _ceiling(context: Context) -> Iterator[Risk]:
-    was = context.before.monthly_usd_max if context.before else None
-    now = context.after.monthly_usd_max if context.after else None
-    if was is None or context.after is None or now == was:
+def _ceiling(old: Plan, new: Plan) -> Iterator[Risk]:
+    was, now = old.monthly_usd_max, new.monthly_usd_max
+    if was is None:
         return
     if now is None:
         yield Risk("budget", f"cost.monthlyUsdMax of {usd(was)} is removed: no ceiling is left")
@@ -139,9 +136,9 @@ def _above_maximum(context: Context) -> Iterator[Risk]:
             )
 
 
-def _pool_settings(context: Context) -> Iterator[Risk]:
+def _pool_settings(old: Plan, new: Plan) -> Iterator[Risk]:
     """Settings that do nothing today and hurt later."""
-    for was, pool in context.kept_pools:
+    for was, pool in kept_pools(old, new):
         if was.expire_after == "Never" != pool.expire_after:
             yield Risk(
                 "expire",
@@ -163,9 +160,9 @@ def _pool_settings(context: Context) -> Iterator[Risk]:
             )
 
 
-def _pool_protection(context: Context) -> Iterator[Risk]:
+def _pool_protection(old: Plan, new: Plan) -> Iterator[Risk]:
     """What keeps running work from being disturbed, and is less after the change."""
-    for was, pool in context.kept_pools:
+    for was, pool in kept_pools(old, new):
         if was.window is not None and pool.window is None:
             yield Risk(
                 "window",
@@ -190,16 +187,14 @@ def _pool_protection(context: Context) -> Iterator[Risk]:
             )
 
 
-def _interruptions(context: Context) -> Iterator[Risk]:
-    was = context.before.karpenter if context.before else None
-    now = context.after.karpenter if context.after else None
-    spot = any(c.type == "spot" for p in (context.after.pools if context.after else ()) for c in p.capacities)
+def _interruptions(old: Plan, new: Plan) -> Iterator[Risk]:
+    was, now = old.karpenter, new.karpenter
+    spot = any(capacity.type == "spot" for pool in new.pools for capacity in pool.capacities)
     if spot and was and now and was.interruption_queue and not now.interruption_queue:
         yield Risk("spot", "karpenter.interruptionQueue is removed: spot nodes go without being drained")
 
 
-def _policies(context: Context) -> Iterator[Risk]:
-    yield from policy_risks(context.before, context.after)
+def _denied(context: Context) -> Iterator[Risk]:
     denied = [note for note in context.report.findings.new if note.level == "deny"]
     if denied:
         rules = ", ".join(sorted({note.rule for note in denied}))
@@ -218,30 +213,38 @@ def _waivers(context: Context) -> Iterator[Risk]:
             )
 
 
+def _both(rule: Callable[[Plan, Plan], Iterator[Risk]]) -> Callable[[Context], Iterator[Risk]]:
+    """A rule that compares two plans, where there are two."""
+    return lambda context: (
+        rule(context.before, context.after) if context.before and context.after else iter(())
+    )
+
+
 RULES: tuple[Callable[[Context], Iterator[Risk]], ...] = (
     _invalid,
     _environment_removed,
-    _elsewhere,
+    _both(_elsewhere),
     _renamed,
     _nodes,
-    delivery_risks.left_behind,
-    delivery_risks.engine,
-    delivery_risks.removal,
+    _both(delivery_risks.left_behind),
+    _both(delivery_risks.engine),
+    _both(delivery_risks.removal),
     tenant_risks.tenants,
     tenant_risks.over_quota,
     _above_maximum,
-    capacity_risks.overgranted,
-    capacity_risks.isolation,
-    capacity_risks.downgrades,
-    priority_risks.priorities,
-    tenant_risks.highest_priority,
+    _both(capacity_risks.overgranted),
+    _both(capacity_risks.isolation),
+    _both(capacity_risks.downgrades),
+    _both(priority_risks.priorities),
+    _both(tenant_risks.highest_priority),
     _cost,
-    _ceiling,
+    _both(_ceiling),
     tenant_risks.budgets,
     tenant_risks.access,
-    _pool_settings,
-    _pool_protection,
-    _interruptions,
+    _both(_pool_settings),
+    _both(_pool_protection),
+    _both(_interruptions),
     _waivers,
-    _policies,
+    _both(policy_risks),
+    _denied,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gpupool.money import usd
 from gpupool.plan.changes import wording
+from gpupool.plan.model import Plan
 from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
 
@@ -103,20 +104,14 @@ def _entries(listed: str | None) -> set[str]:
     return set((listed or "").split(", ")) - {""}
 
 
-def highest_priority(context: Context) -> Iterator[Risk]:
+def highest_priority(old: Plan, new: Plan) -> Iterator[Risk]:
     """Tenants that may use higher classes than before, or no longer the ones that they did."""
-    if context.before is None or context.after is None:
-        return
-    values = {each.name: each.value for plan in (context.before, context.after) for each in plan.priorities}
-    old = {tenant.name: tenant.max_priority for tenant in context.before.tenants}
-    for tenant in context.after.tenants:
-        was, now = old.get(tenant.name), tenant.max_priority
-        if was is None or now is None or was not in values or now not in values or was == now:
+    values = {each.name: each.value for plan in (old, new) for each in plan.priorities}
+    highest = {tenant.name: tenant.max_priority for tenant in old.tenants}
+    for tenant in new.tenants:
+        was, now = highest.get(tenant.name), tenant.max_priority
+        if was not in values or now not in values or values[was] == values[now]:
             continue
-        if values[now] > values[was]:
-            text = f"may use priorities up to {now} instead of {was}: its pods go before more of the others'"
-        elif values[now] < values[was]:
-            text = f"may use priorities up to {now} instead of {was}: new pods above are rejected"
-        else:
-            continue
-        yield Risk("priority", f"{tenant.name} {text}")
+        higher = values[now] > values[was]
+        then = "its pods go before more of the others'" if higher else "new pods above are rejected"
+        yield Risk("priority", f"{tenant.name} may use priorities up to {now} instead of {was}: {then}")

@@ -9,7 +9,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpupool.report import phrases
-from gpupool.report.model import EnvironmentReport, FindingChanges, NodeEffect, Report, Risk, State
+from gpupool.report.model import (
+    EnvironmentReport,
+    FindingChanges,
+    NodeEffect,
+    PolicyNote,
+    Report,
+    Risk,
+    State,
+)
 
 _WIDTH = 100
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
@@ -50,7 +58,7 @@ def _environment(environment: EnvironmentReport, colour: bool) -> Iterator[str]:
             yield f"  {environment.file} can't be used {when} the change, so there is nothing to compare:"
         for note in notes:
             where = " ".join(part for part in (note.object, note.path) if part)
-            yield from _wrapped("; ".join(part for part in (f"{where}: {note.message}", note.fix) if part), 4)
+            yield from _note(where, note)
     for risk in environment.risks:
         yield from _risk(risk, colour)
     if environment.pools or environment.settings:
@@ -133,12 +141,11 @@ def _findings(findings: FindingChanges) -> Iterator[str]:
     for word, notes in (("new", findings.new), ("fixed", findings.fixed)):
         for note in notes:
             about = ", ".join(part for part in (note.rule, note.object, note.path) if part)
-            yield from _wrapped(
-                "; ".join(
-                    part for part in (f"{word} {note.level} {about}: {note.message}", note.fix) if part
-                ),
-                4,
-            )
+            yield from _note(f"{word} {note.level} {about}", note)
+
+
+def _note(about: str, note: PolicyNote) -> list[str]:
+    return _wrapped("; ".join(part for part in (f"{about}: {note.message}", note.fix) if part), 4)
 
 
 def _live(environment: EnvironmentReport) -> Iterator[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Literal
 
 from gpupool.plan.model import Plan
 from gpupool.plan.policies import Waiver
-from gpupool.report.model import WaiverNote
+from gpupool.report.model import WaiverChange, WaiverNote
 
 SOON_DAYS = 30
 """Every report lists a waiver that ends within so many days."""
@@ -23,9 +22,7 @@ def waiver_notes(before: Plan | None, after: Plan | None, today: date) -> tuple[
     return tuple(sorted(reported, key=lambda note: (note.until, note.policy, note.namespace or "")))
 
 
-def _change(
-    before: Waiver | None, after: Waiver
-) -> Literal["added", "removed", "extended", "shortened", "unchanged"]:
+def _change(before: Waiver | None, after: Waiver) -> WaiverChange:
     if before is None:
         return "added"
     if after.until == before.until:
@@ -33,11 +30,7 @@ def _change(
     return "extended" if after.until > before.until else "shortened"
 
 
-def _note(
-    waiver: Waiver,
-    change: Literal["added", "removed", "extended", "shortened", "unchanged"],
-    today: date,
-) -> WaiverNote:
+def _note(waiver: Waiver, change: WaiverChange, today: date) -> WaiverNote:
     return WaiverNote(
         policy=waiver.policy,
         namespace=waiver.namespace,

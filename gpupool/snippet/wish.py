@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpupool.catalog.models import mig_resource
 from gpupool.findings import UsageError
 from gpupool.plan.model import Plan, Pool
 from gpupool.plan.tenants import Tenant
@@ -43,7 +44,7 @@ def _resource(pool: Pool, profile: str | None) -> str:
         if profile is not None:
             raise UsageError(f"--profile {profile}: pool {pool.name} is not partitioned; leave it out")
         return offered[0]
-    profiles = {name.removeprefix("nvidia.com/mig-").replace(".me", "+me"): name for name in offered}
+    profiles = {name: mig_resource(name) for name in pool.sharing.layout}
     if profile is None and len(profiles) == 1:
         return offered[0]
     if profile not in profiles:

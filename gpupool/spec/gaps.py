@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpupool.spec.yaml_source import Loc
+from gpupool.spec.yaml_source import Loc, value_at
 
 _NEUTRAL: Mapping[Loc, Any] = {
     ("metadata",): {"name": "x"},
@@ -126,14 +126,6 @@ _CUT = object()
 @dataclass(frozen=True, slots=True)
 class _Put:
     value: Any
-
-
-def value_at(data: Any, loc: Loc) -> Any:
-    """What `data` has at `loc`; None where that is nothing."""
-    existing = _existing(data, loc)
-    for part in existing:
-        data = data[part]
-    return data if existing == loc else None
 
 
 def _rest(data: Any, loc: Loc, gone: set[int]) -> list[int]:

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
-from gpupool.spec.gaps import Gaps, value_at
+from gpupool.spec.gaps import Gaps
 from gpupool.spec.messages import describe
 from gpupool.spec.tenants import PROJECT_FORMS
 from gpupool.spec.yaml_scalars import Unclear
-from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, path_text, read_source
+from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, path_text, read_source, value_at
 
 _NAMES = ("name", "namespace")
 _NAMED = ("pools", "tenants", "priorities")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -118,6 +119,18 @@ def path_text(loc: Loc) -> str:
         else:
             text += f'["{part}"]'
     return text
+
+
+def value_at(data: Any, loc: Sequence[str | int]) -> Any:
+    """What `data` has at `loc`; None where that is nothing."""
+    for part in loc:
+        if isinstance(data, dict) and isinstance(part, str):
+            data = data.get(part)
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            return None
+    return data
 
 
 def display_path(path: Path) -> str:

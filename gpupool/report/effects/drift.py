@@ -17,6 +17,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpupool.plan.changes import wording
+from gpupool.plan.changes.fields import differing
+from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.model import Taint
+
 Body = Mapping[str, Any]
 
 _BY_SELECTION = {
@@ -55,13 +60,10 @@ def node_pool_drifts(before: Body, after: Body) -> list[Drift]:
 
 def _hashed_template(old: Body, new: Body) -> list[Drift]:
     drifts = [
-        Drift(_mapping_reason("label", key, was, now), "all")
-        for key, was, now in _differing(old["metadata"].get("labels", {}), new["metadata"].get("labels", {}))
-    ]
-    drifts += [
-        Drift(_mapping_reason("annotation", key, was, now), "all")
-        for key, was, now in _differing(
-            old["metadata"].get("annotations", {}), new["metadata"].get("annotations", {})
+        Drift(reason, "all")
+        for what, section in (("label", "labels"), ("annotation", "annotations"))
+        for reason in mapping_reasons(
+            what, old["metadata"].get(section, {}), new["metadata"].get(section, {})
         )
     ]
     for field in sorted({*old["spec"], *new["spec"]} - {"requirements"}):
@@ -128,24 +130,23 @@ def _family(spec: Body) -> str:
 
 def _terms(terms: Sequence[Body]) -> str:
     def term(given: Body) -> str:
-        flat = {**given, **given.get("tags", {})} if "tags" in given else dict(given)
-        flat.pop("tags", None)
-        return ", ".join(f"{key} {value}" for key, value in sorted(flat.items()))
+        flat = {**given, **given.get("tags", {})}
+        return ", ".join(f"{key} {value}" for key, value in sorted(flat.items()) if key != "tags")
 
-    return " or ".join(term(given) for given in terms)
-
-
-def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    names = [*old, *(name for name in new if name not in old)]
-    return [(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+    return " or ".join(map(term, terms))
 
 
-def _mapping_reason(what: str, key: str, was: str | None, now: str | None) -> str:
-    if was is None:
-        return f"{what} {key}={now} is new"
-    if now is None:
-        return f"{what} {key}={was} goes"
-    return f"{what} {key} changes from {was or 'empty'} to {now or 'empty'}"
+def mapping_reasons(what: str, old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """What differs between two sets of labels or annotations, one reason each."""
+    return [_mapping_reason(f"{what} {one.name}", one) for one in differing(old, new)]
+
+
+def _mapping_reason(called: str, change: FieldChange) -> str:
+    if change.before is None:
+        return f"{called}={change.after} is new"
+    if change.after is None:
+        return f"{called}={change.before} goes"
+    return f"{called} changes from {change.before or 'empty'} to {change.after or 'empty'}"
 
 
 def _field_reason(field: str, was: Any, now: Any) -> str:
@@ -157,11 +158,8 @@ def _field_reason(field: str, was: Any, now: Any) -> str:
 
 
 def _taints(given: Sequence[Body] | None) -> str:
-    def text(taint: Body) -> str:
-        value = f"={taint['value']}" if taint.get("value") else ""
-        return f"{taint['key']}{value}:{taint['effect']}"
-
-    return ", ".join(sorted(text(taint) for taint in given or ())) or "none"
+    taints = [Taint(one["key"], one.get("value", ""), one["effect"]) for one in given or ()]
+    return ", ".join(sorted(map(wording.taint, taints))) or "none"
 
 
 def _as_set(value: Any) -> Any:

@@ -14,7 +14,6 @@ from gpupool.plan.changes import wording
 from gpupool.plan.changes.pools import renamed_pools
 from gpupool.plan.model import Capacity, Pool
 from gpupool.report.effects.drift import Drift, node_class_drifts, node_pool_drifts
-from gpupool.report.effects.effect import effect, stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
 
@@ -93,7 +92,7 @@ def _replaced(old: Pair, new: Pair, drifts: list[Drift]) -> NodeEffect:
     everything = any(drift.which == "all" for drift in drifts)
     certain = any(drift.which != "unknown" for drift in drifts)
     only = "" if everything else " or ".join(dict.fromkeys(d.only for d in drifts if d.only))
-    return effect(
+    return NodeEffect(
         "replaced",
         pool.name,
         "; ".join(drift.reason for drift in drifts),
@@ -138,10 +137,10 @@ def _deleted(
                 f", while the configuration goes that its nodes name: running pods stay{until}, and new ones "
                 "get no GPU there once the device plugin has restarted"
             )
-        return stay(pool.name, reason, left, capacity.name)
+        return NodeEffect("stay", pool.name, reason, left, capacity.name)
     if delivery.on_removal == "confirm":
         what = f"not before the pruning is confirmed in Argo CD; {what}"
-    return effect(
+    return NodeEffect(
         "deleted",
         pool.name,
         reason,
@@ -155,7 +154,8 @@ def _deleted(
 def _lowered(old: Pair, new: Pair) -> Iterator[NodeEffect]:
     was, now = old[1].max_nodes, new[1].max_nodes
     if now < was:
-        yield stay(
+        yield NodeEffect(
+            "stay",
             old[0].name,
             f"maximum of NodePool {new[1].name} goes from {was} to {now}",
             f"no node goes because of it: nodes above {now} stay until they are empty, and none is started "
@@ -172,7 +172,8 @@ def _cluster_version(before: EnvironmentState | None, after: EnvironmentState | 
     was, now = before.plan.cluster.kubernetes_version, after.plan.cluster.kubernetes_version
     aliased = [pool.name for pool in after.plan.pools if pool.image is None]
     if was != now and aliased:
-        yield stay(
+        yield NodeEffect(
+            "stay",
             "",
             f"cluster.kubernetesVersion goes from {was} to {now}",
             "gpupool upgrades no cluster, so no node goes now; once the cluster is upgraded, "
@@ -186,7 +187,7 @@ def _warm(before: EnvironmentState | None, after: EnvironmentState | None) -> It
     for pool in after.plan.pools if after else ():
         more = pool.warm - old.get(pool.name, 0)
         if more > 0:
-            yield effect(
+            yield NodeEffect(
                 "started",
                 pool.name,
                 f"nodes.warm goes from {old.get(pool.name, 0)} to {pool.warm}",
@@ -194,7 +195,8 @@ def _warm(before: EnvironmentState | None, after: EnvironmentState | None) -> It
                 nodes_max=more,
             )
         elif more < 0:
-            yield stay(
+            yield NodeEffect(
+                "stay",
                 pool.name,
                 f"nodes.warm goes from {old[pool.name]} to {pool.warm}",
                 f"nodes that are empty go {pool.consolidate_after} after their last pod"

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from generators.device_plugin import config_map_name as plugin_config
 from generators.gpu_operator import operand_tolerations
 from gpupool.plan.model import Plan
-from gpupool.report.effects.effect import effect
 from gpupool.report.model import NodeEffect
 
 
@@ -31,12 +30,14 @@ def but_for_mps(old: Plan, new: Plan) -> str:
 
 def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffect]:
     """One effect for each MPS pool whose daemon may restart; other effects report `reshared` pools."""
-    reasons = list(_reasons(old, new))
+    reasons = operator_reasons(old, new)
+    if plugin_config(old) != plugin_config(new):
+        reasons = ["the device plugin's configuration changes", *reasons]
     pools = {pool.name: pool for pool in old.pools}
     for name in mps_pools(old, new) if reasons else ():
         if name in reshared:
             continue
-        yield effect(
+        yield NodeEffect(
             "restarted",
             name,
             "; ".join(reasons),
@@ -51,13 +52,12 @@ def effects(old: Plan, new: Plan, reshared: frozenset[str]) -> Iterator[NodeEffe
         )
 
 
-def _reasons(old: Plan, new: Plan) -> Iterator[str]:
+def operator_reasons(old: Plan, new: Plan) -> list[str]:
+    """Why the operator's daemonsets restart, where gpupool installs it in both states."""
     was, now = old.gpu_operator, new.gpu_operator
-    if plugin_config(old) != plugin_config(new):
-        yield "the device plugin's configuration changes"
-    if not (was.install and now.install):
-        return
+    reasons = []
     if was.version != now.version:
-        yield f"gpuOperator.version goes from {was.version} to {now.version}"
+        reasons.append(f"gpuOperator.version goes from {was.version} to {now.version}")
     if operand_tolerations(old) != operand_tolerations(new):
-        yield "the pools' taints change what the operator's pods must tolerate"
+        reasons.append("the pools' taints change what the operator's pods must tolerate")
+    return reasons if was.install and now.install else []

@@ -12,18 +12,33 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generators.device_plugin import config_map_name as plugin_config
-from generators.gpu_operator import operand_tolerations
 from generators.mig_parted import config_map_name as mig_config
 from gpupool.plan.model import GpuOperator, Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
-from gpupool.report.effects.effect import effect, stay
-from gpupool.report.environment_state import EnvironmentState
+from gpupool.report.environment_state import EnvironmentState, kept_pools
 from gpupool.report.model import NodeEffect, PodFate
+from gpupool.spec.yaml_source import value_at
 
 _IN_PLACE = (26, 7, 0)
 """Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
 """
+
+_SWITCHED: Mapping[tuple[str, bool], str] = {
+    ("install", True): "the operator is installed; one that others installed must be gone before",
+    ("install", False): "the operator's release is removed: its device plugin, MIG manager and driver leave "
+    "every GPU node, and no pod gets a GPU until another operator runs",
+    (
+        "driver.enabled",
+        True,
+    ): "the operator installs the driver on nodes whose image has none, and leaves the others alone",
+    (
+        "driver.enabled",
+        False,
+    ): "the operator's driver leaves every GPU node; where the image brings none, GPUs "
+    "are gone until the node is replaced",
+}
+"""What happens where a setting of `gpuOperator` is switched on or off."""
 
 
 def effects(
@@ -50,7 +65,7 @@ def _everywhere(
     certain: bool = True,
     at_once: int | None = 1,
 ) -> NodeEffect:
-    return effect(
+    return NodeEffect(
         "restarted",
         "",
         reason,
@@ -65,28 +80,16 @@ def _everywhere(
 def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     was, now = old.gpu_operator, new.gpu_operator
     if was.install != now.install:
-        yield _installed(now, old)
+        yield _switched("install", now.install, old)
         return
     if not now.install:
         return
     if was.driver_enabled != now.driver_enabled:
-        yield _driver_switched(now, old)
+        yield _switched("driver.enabled", now.driver_enabled, old)
     elif now.driver_enabled:
         yield from _driver(old, new)
-    elif was.version != now.version:
-        yield _everywhere(
-            f"gpuOperator.version goes from {was.version} to {now.version}",
-            _daemonsets(old, new),
-            "kept",
-            old,
-        )
-    elif operand_tolerations(old) != operand_tolerations(new):
-        yield _everywhere(
-            "the pools' taints change what the operator's pods must tolerate",
-            _daemonsets(old, new),
-            "kept",
-            old,
-        )
+    elif reasons := mps_daemons.operator_reasons(old, new):
+        yield _everywhere(reasons[0], _daemonsets(old, new), "kept", old)
     if was.values != now.values:
         yield _everywhere(
             f"gpuOperator.values change ({', '.join(_changed_keys(was.values, now.values))})",
@@ -105,44 +108,13 @@ def _daemonsets(old: Plan, new: Plan) -> str:
     )
 
 
-def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
-    if now.install:
-        return _everywhere(
-            "gpuOperator.install becomes true",
-            "the operator is installed; one that others installed must be gone before",
-            "kept",
-            plan,
-            certain=False,
-        )
-    return _everywhere(
-        "gpuOperator.install becomes false",
-        "the operator's release is removed: its device plugin, MIG manager and driver leave every GPU node, "
-        "and no pod gets a GPU until another operator runs",
-        "killed",
-        plan,
-        certain=False,
-        at_once=None,
-    )
-
-
-def _driver_switched(now: GpuOperator, plan: Plan) -> NodeEffect:
-    if now.driver_enabled:
-        return _everywhere(
-            "gpuOperator.driver.enabled becomes true",
-            "the operator installs the driver on nodes whose image has none, and leaves the others alone",
-            "kept",
-            plan,
-            certain=False,
-        )
-    return _everywhere(
-        "gpuOperator.driver.enabled becomes false",
-        "the operator's driver leaves every GPU node; where the image brings none, GPUs are gone until the "
-        "node is replaced",
-        "killed",
-        plan,
-        certain=False,
-        at_once=None,
-    )
+def _switched(setting: str, on: bool, plan: Plan) -> NodeEffect:
+    """The operator, or its driver, comes or goes."""
+    what = _SWITCHED[setting, on]
+    reason = f"gpuOperator.{setting} becomes {str(on).lower()}"
+    if on:
+        return _everywhere(reason, what, "kept", plan, certain=False)
+    return _everywhere(reason, what, "killed", plan, certain=False, at_once=None)
 
 
 def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
@@ -150,9 +122,8 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     was, now = old.gpu_operator, new.gpu_operator
     versions = driver_version(was), driver_version(now)
     at_once = _parallel(now.values)
-    reasons = []
-    if was.version != now.version:
-        reasons.append(f"gpuOperator.version goes from {was.version} to {now.version}")
+    around = mps_daemons.operator_reasons(old, new)
+    reasons = around[:1] if was.version != now.version else []
     if was.driver_version != now.driver_version or (None not in versions and versions[0] != versions[1]):
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
     if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
@@ -165,10 +136,8 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
             certain=None not in versions,
             at_once=at_once,
         )
-    elif reasons:
-        yield _same_driver(old, new, reasons[0])
-    elif operand_tolerations(old) != operand_tolerations(new):
-        yield _same_driver(old, new, "the pools' taints change what the operator's pods must tolerate")
+    elif around:
+        yield _same_driver(old, new, around[0])
 
 
 def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
@@ -205,9 +174,7 @@ def driver_version(operator: GpuOperator) -> str | None:
 
 def _parallel(values: Mapping[str, Any]) -> int:
     """`driver.upgradePolicy.maxParallelUpgrades`; 1 is the chart's default."""
-    found: Any = values
-    for key in ("driver", "upgradePolicy", "maxParallelUpgrades"):
-        found = found.get(key) if isinstance(found, Mapping) else None
+    found = value_at(values, ("driver", "upgradePolicy", "maxParallelUpgrades"))
     return found if isinstance(found, int) and found > 0 else 1
 
 
@@ -240,10 +207,8 @@ def _configurations(old: Plan, new: Plan) -> Iterator[NodeEffect]:
 
 def _sharing(old: Plan, new: Plan, replaced: frozenset[str]) -> Iterator[NodeEffect]:
     """Another number of slices without another label: the plugin's restart is enough."""
-    before = {pool.name: pool for pool in old.pools}
-    for pool in new.pools:
-        was = before.get(pool.name)
-        if was is None or was.sharing == pool.sharing or pool.name in replaced:
+    for was, pool in kept_pools(old, new):
+        if was.sharing == pool.sharing or pool.name in replaced:
             continue
         if was.mig_config or pool.mig_config:
             continue  # the label changes, so that this is not a restart
@@ -261,7 +226,7 @@ def _reshared(old: Pool, new: Pool) -> NodeEffect:
         what += "; the MPS daemon may restart, and pods that compute through it may fail with a CUDA error"
     elif served:
         what += "; pods that run already share the GPU with MPS clients only when they start again"
-    return effect(
+    return NodeEffect(
         "restarted",
         old.name,
         f"{old.sharing.mode} becomes {new.sharing.mode}"
@@ -281,7 +246,8 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     if was is None or now is None:
         return
     if was.install and not now.install:
-        yield stay(
+        yield NodeEffect(
+            "stay",
             "",
             "karpenter.install becomes false",
             "the controller's release is removed: nodes stay as they are, and none comes or goes until "
@@ -289,7 +255,8 @@ def _karpenter(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         )
     elif now.install and (was.version != now.version or was.values != now.values):
         reason = f"karpenter.version goes from {was.version} to {now.version}"
-        yield stay(
+        yield NodeEffect(
+            "stay",
             "",
             reason if was.version != now.version else "karpenter.values change",
             "the controller restarts and no node goes: where a release counts drift otherwise, it counts the "

@@ -7,7 +7,6 @@ with them, then what Karpenter does bit by bit within budgets and windows, last 
 from __future__ import annotations
 
 from gpupool.report.effects import karpenter_nodes, operands, static_nodes
-from gpupool.report.effects.effect import stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect
 
@@ -22,7 +21,7 @@ def node_effects(before: EnvironmentState | None, after: EnvironmentState | None
         return _ordered([*_one_way(before, None), *_one_way(None, after)])
     found = _one_way(before, after)
     if before and after and not found and before.plan != after.plan:
-        found = [stay("", "no object that nodes are made from changes", "no node is touched")]
+        found = [NodeEffect("stay", "", "no object that nodes are made from changes", "no node is touched")]
     return _ordered(found)
 
 

@@ -7,13 +7,12 @@ manager repartition as soon as it sees the label, which fails while pods use the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpupool.plan.changes.fields import differing
-from gpupool.plan.changes.model import FieldChange
+from gpupool.plan.changes import wording
 from gpupool.plan.model import Plan, Pool
-from gpupool.report.effects.effect import effect
+from gpupool.report.effects.drift import mapping_reasons
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect, PodFate
 
@@ -81,7 +80,7 @@ def _effect(group: _Group, gone: bool, gitops: bool) -> NodeEffect | None:
     what, pods = _consequences(group, gitops)
     if gone and not gitops:
         what += "; not before the environment is destroyed"
-    return effect(
+    return NodeEffect(
         "relabelled",
         there.name,
         "; ".join(changes),
@@ -100,27 +99,14 @@ def _differences(group: _Group) -> list[str]:
     if new is None:
         return [f"leaves pool {old.name}" if group.names else f"{_them(group)} leave pool {old.name}"]
     moved = [f"moves from pool {old.name} to {new.name}"] if old.name != new.name else []
-    labels = differing(_labels(old), _labels(new))
-    changed = [_said(change, "label") for change in labels]
+    changed = mapping_reasons("label", old.labels, new.labels)
     if old.taints != new.taints:
         changed.append(f"taints change from {_taints(old)} to {_taints(new)}")
     return moved + changed
 
 
-def _labels(pool: Pool) -> Mapping[str, str | None]:
-    return dict(pool.labels)
-
-
-def _said(change: FieldChange, what: str) -> str:
-    if change.before is None:
-        return f"{what} {change.name}={change.after} is new"
-    if change.after is None:
-        return f"{what} {change.name}={change.before} goes"
-    return f"{what} {change.name} changes from {change.before} to {change.after}"
-
-
 def _taints(pool: Pool) -> str:
-    return ", ".join(f"{t.key}{f'={t.value}' if t.value else ''}:{t.effect}" for t in pool.taints) or "none"
+    return ", ".join(map(wording.taint, pool.taints)) or "none"
 
 
 def _consequences(group: _Group, gitops: bool) -> tuple[str, PodFate]:

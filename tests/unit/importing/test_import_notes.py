@@ -55,3 +55,10 @@ def test_without_a_kept_file_it_is_one_entry() -> None:
 
 def test_nothing_is_reported_for_a_cluster_made_by_hand() -> None:
     assert list(import_notes.notes("context x", "mine", [], None, WRITTEN)) == []
+
+
+def test_a_day_that_is_lost_is_shown_as_it_is_written() -> None:
+    kept = f"{KEPT}promotion: {{exceptions: [{{until: 2027-03-31}}]}}\n"
+    *_, last = import_notes.notes("context x", "local", ["local"], kept, WRITTEN)
+    assert last.path == "promotion"
+    assert last.value == '{"exceptions": [{"until": "2027-03-31"}]}'
