@@ -70,14 +70,9 @@ def _replace_rules() -> dict[str, list[list[str]]]:
     return {kind: [path.split(".") for path in paths] for kind, paths in rows.items()}
 
 
-def replaces(change: Change, kind: str, mutable: frozenset[str] = frozenset()) -> bool:
-    """Whether `change` can't be made in place on an object of `kind`.
-
-    `mutable` names kinds (ConfigMap, Secret) whose data the provider is configured to change in place.
-    """
-    rules = list(_replace_rules()["*"])
-    if kind not in mutable:
-        rules += _replace_rules().get(kind, [])
+def replaces(change: Change, kind: str) -> bool:
+    """Whether `change` can't be made in place on an object of `kind`; empty for what no kind decides."""
+    rules = [*_replace_rules()["*"], *_replace_rules().get(kind, [])]
     return any(_matches(change.path, rule) for rule in rules)
 
 
