@@ -72,17 +72,6 @@ def release_properties(release: HelmRelease) -> dict[str, Any]:
     }
 
 
-def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
-    """The manifests among `others` that `manifest` depends on."""
-    wanted = kind_of(manifest.kind).needs
-    return [
-        other
-        for other in others
-        if (other.kind == "Namespace" and other.name == manifest.namespace)
-        or (other.kind in wanted and _concerns(manifest, other))
-    ]
-
-
 def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
     """The namespace among `others` that takes `manifest` with it. Where it is deleted as well nothing is sent
     for `manifest`, which was most of the work; the end of a namespace is waited for."""
@@ -91,9 +80,9 @@ def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None
     return next((other for other in others if other.kind == "Namespace" and not other.patch), None)
 
 
-class Candidates:
-    """Manifests by kind and namespace, so that dependencies are found without comparing all pairs: of
-    4,000 objects these are 16 million."""
+class Dependencies:
+    """Which of some manifests another one depends on. They are kept by kind and namespace, so that not all
+    pairs are compared: of 4,000 objects these are 16 million."""
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self._kinds: dict[str, dict[str | None, list[Manifest]]] = {}
@@ -104,15 +93,15 @@ class Candidates:
                 self._namespaces[manifest.name] = manifest
 
     def of(self, manifest: Manifest) -> list[Manifest]:
-        """A small superset of what `needs` finds for `manifest`."""
+        """Its namespace, and what of the kinds that it needs is of its own pool or namespace."""
         inside = self._namespaces.get(manifest.namespace or "")
         found = [] if inside is None else [inside]
         for kind in kind_of(manifest.kind).needs:
             places = self._kinds.get(kind, {})
-            if manifest.namespace is None:
-                found += [other for held in places.values() for other in held]
-            else:
-                found += [*places.get(None, ()), *places.get(manifest.namespace, ())]
+            near = places.keys() if manifest.namespace is None else (None, manifest.namespace)
+            found += [
+                other for place in near for other in places.get(place, ()) if _concerns(manifest, other)
+            ]
         return found
 
 
@@ -134,10 +123,10 @@ def register(
     made: dict[str, pulumi.Resource] = {}
     charts: list[pulumi.Resource] = []
     ordered = sorted(manifests, key=lambda manifest: manifest.key)
-    candidates = Candidates(ordered)
+    dependencies = Dependencies(ordered)
     first = [m for m in ordered if m.kind == "Namespace" or m.kind in RELEASE_NEEDS]
     for manifest in first:
-        made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
+        made[logical_name(manifest)] = _resource(manifest, dependencies, made, charts, provider, hooks)
     before = [made[logical_name(m)] for m in first]
     for release in releases:
         options = pulumi.ResourceOptions(provider=provider, depends_on=before)
@@ -148,7 +137,7 @@ def register(
         )
     for manifest in ordered:
         if logical_name(manifest) not in made:
-            made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
+            made[logical_name(manifest)] = _resource(manifest, dependencies, made, charts, provider, hooks)
     return [*charts, *made.values()]
 
 
@@ -163,13 +152,13 @@ async def registered(resources: Iterable[pulumi.Resource]) -> None:
 
 def _resource(
     manifest: Manifest,
-    candidates: Candidates,
+    dependencies: Dependencies,
     made: Mapping[str, pulumi.Resource],
     charts: Sequence[pulumi.Resource],
     provider: pulumi.ProviderResource,
     hooks: Mapping[str, pulumi.ResourceHookBinding],
 ) -> pulumi.Resource:
-    needed = needs(manifest, candidates.of(manifest))
+    needed = dependencies.of(manifest)
     waits = [made[logical_name(other)] for other in needed]
     kind = kind_of(manifest.kind)
     if RELEASE in kind.needs:

@@ -70,7 +70,6 @@ class Outcome:
     errors: list[str] = field(default_factory=list)
     """What went wrong, each with the object it is about."""
     warnings: list[str] = field(default_factory=list)
-    corrupt: bool = False
 
     @property
     def changed(self) -> list[ObjectChange]:
@@ -106,8 +105,6 @@ class Collector:
                 self._failed(event.res_op_failed_event.metadata)
             elif event.diagnostic_event is not None:
                 self._diagnostic(event.diagnostic_event)
-            elif event.summary_event is not None:
-                self.outcome.corrupt = bool(event.summary_event.maybe_corrupt)
 
     def _step(self, step: Any, done: bool) -> None:
         if step.type.startswith("pulumi:"):

@@ -76,7 +76,6 @@ class Run:
         self._begun = False
         """Whether the program was reached: up to there nothing is registered, and nothing was changed."""
         self._started = time.monotonic()
-        self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
         self.stack: EngineStack
         self.deployment: dict[str, Any] = {}
         self._disk = DiskReserve("", PROJECT, plan.environment)
@@ -106,18 +105,19 @@ class Run:
                 raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
             if self._operation == "preview":
                 self._note(f"`up` will refuse this: {pulumi_env.NO_CHARTS}")
-        self.stack, self._command = self._opened.__enter__()
-        try:
+        plan, bundle = self._plan, self._bundle
+        with contextlib.ExitStack() as opening:
+            engine = opened(
+                plan.environment, plan.cluster.platform, lambda: self._program(bundle), self._report
+            )
+            self.stack, self._command = opening.enter_context(engine)
+            opening.callback(lambda: self._disk.release())
             self._prepare()
-        except BaseException as error:
-            self._disk.release()
-            self._opened.__exit__(type(error), error, error.__traceback__)
-            raise
+            self._closing = opening.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._disk.release()
-        self._opened.__exit__(*error)
+        self._closing.__exit__(*error)
 
     def _prepare(self) -> None:
         name, variables, url = self._plan.environment, self.stack.variables, self._backend()
