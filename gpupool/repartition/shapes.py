@@ -44,14 +44,6 @@ class Shape:
         """The steering labels; None for one that must not be there."""
         return {PLUGIN_LABEL: self.plugin or None, MIG_LABEL: self.mig}
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"plugin": self.plugin, "mig": self.mig, "slices": dict(self.slices)}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Shape:
-        """The inverse of `as_dict`."""
-        return cls(value["plugin"], value["mig"], dict(value["slices"]))
-
     def __str__(self) -> str:
         counts = [
             f"{count} {name.removeprefix('nvidia.com/')}" for name, count in sorted(self.slices.items())
@@ -129,7 +121,7 @@ def wanted(pool: Pool, machine: str | None) -> Shape:
 def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> Node:
     """A Node object, with the pods that are bound to it."""
     meta, status = body["metadata"], body.get("status") or {}
-    labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    labels = meta.get("labels") or {}
     mig = labels.get(MIG_LABEL)
     found = (_job(pod, now) for pod in pods)
     return Node(
@@ -138,7 +130,7 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
             row["type"] == "Ready" and row["status"] == "True" for row in status.get("conditions") or ()
         ),
         cordoned=bool((body.get("spec") or {}).get("unschedulable")),
-        mark=_mark(notes.get(MARK)),
+        mark=mark_of(body),
         plugin=labels.get(PLUGIN_LABEL, ""),
         mig=None if mig in (None, "", NO_LAYOUT) else mig,
         mig_state=labels.get(MIG_STATE_LABEL) or None,
@@ -148,7 +140,9 @@ def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: d
     )
 
 
-def _mark(text: str | None) -> Mark | None:
+def mark_of(body: Mapping[str, Any]) -> Mark | None:
+    """The note on a Node object; None where it is not being worked on."""
+    text = (body["metadata"].get("annotations") or {}).get(MARK)
     if text is None:
         return None
     try:
