@@ -21,6 +21,7 @@ import pulumi
 from generators.manifest import Manifest
 from generators.static_nodes import node_patch
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
 
@@ -36,7 +37,7 @@ HOOK = "give-node-taints-back"
 _ATTEMPTS = 5
 """A kubelet writes its node every few seconds, so a collision or two is to be expected."""
 
-_OPERATORS_DEFAULT = ("nvidia.com/mig.config", "all-disabled")
+_OPERATORS_DEFAULT = (MIG_LABEL, NO_LAYOUT)
 """The GPU Operator sets this label on nodes that can be partitioned and don't say how (v26.7.0)."""
 
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

@@ -12,6 +12,7 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.cluster.live_objects import OPERANDS, config_name
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
@@ -28,8 +29,6 @@ _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
 _OWN_PARTS = f"{FIELD_MANAGER}-"
 """Field managers of what gpupool itself keeps in the cluster, as the last good states: not of the file."""
-_OPERANDS = ("devicePlugin", "migManager")
-"""Operands that a ClusterPolicy points at a ConfigMap."""
 _ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 """Kinds that an additional field can disable."""
 _CREATED_SECONDS = 60.0
@@ -244,17 +243,10 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
 def _unused(inputs: DriftInput, manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
     delivers, they delete what they have applied."""
-    if (
-        manifest.kind != "ConfigMap"
-        or manifest.namespace != OPERATOR_NAMESPACE
-        or inputs.plan.delivery.gitops
-    ):
-        return False
-    specs = [row.get("spec") or {} for row in inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
-    used = {
-        ((spec.get(operand) or {}).get("config") or {}).get("name") for spec in specs for operand in _OPERANDS
-    }
-    return manifest.name not in used
+    ours = manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    policies = list(inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"))
+    used = {config_name(policy, operand) for policy in policies for operand in OPERANDS}
+    return ours and not inputs.plan.delivery.gitops and manifest.name not in used
 
 
 def _because(what: str, why: str) -> str:

@@ -14,15 +14,12 @@ import yaml
 
 from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
-from gpupool.cluster.live_objects import condition
+from gpupool.cluster.live_objects import MIG_STATE_LABEL, condition
 from gpupool.cluster.snapshot import Object, labels, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
-MIG_STATE = "nvidia.com/mig.config.state"
-MIG_CONFIG = "nvidia.com/mig.config"
-PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
 DEPLOY = "nvidia.com/gpu.deploy."
 """Beginning of the labels that say which operand runs on a node; all but "false" let it run, as what the
@@ -156,7 +153,7 @@ class OperatorView:
 
 def mig_state_since(inputs: DriftInput, node: Object) -> float:
     """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
-    moment = Ownership(node).of(("metadata", "labels", MIG_STATE), "")[1]
+    moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
     return inputs.since(moment) if moment else inputs.age(node)
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.cluster.live_objects import offered
+from gpupool.cluster.live_objects import STEERING, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.nodes import STEERING
 from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared import label_repair
