@@ -100,8 +100,8 @@ def run_plugin(view: OperandView, state: NodeState) -> Advertised:
     """
     if plugin_must_start(view, state):
         state.plugin_loaded = ""
-        state.plugin_config = _load(view).as_dict()
-    config = state.config()
+        state.plugin_config = _load(view)
+    config = state.plugin_config
     strategy = strategy_of(config, view.policy.mig_strategy)
     layouts = state.layouts or [None] * view.hardware.gpus
     try:
