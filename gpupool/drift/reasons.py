@@ -117,8 +117,6 @@ def operands_off(case: Case) -> Cause | None:
 def operator_settings(case: Case) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
     restore = case.inputs.restore(*case.inputs.policy_parts)
-    if case.view.policy is None:
-        return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", restore)
     if case.view.setting("devicePlugin", "enabled") is False:
         return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", restore)
     foreign = case.view.foreign_config()
@@ -126,14 +124,11 @@ def operator_settings(case: Case) -> Cause | None:
         return Cause("operator-settings", foreign, restore)
     strategy = case.view.setting("mig", "strategy")
     if strategy:
+        path = ("spec", "mig", "strategy")
+        without = repair.remove_field("ClusterPolicy", case.view.policy_name, None, path)
         why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"
-        return Cause("wrong-strategy", why, _without_strategy(case))
+        return Cause("wrong-strategy", why, without)
     return None
-
-
-def _without_strategy(case: Case) -> str:
-    policy = case.view.policy or {"metadata": {"name": "cluster-policy"}}
-    return repair.remove_field("ClusterPolicy", policy["metadata"]["name"], None, ("spec", "mig", "strategy"))
 
 
 def plugin_crashed(case: Case) -> Cause | None:

@@ -97,12 +97,9 @@ def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[D
 
 def _driver_back(inputs: DriftInput, view: OperatorView, planned: str | None) -> str:
     """The version was set in the cluster: back to the file's, or to the release's own where it sets none."""
-    policy = view.policy
-    if planned is not None or policy is None:
+    if planned is not None or view.policy is None:
         return inputs.restore(*inputs.policy_parts)
-    return repair.remove_field(
-        "ClusterPolicy", policy["metadata"]["name"], None, ("spec", "driver", "version")
-    )
+    return repair.remove_field("ClusterPolicy", view.policy_name, None, ("spec", "driver", "version"))
 
 
 def counts(found: Mapping[str, int]) -> str:
