@@ -27,7 +27,6 @@ from gpupool.cluster.snapshot import Object, labels, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import OPERATOR_NAMESPACE
-from gpupool.rules.taints import tolerated
 
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
 DEPLOY = "nvidia.com/gpu.deploy."
@@ -142,7 +141,7 @@ class OperatorView:
         for taint in (node.get("spec") or {}).get("taints") or ():
             if taint["effect"] == "PreferNoSchedule" or taint["key"].startswith(_ALWAYS_TOLERATED):
                 continue
-            if not tolerated(taint, list(rows)):
+            if not any(_tolerates(row, taint) for row in rows):
                 return f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
         return ""
 
@@ -183,6 +182,15 @@ def mig_state_since(inputs: DriftInput, node: Object) -> float:
     """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
     moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
     return inputs.since(moment) if moment else inputs.age(node)
+
+
+def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Kubernetes' rule: no key with Exists tolerates all, no effect means every effect."""
+    if row.get("effect") and row["effect"] != taint["effect"]:
+        return False
+    if row.get("operator") == "Exists":
+        return not row.get("key") or row["key"] == taint["key"]
+    return bool(row.get("key") == taint["key"] and (row.get("value") or "") == (taint.get("value") or ""))
 
 
 def gpu_labels_there(node: Object) -> bool:
