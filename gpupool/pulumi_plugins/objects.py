@@ -2,7 +2,8 @@
 
 The rules are those of pulumi-kubernetes 4.34 with server-side apply, as far as the program relies on
 them; a comment marks each difference. What was applied counts as ready: of the program's kinds the plugin
-would wait for Deployments alone, and is told not to. Depends on the cluster, not on Pulumi's protocol.
+would wait for Deployments alone, and their annotation pulumi.com/skipAwait prevents that. Depends on the
+cluster, not on Pulumi's protocol.
 """
 
 from __future__ import annotations
