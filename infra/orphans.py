@@ -19,7 +19,7 @@ from generators.kinds import KINDS, Kind, rank_of
 from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
-from gpupool.cluster.managed_fields import rows_of
+from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.findings import GpupoolError
 from gpupool.plan.delivery import ENGINE_CLASSES
 from gpupool.plan.model import ENVIRONMENT_LABEL
@@ -121,9 +121,7 @@ def _is_ours(body: Mapping[str, Any]) -> bool:
     metadata = body["metadata"]
     if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
         return False
-    rows = rows_of(body)
-    applied = any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
-    return applied and not any(row.get("manager") in _DELIVERERS for row in rows)
+    return FIELD_MANAGER in appliers(body) and not managers(body) & _DELIVERERS
 
 
 def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:

@@ -23,9 +23,20 @@ NO_LAYOUT = "all-disabled"
 """What the operator sets on nodes that ask for no layout; the same as no label."""
 OPERANDS = ("devicePlugin", "migManager")
 """Operands that a ClusterPolicy points at a ConfigMap."""
+_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+"""Metadata that the server writes."""
 
 _GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 """What the device plugin registers (k8s-device-plugin v0.20.0)."""
+
+
+def as_sent(body: Object) -> dict[str, Any]:
+    """An object without what only the server writes."""
+    metadata = body.get("metadata")
+    sent = {key: value for key, value in body.items() if key != "status"}
+    if isinstance(metadata, dict):
+        sent["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
+    return sent
 
 
 def condition(thing: Object, kind: str) -> Object:

@@ -159,14 +159,6 @@ class Ownership:
         self._live = live
         self._rows = rows_of(live)
 
-    def managers(self) -> frozenset[str]:
-        """All managers that have set a field, except of the status."""
-        return frozenset(str(row.get("manager")) for row in self._rows)
-
-    def applied_by(self) -> frozenset[str]:
-        """Those who have applied the object as a whole (server-side apply)."""
-        return frozenset(str(row.get("manager")) for row in self._rows if row.get("operation") == "Apply")
-
     def of(self, path: Path, but: str) -> tuple[str, str]:
         """The manager that set the field last, `but` only if no other has, and when (empty: none)."""
         holders = [row for row in self._rows if self._holds(row, path)]

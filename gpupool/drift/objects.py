@@ -13,6 +13,7 @@ from typing import Any
 from generators.manifest import Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.live_objects import OPERANDS, config_name
+from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
@@ -200,17 +201,17 @@ def _extra(inputs: DriftInput, wanted: list[Manifest]) -> Iterator[Drift]:
 
 def _is_ours(inputs: DriftInput, live: Object) -> bool:
     have = labels(live)
-    if any(manager.startswith(_OWN_PARTS) for manager in Ownership(live).managers()):
+    if any(manager.startswith(_OWN_PARTS) for manager in managers(live)):
         return False
     environment = have.get(ENVIRONMENT_LABEL)
     if environment is not None:
         return environment == inputs.plan.environment and have.get(MANAGED_BY) == "gpupool"
-    return FIELD_MANAGER in Ownership(live).applied_by()
+    return FIELD_MANAGER in appliers(live)
 
 
 def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     kind, name, namespace = manifest.kind, manifest.name, manifest.namespace
-    applied = bool(Ownership(live).applied_by() & inputs.deliverers)
+    applied = bool(appliers(live) & inputs.deliverers)
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
@@ -227,7 +228,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         reason = "the file no longer has it, and it was not taken away"
         command, level = inputs.apply(*options, parts=[manifest]), Level.drift
     else:
-        makers = ", ".join(sorted(Ownership(live).managers() - inputs.deliverers)) or "somebody"
+        makers = ", ".join(sorted(managers(live) - inputs.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
         command, level = repair.delete(kind, name, namespace), Level.drift
     return Drift(

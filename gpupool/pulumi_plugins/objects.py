@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
+from gpupool.cluster.managed_fields import appliers
 from gpupool.findings import GpupoolError
 
 FIELD_MANAGER = "gpupool"
@@ -111,7 +112,7 @@ class Objects:
             if not dry_run:
                 self._gone(inputs, existing["metadata"]["uid"], DELETE_SECONDS)
             return
-        if applied_by(existing, manager) and _same_environment(existing, inputs):
+        if manager in appliers(existing) and _same_environment(existing, inputs):
             return
         raise ApiError(
             409,
@@ -187,12 +188,6 @@ def describe(body: Mapping[str, Any]) -> str:
     metadata = body["metadata"]
     where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return f"{body['kind']} {where}{metadata['name']}"
-
-
-def applied_by(live: Mapping[str, Any], manager: str) -> bool:
-    """Whether `manager` has applied fields of the object."""
-    rows = live["metadata"].get("managedFields") or ()
-    return any(row.get("manager") == manager and row.get("operation") == "Apply" for row in rows)
 
 
 def _same_environment(existing: Object, inputs: Object) -> bool:

@@ -20,6 +20,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.cluster.live_objects import as_sent
 from gpupool.pulumi_plugins.diff import Change, changes, drifted_inputs, replaces
 from gpupool.pulumi_plugins.env import NO_CHARTS
 from gpupool.pulumi_plugins.objects import FIELD_MANAGER, annotation
@@ -162,7 +163,8 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             live = self._session(context).objects().read(api_version, kind, namespace or None, name)
         if live is None:
             return provider_pb2.ReadResponse(id="")
-        now = drifted_inputs(inputs, before, live) if inputs and before else _importable(live)
+        # For import and .get: what a program would write to get this object.
+        now = drifted_inputs(inputs, before, live) if inputs and before else as_sent(live)
         state = checkpoint(live, now, _manager(inputs or live, before))
         return provider_pb2.ReadResponse(id=request.id, properties=to_struct(state), inputs=to_struct(now))
 
@@ -212,13 +214,6 @@ def _diff_response(found: list[tuple[Change, bool]], same_name: bool) -> Any:
             for change, replace in found
         },
     )
-
-
-def _importable(live: dict[str, Any]) -> dict[str, Any]:
-    """What a program would write to get `live`: without what the server adds (for import and .get)."""
-    drop = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
-    metadata = {key: value for key, value in live["metadata"].items() if key not in drop}
-    return {**{key: value for key, value in live.items() if key != "status"}, "metadata": metadata}
 
 
 def _identity(body: dict[str, Any]) -> tuple[Any, Any]:
