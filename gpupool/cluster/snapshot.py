@@ -55,11 +55,11 @@ OPERATOR = (Query("v1", "Pod", OPERATOR_NAMESPACE), Query("apps/v1", "DaemonSet"
 """What the GPU Operator runs."""
 
 
-def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, ...]:
+def queries(bundle: Bundle) -> tuple[Query, ...]:
     """The lists that are needed to compare a cluster with `bundle`.
 
     Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
-    `pods`.
+    pods that wait.
     """
     found: dict[Query, None] = {}
     for kind in KINDS:
@@ -70,10 +70,7 @@ def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, .
         known = kind_of(manifest.kind)
         if known.owned and None not in known.listed:
             found[Query(manifest.api_version, manifest.kind, manifest.namespace)] = None
-    found |= dict.fromkeys((NODES, NODE_CLAIMS, *OPERATOR))
-    if pods is not None:
-        found[pods] = None
-    return tuple(found)
+    return (*found, NODES, NODE_CLAIMS, *OPERATOR, PENDING_PODS)
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,9 @@ class ControlPlane:
         """The administrator's kubeconfig; exists while the control plane does."""
         return self.layout.kubeconfig
 
-    def api(self, seconds: float | None = None) -> KubeApi:
+    def api(self) -> KubeApi:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
-        return KubeApi.connect(self.kubeconfig, seconds=seconds)
+        return KubeApi.connect(self.kubeconfig)
 
     def up(self, report: Report = lambda _: None, build: bool = False) -> Status:
         """Bring it up, or back up, and return its status once everything is ready.

@@ -110,7 +110,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         found = list(changes(old, new))
         if _is_helm(request.urn):
             return _diff_response([(change, False) for change in found], same_name=True)
-        marked = [(change, replaces(change, kind)) for change in found]
+        marked = [(change, replaces(change.path, kind)) for change in found]
         return _diff_response(marked, same_name=_identity(old) == _identity(new))
 
     def Create(self, request: Any, context: Any) -> Any:
