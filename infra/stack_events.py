@@ -22,6 +22,8 @@ from infra.apply import logical_name
 from infra.field_changes import FieldChange, field_changes
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
+_NOISE = ("update failed", "preview failed", "refresh failed", "destroy failed")
+"""Lines that only repeat that something failed, without what."""
 _OPERATIONS = {
     "create": "create",
     "update": "update",
@@ -130,7 +132,7 @@ class Collector:
 
     def _diagnostic(self, event: Any) -> None:
         text = _ANSI.sub("", event.message).strip()
-        if event.severity not in ("error", "warning") or not text or _is_noise(text):
+        if event.severity not in ("error", "warning") or not text or text in _NOISE:
             return
         urn = event.urn or ""
         name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
@@ -182,8 +184,3 @@ def removal(manifest: Manifest, done: bool = False, error: str | None = None) ->
         done=done,
         error=error,
     )
-
-
-def _is_noise(text: str) -> bool:
-    """Lines that only repeat that something failed, without what."""
-    return text in ("update failed", "preview failed", "refresh failed", "destroy failed")

@@ -123,8 +123,8 @@ class Snapshot:
     @cached_property
     def claims(self) -> Mapping[str, Object]:
         """Karpenter's node claims by the name of their node; those without a node are not here."""
-        rows = self.of(*NODE_CLAIMS.of)
-        return {claim["status"]["nodeName"]: claim for claim in rows if _node_name(claim)}
+        rows = ((claim.get("status") or {}, claim) for claim in self.of(*NODE_CLAIMS.of))
+        return {status["nodeName"]: claim for status, claim in rows if status.get("nodeName")}
 
 
 def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> Snapshot:
@@ -184,10 +184,6 @@ def notes(thing: Object) -> Mapping[str, str]:
     """The annotations of an object."""
     found: Mapping[str, str] = thing["metadata"].get("annotations") or {}
     return found
-
-
-def _node_name(claim: Object) -> str:
-    return str((claim.get("status") or {}).get("nodeName") or "")
 
 
 def _place(row: tuple[tuple[str | None, str], Object]) -> tuple[str, str]:

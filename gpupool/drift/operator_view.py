@@ -23,7 +23,7 @@ from gpupool.cluster.live_objects import (
     condition,
     config_name,
 )
-from gpupool.cluster.snapshot import Object, labels, notes
+from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import OPERATOR_NAMESPACE
@@ -135,6 +135,11 @@ class OperatorView:
                 ages.append(self._inputs.since(written) if written else self._inputs.age(thing))
         return min(ages, default=0.0)
 
+    def mig_state_since(self, node: Object) -> float:
+        """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
+        moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
+        return self._inputs.since(moment) if moment else self._inputs.age(node)
+
     def intolerable(self, node: Object) -> str:
         """The taint that keeps the operands off a node; empty if there is none."""
         rows = self.setting("daemonsets", "tolerations") or ()
@@ -178,12 +183,6 @@ class OperatorView:
         return ""
 
 
-def mig_state_since(inputs: DriftInput, node: Object) -> float:
-    """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
-    moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
-    return inputs.since(moment) if moment else inputs.age(node)
-
-
 def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     """Kubernetes' rule: no key with Exists tolerates all, no effect means every effect."""
     if row.get("effect") and row["effect"] != taint["effect"]:
@@ -191,8 +190,3 @@ def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     if row.get("operator") == "Exists":
         return not row.get("key") or row["key"] == taint["key"]
     return bool(row.get("key") == taint["key"] and (row.get("value") or "") == (taint.get("value") or ""))
-
-
-def gpu_labels_there(node: Object) -> bool:
-    """Whether feature discovery has run on the node."""
-    return "nvidia.com/gpu.present" in labels(node)

@@ -20,8 +20,6 @@ from gpupool.drift.operator_view import (
     DEPLOY,
     OPT_OUT,
     OperatorView,
-    gpu_labels_there,
-    mig_state_since,
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair
@@ -62,7 +60,7 @@ def operator_at_work(case: Case) -> Cause | None:
     state = labels(case.row.node).get(MIG_STATE_LABEL)
     inspect = f"kubectl get node {case.row.name} --show-labels"
     if state in ("pending", "rebooting"):
-        lasting = mig_state_since(case.inputs, case.row.node)
+        lasting = case.view.mig_state_since(case.row.node)
         reason = f"the MIG manager is running ({MIG_STATE_LABEL}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
             return Cause("operator-applying", reason, inspect, Level.settling)
@@ -182,7 +180,8 @@ def settings_fresh(case: Case) -> Cause | None:
 def nothing_offered(case: Case) -> Cause | None:
     if case.found:
         return None
-    if not gpu_labels_there(case.row.node) and case.inputs.age(case.row.node) < limits.START:
+    discovered = "nvidia.com/gpu.present" in labels(case.row.node)
+    if not discovered and case.inputs.age(case.row.node) < limits.START:
         why = "the operator has not processed the node yet"
         return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"

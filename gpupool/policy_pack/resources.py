@@ -63,14 +63,11 @@ def objects(resources: Iterable[Resource]) -> tuple[list[StackObject], list[Unju
         except UnknownValueError as error:
             unjudged.append(Unjudged(resource.urn, f"{'.'.join(error.props)} is not known before `up`"))
             continue
-        if _is_object(body) and kind != f"{body['kind']}Patch":
+        is_object = all(isinstance(body.get(key), str) for key in ("apiVersion", "kind"))
+        if is_object and kind != f"{body['kind']}Patch":
             # What is judged is what is sent; a new object has no status (registry/rest.BeforeCreate).
             found.append(StackObject(resource.urn, as_sent(body)))
     return found, unjudged
-
-
-def _is_object(body: Mapping[str, Any]) -> bool:
-    return all(isinstance(body.get(key), str) for key in ("apiVersion", "kind"))
 
 
 def _plain(value: Any) -> Any:
