@@ -124,20 +124,36 @@ def register(
     charts: list[pulumi.Resource] = []
     ordered = sorted(manifests, key=lambda manifest: manifest.key)
     dependencies = Dependencies(ordered)
+
+    def make(manifest: Manifest) -> None:
+        needed, kind = dependencies.of(manifest), kind_of(manifest.kind)
+        waits = [made[logical_name(other)] for other in needed]
+        holder, timeout = goes_with(manifest, needed), kind.delete_timeout
+        options = pulumi.ResourceOptions(
+            provider=provider,
+            depends_on=[*waits, *charts] if RELEASE in kind.needs else waits,
+            protect=manifest.protect or None,
+            deleted_with=made[logical_name(holder)] if holder else None,
+            # pulumi-kubernetes may not know all of them as immutable.
+            replace_on_changes=list(kind.immutable) or None,
+            delete_before_replace=True if kind.immutable else None,
+            custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
+            hooks=hooks.get(manifest.kind) if manifest.patch else None,
+        )
+        name = logical_name(manifest)
+        made[name] = pulumi.CustomResource(type_token(manifest), name, properties(manifest), options)
+
     first = [m for m in ordered if m.kind == "Namespace" or m.kind in RELEASE_NEEDS]
     for manifest in first:
-        made[logical_name(manifest)] = _resource(manifest, dependencies, made, charts, provider, hooks)
-    before = [made[logical_name(m)] for m in first]
+        make(manifest)
+    before = list(made.values())
     for release in releases:
         options = pulumi.ResourceOptions(provider=provider, depends_on=before)
-        charts.append(
-            pulumi.CustomResource(
-                RELEASE_TYPE, f"Release/{release.name}", release_properties(release), options
-            )
-        )
+        name = f"Release/{release.name}"
+        charts.append(pulumi.CustomResource(RELEASE_TYPE, name, release_properties(release), options))
     for manifest in ordered:
         if logical_name(manifest) not in made:
-            made[logical_name(manifest)] = _resource(manifest, dependencies, made, charts, provider, hooks)
+            make(manifest)
     return [*charts, *made.values()]
 
 
@@ -148,32 +164,3 @@ async def registered(resources: Iterable[pulumi.Resource]) -> None:
     (pulumi 3.259, runtime/stack.py, wait_for_rpcs): 200 s of work for 4,000 objects.
     """
     await asyncio.gather(*(resource.urn.future() for resource in resources), return_exceptions=True)
-
-
-def _resource(
-    manifest: Manifest,
-    dependencies: Dependencies,
-    made: Mapping[str, pulumi.Resource],
-    charts: Sequence[pulumi.Resource],
-    provider: pulumi.ProviderResource,
-    hooks: Mapping[str, pulumi.ResourceHookBinding],
-) -> pulumi.Resource:
-    needed = dependencies.of(manifest)
-    waits = [made[logical_name(other)] for other in needed]
-    kind = kind_of(manifest.kind)
-    if RELEASE in kind.needs:
-        waits += charts
-    timeout = kind.delete_timeout
-    holder = goes_with(manifest, needed)
-    options = pulumi.ResourceOptions(
-        provider=provider,
-        depends_on=waits,
-        protect=manifest.protect or None,
-        deleted_with=made[logical_name(holder)] if holder else None,
-        # pulumi-kubernetes may not know all of them as immutable.
-        replace_on_changes=list(kind.immutable) or None,
-        delete_before_replace=True if kind.immutable else None,
-        custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
-        hooks=hooks.get(manifest.kind) if manifest.patch else None,
-    )
-    return pulumi.CustomResource(type_token(manifest), logical_name(manifest), properties(manifest), options)

@@ -59,12 +59,9 @@ class Held:
 
     def beside(self, bundle: Bundle, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that neither the file nor the state names, except the ConfigMap of a repartition."""
-        known = {key_of(manifest.body) for manifest in bundle} | in_state(deployment)
-        return tuple(
-            manifest
-            for manifest in self.manifests
-            if key_of(manifest.body) not in known and not under_way.is_map(manifest)
-        )
+        wanted = {key_of(manifest.body) for manifest in bundle}
+        left = (one for one in self.unrecorded(deployment) if key_of(one.body) not in wanted)
+        return tuple(manifest for manifest in left if not under_way.is_map(manifest))
 
     def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that the state does not name."""

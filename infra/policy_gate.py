@@ -139,15 +139,7 @@ def shown(report: Report) -> tuple[PolicyFinding, ...]:
 
 def describe(finding: PolicyFinding) -> str:
     """A finding on one line: level, policy, object, what is wrong, how to fix it."""
-    return " ".join("".join(_parts(finding)).split())
-
-
-def _parts(finding: PolicyFinding) -> Iterator[str]:
-    yield f"{finding.level} {finding.rule}: "
-    if finding.object is not None:
-        yield f"{finding.object}: "
-    if finding.path:
-        yield f"{finding.path}: "
-    yield finding.message
-    if finding.fix:
-        yield f"; {finding.fix}"
+    where = [f"{part}:" for part in (finding.object, finding.path) if part]
+    fix = f"; {finding.fix}" if finding.fix else ""
+    text = " ".join([f"{finding.level} {finding.rule}:", *where, f"{finding.message}{fix}"])
+    return " ".join(text.split())
