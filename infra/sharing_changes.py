@@ -23,7 +23,7 @@ from gpupool.cluster.live_objects import (
     offered,
 )
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
-from infra.under_way import PLUGIN_PREFIX
+from infra.under_way import PLUGIN_PREFIX, maps_of
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:
@@ -88,15 +88,18 @@ def _affected(
 ) -> list[str]:
     """Nodes of the pool whose slices change, or the way in which their GPUs are shared."""
     mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == pool.name]
-    maps = (m for m in bundle if m.namespace == OPERATOR_NAMESPACE and m.name.startswith(PLUGIN_PREFIX))
+    maps = (m for m in maps_of(bundle) if m.name.startswith(PLUGIN_PREFIX))
     wanted = next((m.body["data"].get(pool.name) for m in maps), None)
     other = pool.name in settings and settings[pool.name] != wanted
     otherwise_shared = other and _kind(settings[pool.name]) != _kind(wanted or "")
 
     def changes(node: Mapping[str, Any]) -> bool:
-        label = node["metadata"]["labels"].get(MIG_LABEL)
+        labels = node["metadata"]["labels"]
+        label = labels.get(MIG_LABEL)
         moved = (None if label in ("", NO_LAYOUT) else label) != pool.mig_config
-        return otherwise_shared or ((other or moved) and offered(node) != _asked(pool, node))
+        return otherwise_shared or (
+            (other or moved) and offered(node) != asked(pool, labels.get(INSTANCE_TYPE_LABEL))
+        )
 
     return [node["metadata"]["name"] for node in mine if changes(node)]
 
@@ -106,9 +109,9 @@ def _kind(settings: str) -> frozenset[str]:
     return frozenset((yaml.safe_load(settings) or {}).get("sharing") or ())
 
 
-def _asked(pool: Pool, node: Mapping[str, Any]) -> dict[str, int]:
-    """The slices that the file defines for a node of that instance type."""
-    machine = node["metadata"]["labels"].get(INSTANCE_TYPE_LABEL)
+def asked(pool: Pool, machine: str | None) -> dict[str, int]:
+    """The slices that the file defines for a node of that instance type (the only machine's, where it has
+    none)."""
     kinds = [kind.slices for kind in pool.machines if kind.instance_type == machine]
     slices = kinds[0] if kinds else pool.slices_per_node
     return {name: count for name, count in slices.items() if count}

@@ -220,16 +220,16 @@ class Run:
         self._notes.append(text)
         self._report(text)
 
-    def losses(self, allowed: Iterable[str]) -> dict[str, str]:
-        """Name -> URN of the protected things that the engine would delete.
+    def losses(self, allowed: Iterable[str]) -> tuple[list[str], str | None]:
+        """URNs of the protected things that the engine would delete, and, where not all that would go is
+        `allowed`, how to consent.
 
         Raises UsageError for a name in `allowed` that does not go.
         """
-        kept = [apply.logical_name(manifest) for manifest in self._bundle]
-        lost = recovery.losses(self.deployment, kept)
-        named = set(allowed) - orphans.protected(self.orphans)
-        recovery.require_going(named, self.deployment, kept)
-        return lost
+        kept, named = [apply.logical_name(manifest) for manifest in self._bundle], set(allowed)
+        lost, beside = recovery.losses(self.deployment, kept), orphans.protected(self.orphans)
+        recovery.require_going(named - beside, self.deployment, kept)
+        return [*lost.values()], recovery.consent((lost.keys() | beside) - named, self._plan.environment)
 
     def unprotect(self, what: str) -> None:
         """Allow one URN, or `--all`, to be deleted."""

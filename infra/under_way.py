@@ -104,13 +104,13 @@ def in_force(api: KubeApi) -> frozenset[str]:
     return frozenset(name for name in names if name.startswith(_MAP_PREFIXES))
 
 
+def maps_of(bundle: Bundle) -> list[Manifest]:
+    """The operator's configurations that the file asks for."""
+    return [one for one in bundle if one.kind == "ConfigMap" and one.namespace == OPERATOR_NAMESPACE]
+
+
 def _maps(bundle: Bundle) -> set[str]:
-    """Names of the operator's configurations that the file asks for."""
-    return {
-        manifest.name
-        for manifest in bundle
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
-    }
+    return {manifest.name for manifest in maps_of(bundle)}
 
 
 def _known(deployment: Mapping[str, Any]) -> set[str]:

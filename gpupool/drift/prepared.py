@@ -15,7 +15,7 @@ from gpupool.drift import repair
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.operator_view import OperatorView
 from gpupool.drift.pool_nodes import PoolNode
-from gpupool.plan.model import OPERATOR_NAMESPACE
+from infra.under_way import maps_of
 
 
 class Prepared(StrEnum):
@@ -75,8 +75,7 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, retry: 
 
 def _restore(inputs: DriftInput, view: OperatorView) -> str:
     """Restore the operator's configurations, and the references to them."""
-    maps = [m for m in inputs.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
-    return inputs.restore(*maps, *(inputs.policy_parts if view.foreign_config() else ()))
+    return inputs.restore(*maps_of(inputs.bundle), *(inputs.policy_parts if view.foreign_config() else ()))
 
 
 def _template(inputs: DriftInput, row: PoolNode) -> dict[str, str]:

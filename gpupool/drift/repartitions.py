@@ -14,8 +14,8 @@ from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
-from infra.under_way import JOURNAL, MARK, noted
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
+from infra.under_way import JOURNAL, MARK, maps_of, noted
 
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
 """Kinds that a repartition does not fix, though it may explain them."""
@@ -81,11 +81,10 @@ def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:
 def _explained(inputs: DriftInput, pool: str) -> set[str]:
     """What a repartition of the pool works on, as differences name it."""
     nodes = {f"Node {row.name}" for row in inputs.nodes if row.pool.name == pool}
-    settings = {
+    settings = {str(manifest) for manifest in maps_of(inputs.bundle)} | {
         str(manifest)
         for manifest in inputs.bundle
         if manifest.kind == "ClusterPolicy"
-        or (manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE)
         or (manifest.kind in ("NodePool", "NodeOverlay") and manifest.labels.get(POOL_LABEL) == pool)
     }
     policies = {

@@ -28,7 +28,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
 from infra.apply import FIELD_MANAGER, properties
-from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX
+from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX, maps_of
 
 TEMPORARY = "gpupool.dev/temporary"
 """Label of ConfigMaps that exist only while a repartition is under way."""
@@ -87,12 +87,11 @@ def of_bundle(bundle: Bundle) -> Configs:
     """What the file asks for."""
     plugin: Mapping[str, str] = {}
     layouts = None
-    for manifest in bundle:
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE:
-            if manifest.name.startswith(PLUGIN_PREFIX):
-                plugin = manifest.body["data"]
-            elif manifest.name.startswith(MIG_PREFIX):
-                layouts = _layouts(manifest.body["data"])
+    for manifest in maps_of(bundle):
+        if manifest.name.startswith(PLUGIN_PREFIX):
+            plugin = manifest.body["data"]
+        elif manifest.name.startswith(MIG_PREFIX):
+            layouts = _layouts(manifest.body["data"])
     return Configs(plugin, layouts)
 
 

@@ -22,6 +22,7 @@ from gpupool.cluster.live_objects import (
     offered,
 )
 from gpupool.plan.model import Pool
+from infra.sharing_changes import asked
 from infra.under_way import MARK
 
 
@@ -109,10 +110,8 @@ class Node:
 
 
 def wanted(pool: Pool, machine: str | None) -> Shape:
-    """What the plan says a node of that instance type offers (the only machine's, where it has none)."""
-    kinds = [kind for kind in pool.machines if kind.instance_type == machine]
-    slices = kinds[0].slices if kinds else pool.slices_per_node
-    return Shape(pool.name, pool.mig_config, {name: count for name, count in slices.items() if count})
+    """What the plan says a node of that instance type offers."""
+    return Shape(pool.name, pool.mig_config, asked(pool, machine))
 
 
 def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> Node:
