@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from generators.manifest import Manifest
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
 from gpupool.cluster.managed_fields import appliers
 from gpupool.findings import GpupoolError
+from gpupool.plan.model import ENVIRONMENT_LABEL
 
 FIELD_MANAGER = "gpupool"
 """Owner of our fields where an object does not name another (pulumi-kubernetes makes up a random one)."""
 
-ENVIRONMENT_LABEL = "gpupool.dev/environment"
 DELETE_SECONDS = 600.0
 """How long to wait where options do not say (as pulumi-kubernetes does)."""
 
@@ -51,7 +52,7 @@ class Objects:
         """
         existing = self._get(inputs)
         if patch and existing is None:
-            raise ApiError(404, "NotFound", f"{describe(inputs)} does not exist, so nothing can be set on it")
+            raise ApiError(404, "NotFound", f"{Manifest(inputs)} does not exist, so nothing can be set on it")
         if existing is not None and not patch:
             self._may_take(existing, inputs, manager, dry_run)
         if dry_run and self._namespace_to_come(inputs):
@@ -117,7 +118,7 @@ class Objects:
         raise ApiError(
             409,
             "AlreadyExists",
-            f"{describe(inputs)} already exists and was not made by this environment; "
+            f"{Manifest(inputs)} already exists and was not made by this environment; "
             "delete or rename it, or take it over with `pulumi import`",
         )
 
@@ -140,7 +141,7 @@ class Objects:
                     raise
             if self.cancelled.wait(0.2 * 2**attempt):
                 break
-        raise ApiError(0, "Cancelled", f"{describe(inputs)}: cancelled")
+        raise ApiError(0, "Cancelled", f"{Manifest(inputs)}: cancelled")
 
     def _gone(self, inputs: Object, uid: str, timeout: float) -> None:
         since, pause = time.monotonic(), 0.02
@@ -152,10 +153,10 @@ class Objects:
             if live is None or live["metadata"]["uid"] != uid:
                 return
             if self.cancelled.is_set():
-                raise GpupoolError(f"{describe(live)}: cancelled while it is being deleted")
+                raise GpupoolError(f"{Manifest(live)}: cancelled while it is being deleted")
             held = ", ".join(live["metadata"].get("finalizers") or ()) or "nothing that it names"
             raise GpupoolError(
-                f"{describe(live)} is still being deleted after {timeout:.0f} s, held by {held}; "
+                f"{Manifest(live)} is still being deleted after {timeout:.0f} s, held by {held}; "
                 "see what it waits for with `kubectl describe`, then run the command again"
             )
 
@@ -181,13 +182,6 @@ class Objects:
 def annotation(body: Mapping[str, Any], key: str) -> str:
     """An annotation's value, empty where there is none."""
     return str((body["metadata"].get("annotations") or {}).get(key, ""))
-
-
-def describe(body: Mapping[str, Any]) -> str:
-    """An object as people name it: `ResourceQuota team-vision/gpupool`."""
-    metadata = body["metadata"]
-    where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{body['kind']} {where}{metadata['name']}"
 
 
 def _same_environment(existing: Object, inputs: Object) -> bool:
