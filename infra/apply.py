@@ -72,17 +72,6 @@ def release_properties(release: HelmRelease) -> dict[str, Any]:
     }
 
 
-def needs(manifest: Manifest, others: Iterable[Manifest]) -> list[Manifest]:
-    """The manifests among `others` that `manifest` depends on."""
-    wanted = kind_of(manifest.kind).needs
-    return [
-        other
-        for other in others
-        if (other.kind == "Namespace" and other.name == manifest.namespace)
-        or (other.kind in wanted and _concerns(manifest, other))
-    ]
-
-
 def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None:
     """The namespace among `others` that takes `manifest` with it. Where it is deleted as well nothing is sent
     for `manifest`, which was most of the work; the end of a namespace is waited for."""
@@ -91,9 +80,9 @@ def goes_with(manifest: Manifest, others: Iterable[Manifest]) -> Manifest | None
     return next((other for other in others if other.kind == "Namespace" and not other.patch), None)
 
 
-class Candidates:
-    """Manifests by kind and namespace, so that dependencies are found without comparing all pairs: of
-    4,000 objects these are 16 million."""
+class Dependencies:
+    """Which of some manifests another one depends on. They are kept by kind and namespace, so that not all
+    pairs are compared: of 4,000 objects these are 16 million."""
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self._kinds: dict[str, dict[str | None, list[Manifest]]] = {}
@@ -104,15 +93,15 @@ class Candidates:
                 self._namespaces[manifest.name] = manifest
 
     def of(self, manifest: Manifest) -> list[Manifest]:
-        """A small superset of what `needs` finds for `manifest`."""
+        """Its namespace, and what of the kinds that it needs is of its own pool or namespace."""
         inside = self._namespaces.get(manifest.namespace or "")
         found = [] if inside is None else [inside]
         for kind in kind_of(manifest.kind).needs:
             places = self._kinds.get(kind, {})
-            if manifest.namespace is None:
-                found += [other for held in places.values() for other in held]
-            else:
-                found += [*places.get(None, ()), *places.get(manifest.namespace, ())]
+            near = places.keys() if manifest.namespace is None else (None, manifest.namespace)
+            found += [
+                other for place in near for other in places.get(place, ()) if _concerns(manifest, other)
+            ]
         return found
 
 
@@ -134,21 +123,37 @@ def register(
     made: dict[str, pulumi.Resource] = {}
     charts: list[pulumi.Resource] = []
     ordered = sorted(manifests, key=lambda manifest: manifest.key)
-    candidates = Candidates(ordered)
+    dependencies = Dependencies(ordered)
+
+    def make(manifest: Manifest) -> None:
+        needed, kind = dependencies.of(manifest), kind_of(manifest.kind)
+        waits = [made[logical_name(other)] for other in needed]
+        holder, timeout = goes_with(manifest, needed), kind.delete_timeout
+        options = pulumi.ResourceOptions(
+            provider=provider,
+            depends_on=[*waits, *charts] if RELEASE in kind.needs else waits,
+            protect=manifest.protect or None,
+            deleted_with=made[logical_name(holder)] if holder else None,
+            # pulumi-kubernetes may not know all of them as immutable.
+            replace_on_changes=list(kind.immutable) or None,
+            delete_before_replace=True if kind.immutable else None,
+            custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
+            hooks=hooks.get(manifest.kind) if manifest.patch else None,
+        )
+        name = logical_name(manifest)
+        made[name] = pulumi.CustomResource(type_token(manifest), name, properties(manifest), options)
+
     first = [m for m in ordered if m.kind == "Namespace" or m.kind in RELEASE_NEEDS]
     for manifest in first:
-        made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
-    before = [made[logical_name(m)] for m in first]
+        make(manifest)
+    before = list(made.values())
     for release in releases:
         options = pulumi.ResourceOptions(provider=provider, depends_on=before)
-        charts.append(
-            pulumi.CustomResource(
-                RELEASE_TYPE, f"Release/{release.name}", release_properties(release), options
-            )
-        )
+        name = f"Release/{release.name}"
+        charts.append(pulumi.CustomResource(RELEASE_TYPE, name, release_properties(release), options))
     for manifest in ordered:
         if logical_name(manifest) not in made:
-            made[logical_name(manifest)] = _resource(manifest, candidates, made, charts, provider, hooks)
+            make(manifest)
     return [*charts, *made.values()]
 
 
@@ -159,32 +164,3 @@ async def registered(resources: Iterable[pulumi.Resource]) -> None:
     (pulumi 3.259, runtime/stack.py, wait_for_rpcs): 200 s of work for 4,000 objects.
     """
     await asyncio.gather(*(resource.urn.future() for resource in resources), return_exceptions=True)
-
-
-def _resource(
-    manifest: Manifest,
-    candidates: Candidates,
-    made: Mapping[str, pulumi.Resource],
-    charts: Sequence[pulumi.Resource],
-    provider: pulumi.ProviderResource,
-    hooks: Mapping[str, pulumi.ResourceHookBinding],
-) -> pulumi.Resource:
-    needed = needs(manifest, candidates.of(manifest))
-    waits = [made[logical_name(other)] for other in needed]
-    kind = kind_of(manifest.kind)
-    if RELEASE in kind.needs:
-        waits += charts
-    timeout = kind.delete_timeout
-    holder = goes_with(manifest, needed)
-    options = pulumi.ResourceOptions(
-        provider=provider,
-        depends_on=waits,
-        protect=manifest.protect or None,
-        deleted_with=made[logical_name(holder)] if holder else None,
-        # pulumi-kubernetes may not know all of them as immutable.
-        replace_on_changes=list(kind.immutable) or None,
-        delete_before_replace=True if kind.immutable else None,
-        custom_timeouts=pulumi.CustomTimeouts(delete=timeout) if timeout else None,
-        hooks=hooks.get(manifest.kind) if manifest.patch else None,
-    )
-    return pulumi.CustomResource(type_token(manifest), logical_name(manifest), properties(manifest), options)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -44,8 +43,6 @@ _STOP_SECONDS = 10.0
 _LOOK_SECONDS = 0.2
 """How often to check whether Ctrl-C was pressed."""
 
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-
 
 class EngineError(GpupoolError):
     """The engine failed; the text is what it said, fit to be shown."""
@@ -57,9 +54,7 @@ class Command(automation.PulumiCommand):
     def __init__(self, path: Path) -> None:
         # Not calling the base class: it would run `pulumi version`, which our binaries are pinned to anyway.
         self.command = str(path)
-        found = _VERSION.search(binaries.programs()["pulumi"].version)
-        assert found is not None
-        self.version = VersionInfo(*map(int, found.groups()))
+        self.version = VersionInfo.parse(binaries.programs()["pulumi"].version.removeprefix("v"))
         self._child: subprocess.Popen[str] | None = None
         self._interrupted = False
         self._lock = threading.Lock()

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from gpupool.pulumi_plugins.diff import MISSING, Step, changes, format_path
+from gpupool.pulumi_plugins.diff import MISSING, Change, Path, changes, format_path
 from infra.apply import FIELD_MANAGER_ANNOTATION
 
 _HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
 _IDENTITIES = ("name", "key")
 _SHORTEN = 60
 _SHORTEN_ITEM = 100
-_Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +49,41 @@ def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Field
     )
 
 
-def _differences(old: Any, new: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
-    """Path, old and new value of every difference; MISSING for what is not there."""
+def _differences(old: Any, new: Any, path: Path) -> Iterator[Change]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
             yield from _differences(old.get(key, MISSING), new.get(key, MISSING), (*path, key))
-    elif _are_items(old) and _are_items(new):
-        yield from list(_of_items(old, new, path)) or _by_place(old, new, path)
+    elif are_items(old) and are_items(new):
+        yield from list(_of_items(old, new, path)) or changes(old, new, path)
     else:
-        yield from _by_place(old, new, path)
+        yield from changes(old, new, path)
 
 
-def _by_place(old: Any, new: Any, path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
-    for change in changes(old, new, path):
-        below = change.path[len(path) :]
-        yield change.path, _at(old, below), _at(new, below)
-
-
-def _are_items(value: Any) -> bool:
+def are_items(value: Any) -> bool:
+    """Whether it is a list of mappings."""
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
-def _of_items(old: list[Any], new: list[Any], path: _Path) -> Iterator[tuple[_Path, Any, Any]]:
+def _of_items(old: list[Any], new: list[Any], path: Path) -> Iterator[Change]:
     """Items removed, changed and added. Nothing where the lists differ in their order alone."""
     identity = next((name for name in _IDENTITIES if _identifies(name, old) and _identifies(name, new)), None)
     if identity is None:
-        yield from (((*path, place), item, MISSING) for place, item in enumerate(old) if item not in new)
-        yield from (((*path, place), MISSING, item) for place, item in enumerate(new) if item not in old)
+        yield from (
+            Change((*path, place), item, MISSING) for place, item in enumerate(old) if item not in new
+        )
+        yield from (
+            Change((*path, place), MISSING, item) for place, item in enumerate(new) if item not in old
+        )
         return
     before = {item[identity]: item for item in old}
     after = {item[identity] for item in new}
     for place, item in enumerate(old):
         if item[identity] not in after:
-            yield (*path, place), item, MISSING
+            yield Change((*path, place), item, MISSING)
     for place, item in enumerate(new):
         known = before.get(item[identity])
         if known is None:
-            yield (*path, place), MISSING, item
+            yield Change((*path, place), MISSING, item)
         else:
             yield from _differences(known, item, (*path, place))
 
@@ -95,15 +92,6 @@ def _identifies(name: str, items: list[Any]) -> bool:
     """Whether every item has a text of its own under `name`."""
     values = [item.get(name) for item in items]
     return all(isinstance(value, str) for value in values) and len(set(values)) == len(values)
-
-
-def _at(value: Any, path: _Path) -> Any:
-    for step in path:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return MISSING
-    return value
 
 
 def _differing_lines(old: str, new: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from generators.manifest import Manifest
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import config_name
 from gpupool.findings import GpupoolError
 
 _OURS = "gpupool-"
@@ -27,7 +28,7 @@ def check(manifests: Iterable[Manifest], api: KubeApi) -> None:
                 "or let gpupool do it (gpuOperator.install: true)"
             )
         for operand in manifest.body["spec"]:
-            name = live["spec"].get(operand, {}).get("config", {}).get("name", "")
+            name = config_name(live, operand)
             if name and not name.startswith(_OURS):
                 where = f"the ClusterPolicy's spec.{operand}.config.name"
                 raise GpupoolError(

@@ -19,7 +19,7 @@ from generators.kinds import KINDS, Kind, rank_of
 from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
-from gpupool.cluster.managed_fields import rows_of
+from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.findings import GpupoolError
 from gpupool.plan.delivery import ENGINE_CLASSES
 from gpupool.plan.model import ENVIRONMENT_LABEL
@@ -59,12 +59,9 @@ class Held:
 
     def beside(self, bundle: Bundle, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that neither the file nor the state names, except the ConfigMap of a repartition."""
-        known = {key_of(manifest.body) for manifest in bundle} | in_state(deployment)
-        return tuple(
-            manifest
-            for manifest in self.manifests
-            if key_of(manifest.body) not in known and not under_way.is_map(manifest)
-        )
+        wanted = {key_of(manifest.body) for manifest in bundle}
+        left = (one for one in self.unrecorded(deployment) if key_of(one.body) not in wanted)
+        return tuple(manifest for manifest in left if not under_way.is_map(manifest))
 
     def unrecorded(self, deployment: Mapping[str, Any]) -> tuple[Manifest, ...]:
         """Those that the state does not name."""
@@ -121,9 +118,7 @@ def _is_ours(body: Mapping[str, Any]) -> bool:
     metadata = body["metadata"]
     if metadata.get("ownerReferences") or metadata.get("deletionTimestamp"):
         return False
-    rows = rows_of(body)
-    applied = any(row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply" for row in rows)
-    return applied and not any(row.get("manager") in _DELIVERERS for row in rows)
+    return FIELD_MANAGER in appliers(body) and not managers(body) & _DELIVERERS
 
 
 def require_none_foreign(api: KubeApi, wanted: Iterable[Manifest]) -> None:

@@ -54,13 +54,14 @@ def judge(
     Patches of objects that others own are not judged: their current content is unknown here (the cluster's
     own admission sees them, in a preview too). Helm releases are not judged object by object.
     """
+    from gpupool import rules
     from vapcheck import check
     from vapcheck.judging.redaction import without_secrets
 
     bundle = bundle or generate(plan)
     documents = documents_of(plan, bundle)
     report = check(documents, policies=extra_policies, kinds=_kinds_of(documents), compiler=compiler)
-    found = (*report.findings, *_bundle_findings(plan, bundle), *_expired_waivers(plan, today))
+    found = (*report.findings, *rules.check_bundle(_whole(plan, bundle)), *_expired_waivers(plan, today))
     return without_secrets(dataclasses.replace(report, findings=found), [*documents, *extra_policies])
 
 
@@ -76,11 +77,11 @@ def _kinds_of(documents: Sequence[Document]) -> Kinds:
     )
 
 
-def documents_of(plan: Plan, bundle: Bundle | None = None) -> list[Document]:
+def documents_of(plan: Plan, bundle: Bundle) -> list[Document]:
     """What `plan` amounts to, as the engine takes it: policies, parameters and namespaces included."""
     from vapcheck import from_bodies
 
-    bodies = [dict(manifest.body) for manifest in bundle or generate(plan) if not manifest.patch]
+    bodies = [dict(manifest.body) for manifest in bundle if not manifest.patch]
     return from_bodies(bodies, plan.environment)
 
 
@@ -89,13 +90,6 @@ def judge_together(plans: Sequence[Plan]) -> list[PolicyFinding]:
     from gpupool import rules
 
     return rules.check_bundles([_whole(plan, generate(plan)) for plan in plans])
-
-
-def _bundle_findings(plan: Plan, bundle: Bundle) -> list[PolicyFinding]:
-    """What no single object shows."""
-    from gpupool import rules
-
-    return rules.check_bundle(_whole(plan, bundle))
 
 
 def _whole(plan: Plan, bundle: Bundle) -> rules.Bundle:
@@ -145,15 +139,7 @@ def shown(report: Report) -> tuple[PolicyFinding, ...]:
 
 def describe(finding: PolicyFinding) -> str:
     """A finding on one line: level, policy, object, what is wrong, how to fix it."""
-    return " ".join("".join(_parts(finding)).split())
-
-
-def _parts(finding: PolicyFinding) -> Iterator[str]:
-    yield f"{finding.level} {finding.rule}: "
-    if finding.object is not None:
-        yield f"{finding.object}: "
-    if finding.path:
-        yield f"{finding.path}: "
-    yield finding.message
-    if finding.fix:
-        yield f"; {finding.fix}"
+    where = [f"{part}:" for part in (finding.object, finding.path) if part]
+    fix = f"; {finding.fix}" if finding.fix else ""
+    text = " ".join([f"{finding.level} {finding.rule}:", *where, f"{finding.message}{fix}"])
+    return " ".join(text.split())

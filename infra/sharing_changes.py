@@ -14,13 +14,16 @@ import yaml
 
 from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
-from gpupool.cluster.live_objects import is_gpu_job, offered
+from gpupool.cluster.live_objects import (
+    INSTANCE_TYPE_LABEL,
+    MIG_LABEL,
+    NO_LAYOUT,
+    config_name,
+    is_gpu_job,
+    offered,
+)
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan, Pool
-
-_PLUGIN_PREFIX = "gpupool-device-plugin"
-_MIG_LABEL = "nvidia.com/mig.config"
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-_OFF = ("", "all-disabled")
+from infra.under_way import PLUGIN_PREFIX, maps_of
 
 
 def notes(api: KubeApi, plan: Plan, bundle: Bundle, unseen: bool = False) -> tuple[str, ...]:
@@ -85,15 +88,18 @@ def _affected(
 ) -> list[str]:
     """Nodes of the pool whose slices change, or the way in which their GPUs are shared."""
     mine = [node for node in nodes if node["metadata"]["labels"].get(POOL_LABEL) == pool.name]
-    wanted = next(
-        (m.body["data"].get(pool.name) for m in bundle if _is_plugin_map(m.name, m.namespace)), None
-    )
+    maps = (m for m in maps_of(bundle) if m.name.startswith(PLUGIN_PREFIX))
+    wanted = next((m.body["data"].get(pool.name) for m in maps), None)
     other = pool.name in settings and settings[pool.name] != wanted
     otherwise_shared = other and _kind(settings[pool.name]) != _kind(wanted or "")
 
     def changes(node: Mapping[str, Any]) -> bool:
-        moved = _layout(node["metadata"]["labels"].get(_MIG_LABEL, "")) != (pool.mig_config or "")
-        return otherwise_shared or ((other or moved) and offered(node) != _asked(pool, node))
+        labels = node["metadata"]["labels"]
+        label = labels.get(MIG_LABEL)
+        moved = (None if label in ("", NO_LAYOUT) else label) != pool.mig_config
+        return otherwise_shared or (
+            (other or moved) and offered(node) != asked(pool, labels.get(INSTANCE_TYPE_LABEL))
+        )
 
     return [node["metadata"]["name"] for node in mine if changes(node)]
 
@@ -103,27 +109,18 @@ def _kind(settings: str) -> frozenset[str]:
     return frozenset((yaml.safe_load(settings) or {}).get("sharing") or ())
 
 
-def _asked(pool: Pool, node: Mapping[str, Any]) -> dict[str, int]:
-    """The slices that the file defines for a node of that instance type."""
-    machine = node["metadata"]["labels"].get(_INSTANCE_TYPE)
+def asked(pool: Pool, machine: str | None) -> dict[str, int]:
+    """The slices that the file defines for a node of that instance type (the only machine's, where it has
+    none)."""
     kinds = [kind.slices for kind in pool.machines if kind.instance_type == machine]
     slices = kinds[0] if kinds else pool.slices_per_node
     return {name: count for name, count in slices.items() if count}
 
 
-def _layout(label: str) -> str:
-    return "" if label in _OFF else label
-
-
-def _is_plugin_map(name: str, namespace: str | None) -> bool:
-    return namespace == OPERATOR_NAMESPACE and name.startswith(_PLUGIN_PREFIX)
-
-
 def _live_settings(api: KubeApi) -> Mapping[str, str]:
     """Pool -> the plugin's settings in force; empty where they are not gpupool's."""
-    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy") or {}
-    name = str((((policy.get("spec") or {}).get("devicePlugin") or {}).get("config") or {}).get("name", ""))
-    if not name.startswith(_PLUGIN_PREFIX):
+    name = config_name(api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy"), "devicePlugin")
+    if not name.startswith(PLUGIN_PREFIX):
         return {}
     live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}
     return live.get("data") or {}

@@ -46,15 +46,12 @@ def preview(environment: str, report: Report = lambda _: None, allow_delete: Ite
     """
     plan, bundle = _read(environment)
     with Run(plan, bundle, "preview", report, _verdict(environment, plan, bundle)) as run:
-        lost = run.losses(allow_delete)
+        lost, refused = run.losses(allow_delete)
         rows = {row["urn"]: row for row in run.deployment.get("resources") or ()}
         # The engine refuses to preview these, so they are withheld from it and reported here.
-        run.withheld = {urn: deletion(rows[urn]) for urn in lost.values()}
+        run.withheld = {urn: deletion(rows[urn]) for urn in lost}
         run.withheld |= {f"orphan:{manifest}": removal(manifest) for manifest in run.orphans}
-        exclude = list(lost.values()) or None
-        result = run.do(lambda **options: run.stack.preview(exclude=exclude, **options))
-    lost_names = lost.keys() | orphans.protected(run.orphans)
-    refused = recovery.consent(lost_names - set(allow_delete), plan.environment)
+        result = run.do(lambda **options: run.stack.preview(exclude=lost or None, **options))
     notes = (*result.notes, *filter(None, [orphans.summary(run.orphans)]))
     return dataclasses.replace(result, refused=refused, notes=notes)
 
@@ -74,12 +71,10 @@ def up(
     plan, bundle = _read(environment)
     delivered.require_ours(plan, despite_gitops)
     with Run(plan, bundle, "up", report, _verdict(environment, plan, bundle)) as run:
-        lost = run.losses(allow_delete)
-        lost_names = lost.keys() | orphans.protected(run.orphans)
-        refused = recovery.consent(lost_names - set(allow_delete), plan.environment)
+        lost, refused = run.losses(allow_delete)
         if refused:
             raise ProtectedError(refused)
-        for urn in lost.values():
+        for urn in lost:
             run.unprotect(urn)
         result = run.do(run.stack.up)
         run.remove_orphans(run.orphans, result)

@@ -22,6 +22,8 @@ from infra.apply import logical_name
 from infra.field_changes import FieldChange, field_changes
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m|<\{%.*?%\}>")
+_NOISE = ("update failed", "preview failed", "refresh failed", "destroy failed")
+"""Lines that only repeat that something failed, without what."""
 _OPERATIONS = {
     "create": "create",
     "update": "update",
@@ -70,7 +72,6 @@ class Outcome:
     errors: list[str] = field(default_factory=list)
     """What went wrong, each with the object it is about."""
     warnings: list[str] = field(default_factory=list)
-    corrupt: bool = False
 
     @property
     def changed(self) -> list[ObjectChange]:
@@ -106,8 +107,6 @@ class Collector:
                 self._failed(event.res_op_failed_event.metadata)
             elif event.diagnostic_event is not None:
                 self._diagnostic(event.diagnostic_event)
-            elif event.summary_event is not None:
-                self.outcome.corrupt = bool(event.summary_event.maybe_corrupt)
 
     def _step(self, step: Any, done: bool) -> None:
         if step.type.startswith("pulumi:"):
@@ -133,7 +132,7 @@ class Collector:
 
     def _diagnostic(self, event: Any) -> None:
         text = _ANSI.sub("", event.message).strip()
-        if event.severity not in ("error", "warning") or not text or _is_noise(text):
+        if event.severity not in ("error", "warning") or not text or text in _NOISE:
             return
         urn = event.urn or ""
         name = urn.rpartition("::")[2] if "::" in urn and "pulumi:pulumi:Stack" not in urn else ""
@@ -185,8 +184,3 @@ def removal(manifest: Manifest, done: bool = False, error: str | None = None) ->
         done=done,
         error=error,
     )
-
-
-def _is_noise(text: str) -> bool:
-    """Lines that only repeat that something failed, without what."""
-    return text in ("update failed", "preview failed", "refresh failed", "destroy failed")

@@ -76,7 +76,6 @@ class Run:
         self._begun = False
         """Whether the program was reached: up to there nothing is registered, and nothing was changed."""
         self._started = time.monotonic()
-        self._opened = opened(plan.environment, plan.cluster.platform, lambda: self._program(bundle), report)
         self.stack: EngineStack
         self.deployment: dict[str, Any] = {}
         self._disk = DiskReserve("", PROJECT, plan.environment)
@@ -106,18 +105,19 @@ class Run:
                 raise StackError(f"{pulumi_env.NO_CHARTS}. Nothing was changed")
             if self._operation == "preview":
                 self._note(f"`up` will refuse this: {pulumi_env.NO_CHARTS}")
-        self.stack, self._command = self._opened.__enter__()
-        try:
+        plan, bundle = self._plan, self._bundle
+        with contextlib.ExitStack() as opening:
+            engine = opened(
+                plan.environment, plan.cluster.platform, lambda: self._program(bundle), self._report
+            )
+            self.stack, self._command = opening.enter_context(engine)
+            opening.callback(lambda: self._disk.release())
             self._prepare()
-        except BaseException as error:
-            self._disk.release()
-            self._opened.__exit__(type(error), error, error.__traceback__)
-            raise
+            self._closing = opening.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._disk.release()
-        self._opened.__exit__(*error)
+        self._closing.__exit__(*error)
 
     def _prepare(self) -> None:
         name, variables, url = self._plan.environment, self.stack.variables, self._backend()
@@ -220,16 +220,16 @@ class Run:
         self._notes.append(text)
         self._report(text)
 
-    def losses(self, allowed: Iterable[str]) -> dict[str, str]:
-        """Name -> URN of the protected things that the engine would delete.
+    def losses(self, allowed: Iterable[str]) -> tuple[list[str], str | None]:
+        """URNs of the protected things that the engine would delete, and, where not all that would go is
+        `allowed`, how to consent.
 
         Raises UsageError for a name in `allowed` that does not go.
         """
-        kept = [apply.logical_name(manifest) for manifest in self._bundle]
-        lost = recovery.losses(self.deployment, kept)
-        named = set(allowed) - orphans.protected(self.orphans)
-        recovery.require_going(named, self.deployment, kept)
-        return lost
+        kept, named = [apply.logical_name(manifest) for manifest in self._bundle], set(allowed)
+        lost, beside = recovery.losses(self.deployment, kept), orphans.protected(self.orphans)
+        recovery.require_going(named - beside, self.deployment, kept)
+        return [*lost.values()], recovery.consent((lost.keys() | beside) - named, self._plan.environment)
 
     def unprotect(self, what: str) -> None:
         """Allow one URN, or `--all`, to be deleted."""

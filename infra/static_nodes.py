@@ -21,8 +21,11 @@ import pulumi
 from generators.manifest import Manifest
 from generators.static_nodes import node_patch
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT
+from gpupool.cluster.managed_fields import rows_of
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import Plan
+from infra.apply import FIELD_MANAGER
 
 OURS = "gpupool.dev/taints"
 OWN = "gpupool.dev/own-taints"
@@ -36,7 +39,7 @@ HOOK = "give-node-taints-back"
 _ATTEMPTS = 5
 """A kubelet writes its node every few seconds, so a collision or two is to be expected."""
 
-_OPERATORS_DEFAULT = ("nvidia.com/mig.config", "all-disabled")
+_OPERATORS_DEFAULT = (MIG_LABEL, NO_LAYOUT)
 """The GPU Operator sets this label on nodes that can be partitioned and don't say how (v26.7.0)."""
 
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
@@ -158,8 +161,8 @@ def _give_back(api: KubeApi, node: Mapping[str, Any]) -> None:
 def _labels_applied(node: Mapping[str, Any]) -> set[str]:
     """Keys of the labels that an earlier run of ours has set."""
     keys: set[str] = set()
-    for row in node["metadata"].get("managedFields") or ():
-        if row.get("manager") == "gpupool" and row.get("operation") == "Apply":
+    for row in rows_of(node):
+        if row.get("manager") == FIELD_MANAGER and row.get("operation") == "Apply":
             labels = row.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {})
             keys |= {key.removeprefix("f:") for key in labels}
     return keys

@@ -16,14 +16,18 @@ from typing import Any
 from generators.manifest import Bundle, Manifest
 from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import OPERANDS, config_name
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
 
 JOURNAL = "gpupool-repartition"
 """Name of the ConfigMap that exists from before the first to after the last change of a repartition."""
 JOURNAL_KEY = "journal.json"
-_MAP_PREFIXES = ("gpupool-device-plugin-", "gpupool-mig-")
-_OPERANDS = ("devicePlugin", "migManager")
+MARK = "gpupool.dev/repartition"
+"""Annotation on a node that is being worked on. It is set and removed in the same write as the cordon."""
+PLUGIN_PREFIX, MIG_PREFIX = "gpupool-device-plugin", "gpupool-mig"
+"""How the names of the operator's configurations begin (generators.device_plugin, generators.mig_parted)."""
+_MAP_PREFIXES = (f"{PLUGIN_PREFIX}-", f"{MIG_PREFIX}-")
 
 
 class UnderWayError(GpupoolError):
@@ -41,10 +45,16 @@ class UnderWay:
 def find(api: KubeApi) -> UnderWay | None:
     """The repartition that has begun and not ended; None where there is none."""
     live = api.get("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
-    if live is None:
-        return None
-    value: Mapping[str, str] = json.loads((live.get("data") or {}).get(JOURNAL_KEY) or "{}")
-    return UnderWay(str(value.get("environment", "?")), str(value.get("pool", "?")))
+    return None if live is None else noted(live)
+
+
+def noted(journal: Mapping[str, Any]) -> UnderWay:
+    """What the ConfigMap says; `?` for what a damaged one does not."""
+    try:
+        value = json.loads((journal.get("data") or {}).get(JOURNAL_KEY) or "{}")
+        return UnderWay(str(value.get("environment", "?")), str(value.get("pool", "?")))
+    except (ValueError, AttributeError):
+        return UnderWay("?", "?")
 
 
 def left_maps(api: KubeApi, bundle: Bundle, deployment: Mapping[str, Any]) -> bool:
@@ -89,19 +99,18 @@ def is_map(manifest: Manifest) -> bool:
 
 def in_force(api: KubeApi) -> frozenset[str]:
     """Names of our configurations that the operator's ClusterPolicy follows."""
-    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy") or {}
-    spec = policy.get("spec") or {}
-    names = (str(((spec.get(operand) or {}).get("config") or {}).get("name") or "") for operand in _OPERANDS)
+    policy = api.get("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
+    names = (config_name(policy, operand) for operand in OPERANDS)
     return frozenset(name for name in names if name.startswith(_MAP_PREFIXES))
 
 
+def maps_of(bundle: Bundle) -> list[Manifest]:
+    """The operator's configurations that the file asks for."""
+    return [one for one in bundle if one.kind == "ConfigMap" and one.namespace == OPERATOR_NAMESPACE]
+
+
 def _maps(bundle: Bundle) -> set[str]:
-    """Names of the operator's configurations that the file asks for."""
-    return {
-        manifest.name
-        for manifest in bundle
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
-    }
+    return {manifest.name for manifest in maps_of(bundle)}
 
 
 def _known(deployment: Mapping[str, Any]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generators import generate
 from gpupool.plan.model import Plan
 from infra.policy_gate import documents_of
 from vapcheck import Kinds, from_bodies
@@ -17,7 +18,7 @@ JOB_CONTROLLER = User("system:serviceaccount:kube-system:job-controller", ("syst
 
 
 def judge_of(plan: Plan) -> Judge:
-    documents = documents_of(plan)
+    documents = documents_of(plan, generate(plan))
     return Judge(read_policies(documents), documents, Kinds.builtin())
 
 

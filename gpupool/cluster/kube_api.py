@@ -71,9 +71,12 @@ class ApiResource:
 
     def collection(self, namespace: str | None) -> str:
         """The URL path of the collection in one namespace, or of all namespaces."""
-        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         scope = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
-        return f"{root}{scope}/{self.plural}"
+        return f"{_root(self.api_version)}{scope}/{self.plural}"
+
+
+def _root(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 class KubeApi:
@@ -139,23 +142,23 @@ class KubeApi:
         found = self._kinds.get((api_version, kind))
         if found is not None:
             return found
-        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        with self._lock:
+            if (api_version, kind) not in self._kinds:
+                for row in (self._get(_root(api_version)) or {}).get("resources", ()):
+                    if "/" not in row["name"]:
+                        found = ApiResource(api_version, row["kind"], row["name"], row["namespaced"])
+                        self._kinds[(api_version, row["kind"])] = found
+        return self._kinds.get((api_version, kind))
+
+    def _get(self, path: str) -> dict[str, Any] | None:
+        """What is at a path; None where there is nothing."""
         try:
-            with self._lock:
-                if (api_version, kind) not in self._kinds:
-                    rows = self.request("GET", root)[1]["resources"]
-                    self._remember(api_version, rows)
+            value: dict[str, Any] = self.request("GET", path)[1]
+            return value
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
-        return self._kinds.get((api_version, kind))
-
-    def _remember(self, api_version: str, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
-            if "/" not in row["name"]:
-                found = ApiResource(api_version, row["kind"], row["name"], row["namespaced"])
-                self._kinds[(api_version, row["kind"])] = found
 
     def require(self, api_version: str, kind: str) -> ApiResource:
         """`resource`, or ApiError 404 with what to do when the server does not know the kind."""
@@ -171,15 +174,7 @@ class KubeApi:
     ) -> dict[str, Any] | None:
         """The live object; None where it, or its kind, does not exist."""
         where = self.resource(api_version, kind)
-        if where is None:
-            return None
-        try:
-            value: dict[str, Any] = self.request("GET", where.path(namespace, name))[1]
-            return value
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return None if where is None else self._get(where.path(namespace, name))
 
     def list(
         self, api_version: str, kind: str, namespace: str | None = None, selector: str = ""

@@ -1,4 +1,4 @@
-"""What live objects say of themselves: conditions, and the GPU slices of nodes and pods.
+"""What live objects say of themselves: conditions, the GPU slices of nodes and pods, the operator's settings.
 
 Reads objects as the API server returns them, and judges nothing.
 """
@@ -12,14 +12,48 @@ from typing import Any
 
 Object = Mapping[str, Any]
 
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+PLUGIN_LABEL = "nvidia.com/device-plugin.config"
+MIG_LABEL = "nvidia.com/mig.config"
+STEERING = (PLUGIN_LABEL, MIG_LABEL)
+"""The labels that decide how a node's GPUs are shared (gpu-operator v26.7.0)."""
+MIG_STATE_LABEL = "nvidia.com/mig.config.state"
+"""What the MIG manager says: pending, rebooting, success or failed (mig-parted v0.15.0)."""
+NO_LAYOUT = "all-disabled"
+"""What the operator sets on nodes that ask for no layout; the same as no label."""
+OPERANDS = ("devicePlugin", "migManager")
+"""Operands that a ClusterPolicy points at a ConfigMap."""
+_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+"""Metadata that the server writes."""
+
 _GPU = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 """What the device plugin registers (k8s-device-plugin v0.20.0)."""
+
+
+def as_sent(body: Object) -> dict[str, Any]:
+    """An object without what only the server writes."""
+    metadata = body.get("metadata")
+    sent = {key: value for key, value in body.items() if key != "status"}
+    if isinstance(metadata, dict):
+        sent["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
+    return sent
 
 
 def condition(thing: Object, kind: str) -> Object:
     """One entry of status.conditions by its type; empty where it is not there."""
     rows = (thing.get("status") or {}).get("conditions") or ()
     return next((row for row in rows if row.get("type") == kind), {})
+
+
+def is_ready(node: Object) -> bool:
+    """Whether its kubelet says that it is Ready."""
+    return condition(node, "Ready").get("status") == "True"
+
+
+def config_name(policy: Object | None, operand: str) -> str:
+    """The ConfigMap that a ClusterPolicy points an operand at; empty where it names none."""
+    settings = ((policy or {}).get("spec") or {}).get(operand) or {}
+    return str((settings.get("config") or {}).get("name") or "")
 
 
 def offered(node: Object, field: str = "allocatable") -> dict[str, int]:

@@ -17,6 +17,16 @@ def rows_of(live: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in rows if not row.get("subresource")]
 
 
+def managers(live: Mapping[str, Any]) -> frozenset[str]:
+    """All managers that have set a field, except of the status."""
+    return frozenset(str(row.get("manager")) for row in rows_of(live))
+
+
+def appliers(live: Mapping[str, Any]) -> frozenset[str]:
+    """Those who have applied the object as a whole (server-side apply)."""
+    return frozenset(str(row.get("manager")) for row in rows_of(live) if row.get("operation") == "Apply")
+
+
 def name_of(item: Any) -> str:
     """The key by which the server identifies the items of most lists; empty where there is none."""
     return str(item.get("name", "")) if isinstance(item, Mapping) else ""

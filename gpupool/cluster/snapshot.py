@@ -55,11 +55,11 @@ OPERATOR = (Query("v1", "Pod", OPERATOR_NAMESPACE), Query("apps/v1", "DaemonSet"
 """What the GPU Operator runs."""
 
 
-def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, ...]:
+def queries(bundle: Bundle) -> tuple[Query, ...]:
     """The lists that are needed to compare a cluster with `bundle`.
 
     Every kind in it, those that an earlier one may have had, nodes, node claims, what the operator runs, and
-    `pods`.
+    pods that wait.
     """
     found: dict[Query, None] = {}
     for kind in KINDS:
@@ -70,10 +70,7 @@ def queries(bundle: Bundle, pods: Query | None = PENDING_PODS) -> tuple[Query, .
         known = kind_of(manifest.kind)
         if known.owned and None not in known.listed:
             found[Query(manifest.api_version, manifest.kind, manifest.namespace)] = None
-    found |= dict.fromkeys((NODES, NODE_CLAIMS, *OPERATOR))
-    if pods is not None:
-        found[pods] = None
-    return tuple(found)
+    return (*found, NODES, NODE_CLAIMS, *OPERATOR, PENDING_PODS)
 
 
 @dataclass(frozen=True)
@@ -126,8 +123,8 @@ class Snapshot:
     @cached_property
     def claims(self) -> Mapping[str, Object]:
         """Karpenter's node claims by the name of their node; those without a node are not here."""
-        rows = self.of(*NODE_CLAIMS.of)
-        return {claim["status"]["nodeName"]: claim for claim in rows if _node_name(claim)}
+        rows = ((claim.get("status") or {}, claim) for claim in self.of(*NODE_CLAIMS.of))
+        return {status["nodeName"]: claim for status, claim in rows if status.get("nodeName")}
 
 
 def take(api: KubeApi, wanted: Iterable[Query], now: datetime | None = None) -> Snapshot:
@@ -187,10 +184,6 @@ def notes(thing: Object) -> Mapping[str, str]:
     """The annotations of an object."""
     found: Mapping[str, str] = thing["metadata"].get("annotations") or {}
     return found
-
-
-def _node_name(claim: Object) -> str:
-    return str((claim.get("status") or {}).get("nodeName") or "")
 
 
 def _place(row: tuple[tuple[str | None, str], Object]) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from generators import generate
-from generators.manifest import Bundle
 from gpupool.cluster import snapshot
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.drift import examine
@@ -59,16 +58,14 @@ class Outcome:
         }
 
 
-def assert_environment(
-    plan: Plan, api: KubeApi, bundle: Bundle | None = None, now: datetime | None = None, env: str = ""
-) -> Outcome:
+def assert_environment(plan: Plan, api: KubeApi, now: datetime | None = None, env: str = "") -> Outcome:
     """Compare the cluster once. Raises ApiError and UnreachableError where it can't be queried.
 
     `now` is the time of the comparison, for callers that must not wait for a time limit to pass;
     `env` is how the user names the environment.
     """
     started = time.monotonic()
-    wanted = bundle or generate(plan)
+    wanted = generate(plan)
     seen = snapshot.take(api, snapshot.queries(wanted), now)
     drifts = examine(plan, wanted, seen, now or datetime.now(UTC), env)
     counted = sum(len(held) for held in seen.objects.values())

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gpupool.cluster.managed_fields import Fields, is_key_of, name_of, rows_of
-from gpupool.pulumi_plugins.diff import MISSING, Step
+from gpupool.pulumi_plugins.diff import MISSING, Path, Step
+from infra.field_changes import are_items
 from vapcheck import Kinds
 from vapcheck.server.admission_view import as_admitted
 from vapcheck.server.canonical_text import quantity
-
-Path = tuple[Step, ...]
 
 _KEYED = frozenset(
     {"containers", "initContainers", "variables", "matchConditions", "volumes", "volumeMounts"}
@@ -94,7 +93,7 @@ def _narrowed(path: Path, wanted: Any, found: Any) -> Difference:
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         steps: list[Step] = sorted({*wanted, *found})
         pairs = [(step, wanted.get(step, MISSING), found.get(step, MISSING)) for step in steps]
-    elif _are_items(wanted) and _are_items(found):
+    elif are_items(wanted) and are_items(found):
         if len(wanted) != len(found):
             more = [item for item in wanted if not any(_same(item, other, path) for other in found)]
             less = [item for item in found if not any(_same(item, other, path) for other in wanted)]
@@ -107,10 +106,6 @@ def _narrowed(path: Path, wanted: Any, found: Any) -> Difference:
         return Difference(path, wanted, found)
     step, one, other = apart[0]
     return _narrowed((*path, step), one, other)
-
-
-def _are_items(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _walk_items(
@@ -158,14 +153,6 @@ class Ownership:
     def __init__(self, live: Mapping[str, Any]) -> None:
         self._live = live
         self._rows = rows_of(live)
-
-    def managers(self) -> frozenset[str]:
-        """All managers that have set a field, except of the status."""
-        return frozenset(str(row.get("manager")) for row in self._rows)
-
-    def applied_by(self) -> frozenset[str]:
-        """Those who have applied the object as a whole (server-side apply)."""
-        return frozenset(str(row.get("manager")) for row in self._rows if row.get("operation") == "Apply")
 
     def of(self, path: Path, but: str) -> tuple[str, str]:
         """The manager that set the field last, `but` only if no other has, and when (empty: none)."""

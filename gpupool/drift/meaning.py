@@ -12,6 +12,7 @@ from generators.manifest import Manifest
 from generators.metadata import TENANT_LABEL
 from generators.policy_parameters import LIMITS, OWNERS, POOLS, TENANTS
 from gpupool.pulumi_plugins.diff import MISSING, Step
+from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX
 
 _KARPENTER = frozenset({"NodePool", "NodeOverlay", *NODE_CLASSES})
 _POLICIES = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
@@ -68,9 +69,9 @@ def consequence(
 def _config_map(manifest: Manifest) -> str:
     if manifest.name in _PARAMETERS:
         return "policies judge by it"
-    if manifest.name.startswith("gpupool-device-plugin-"):
+    if manifest.name.startswith(PLUGIN_PREFIX):
         return "nodes that start their device plugin now read it"
-    if manifest.name.startswith("gpupool-mig-"):
+    if manifest.name.startswith(MIG_PREFIX):
         return "nodes that are partitioned from now on read it"
     return ""
 

@@ -18,7 +18,7 @@ def since(moment: Any, now: datetime) -> float:
     if not isinstance(moment, str):
         return 0.0
     try:
-        then = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+        then = datetime.fromisoformat(moment)
     except ValueError:
         return 0.0
     return max(0.0, (now - then.astimezone(UTC)).total_seconds())

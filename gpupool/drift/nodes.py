@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.cluster.live_objects import STEERING
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import limits, repair
 from gpupool.drift.comparison import Ownership
@@ -17,8 +18,6 @@ from gpupool.drift.moments import duration, going
 from gpupool.drift.pool_nodes import Phase, PoolNode, selects
 from gpupool.plan.model import POOL_LABEL, Pool
 from infra.apply import FIELD_MANAGER
-
-STEERING = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 
 
 def check(inputs: DriftInput) -> Iterator[Drift]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import MANAGED_BY, TENANT_LABEL
+from gpupool.cluster.live_objects import OPERANDS, config_name
+from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.cluster.snapshot import Object, labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import SETS, Difference, Ownership, differences
@@ -28,8 +30,6 @@ _NOT_OURS = frozenset({"Node", "Pod", "NodeClaim", "DaemonSet"})
 """Kinds that carry our labels without being made by us."""
 _OWN_PARTS = f"{FIELD_MANAGER}-"
 """Field managers of what gpupool itself keeps in the cluster, as the last good states: not of the file."""
-_OPERANDS = ("devicePlugin", "migManager")
-"""Operands that a ClusterPolicy points at a ConfigMap."""
 _ENFORCING = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 """Kinds that an additional field can disable."""
 _CREATED_SECONDS = 60.0
@@ -201,17 +201,17 @@ def _extra(inputs: DriftInput, wanted: list[Manifest]) -> Iterator[Drift]:
 
 def _is_ours(inputs: DriftInput, live: Object) -> bool:
     have = labels(live)
-    if any(manager.startswith(_OWN_PARTS) for manager in Ownership(live).managers()):
+    if any(manager.startswith(_OWN_PARTS) for manager in managers(live)):
         return False
     environment = have.get(ENVIRONMENT_LABEL)
     if environment is not None:
         return environment == inputs.plan.environment and have.get(MANAGED_BY) == "gpupool"
-    return FIELD_MANAGER in Ownership(live).applied_by()
+    return FIELD_MANAGER in appliers(live)
 
 
 def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
     kind, name, namespace = manifest.kind, manifest.name, manifest.namespace
-    applied = bool(Ownership(live).applied_by() & inputs.deliverers)
+    applied = bool(appliers(live) & inputs.deliverers)
     consent = kind == "Namespace" and TENANT_LABEL in manifest.labels
     options = ("--allow-delete", f"Namespace/{name}") if consent else ()
     if going(live):
@@ -228,7 +228,7 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
         reason = "the file no longer has it, and it was not taken away"
         command, level = inputs.apply(*options, parts=[manifest]), Level.drift
     else:
-        makers = ", ".join(sorted(Ownership(live).managers() - inputs.deliverers)) or "somebody"
+        makers = ", ".join(sorted(managers(live) - inputs.deliverers)) or "somebody"
         reason = f"it carries the labels of this environment and the file does not have it; made by {makers}"
         command, level = repair.delete(kind, name, namespace), Level.drift
     return Drift(
@@ -244,17 +244,10 @@ def _too_many(inputs: DriftInput, manifest: Manifest, live: Object) -> Drift:
 def _unused(inputs: DriftInput, manifest: Manifest) -> bool:
     """Whether it is a configuration of the operator's that no operand is pointed at. Where Argo CD or Flux
     delivers, they delete what they have applied."""
-    if (
-        manifest.kind != "ConfigMap"
-        or manifest.namespace != OPERATOR_NAMESPACE
-        or inputs.plan.delivery.gitops
-    ):
-        return False
-    specs = [row.get("spec") or {} for row in inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy")]
-    used = {
-        ((spec.get(operand) or {}).get("config") or {}).get("name") for spec in specs for operand in _OPERANDS
-    }
-    return manifest.name not in used
+    ours = manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE
+    policies = list(inputs.snapshot.of("nvidia.com/v1", "ClusterPolicy"))
+    used = {config_name(policy, operand) for policy in policies for operand in OPERANDS}
+    return ours and not inputs.plan.delivery.gitops and manifest.name not in used
 
 
 def _because(what: str, why: str) -> str:

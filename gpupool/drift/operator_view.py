@@ -14,20 +14,29 @@ import yaml
 
 from generators.device_plugin import config_map_name as plugin_config_map
 from generators.mig_parted import config_map_name as mig_config_map
-from gpupool.cluster.live_objects import condition
-from gpupool.cluster.snapshot import Object, labels, notes
+from gpupool.cluster.live_objects import (
+    MIG_LABEL,
+    MIG_STATE_LABEL,
+    OPERANDS,
+    PLUGIN_LABEL,
+    STEERING,
+    condition,
+    config_name,
+)
+from gpupool.cluster.snapshot import Object, notes
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.model import OPERATOR_NAMESPACE
 
-MIG_STATE = "nvidia.com/mig.config.state"
-MIG_CONFIG = "nvidia.com/mig.config"
-PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 OPT_OUT = "nvidia.com/gpu.deploy.operands"
 DEPLOY = "nvidia.com/gpu.deploy."
 """Beginning of the labels that say which operand runs on a node; all but "false" let it run, as what the
 operator writes itself while it works (true, pre-installed, paused-for-mig-change)."""
 DRIVER = "nvidia.com/cuda.driver-version.full"
+_OPERAND_OF = dict(zip(STEERING, OPERANDS, strict=True))
+"""Steering label -> the operand whose configuration it names."""
+_LAYOUTS = "config.yaml"
+"""Where the MIG manager's ConfigMap has its layouts."""
 _LOCAL_LOG = "simulated.gpupool.dev/error"
 _ALWAYS_TOLERATED = "node.kubernetes.io/"
 """Taints that every DaemonSet's pods tolerate (Kubernetes documentation, DaemonSet)."""
@@ -49,41 +58,60 @@ class OperatorView:
         return rows[0] if rows else None
 
     @property
-    def spec(self) -> Mapping[str, Any]:
-        return (self.policy or {}).get("spec") or {}
+    def policy_name(self) -> str:
+        """The name of that policy, or what it would be called."""
+        return str(self.policy["metadata"]["name"]) if self.policy else "cluster-policy"
 
     def setting(self, *path: str) -> Any:
         """One value of the live ClusterPolicy's spec; None where it is not set."""
-        value: Any = self.spec
-        for step in path:
+        value: Any = self.policy
+        for step in ("spec", *path):
             value = value.get(step) if isinstance(value, Mapping) else None
         return value
 
     def foreign_config(self) -> str:
-        """Which configuration the operator is pointed at instead of ours; empty where it is ours."""
-        wanted = {"devicePlugin": plugin_config_map(self._inputs.plan)}
-        mig = mig_config_map(self._inputs.plan)
-        if mig:
-            wanted["migManager"] = mig
-        for operand, name in wanted.items():
-            live = self.setting(operand, "config", "name")
-            if live != name:
+        """What the operator follows instead of our configurations; empty where it follows them."""
+        if self.policy is None:
+            return "there is no ClusterPolicy, so the operator does nothing"
+        for key, operand in _OPERAND_OF.items():
+            name, live = self._map_name(key), config_name(self.policy, operand)
+            if name and live != name:
                 return f"{operand} is pointed at ConfigMap {live or '(none)'} and not at {name}"
         return ""
 
-    def text(self, name: str | None, key: str) -> str | None:
-        """One entry of a ConfigMap in the operator's namespace, as it is in the cluster."""
-        found = self._inputs.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
-        value = ((found or {}).get("data") or {}).get(key)
-        return None if value is None else str(value)
+    def map_of(self, key: str) -> Object | None:
+        """The file's ConfigMap with what the steering label `key` names, as it is in the cluster."""
+        return self._inputs.snapshot.find("v1", "ConfigMap", self._map_name(key) or "", OPERATOR_NAMESPACE)
+
+    def _map_name(self, key: str) -> str | None:
+        return (plugin_config_map if key == PLUGIN_LABEL else mig_config_map)(self._inputs.plan)
+
+    def _planned(self, key: str, entry: str) -> str | None:
+        name = self._map_name(key)
+        ours = (m for m in self._inputs.bundle if m.kind == "ConfigMap" and m.name == name)
+        return next((m.body["data"].get(entry) for m in ours), None)
+
+    def configured(self, key: str, value: str, *, live: bool) -> Any:
+        """What the label `key` with that value means to the operator, in the cluster or in the file; None
+        where there is no such configuration."""
+        entry = value if key == PLUGIN_LABEL else _LAYOUTS
+        text = self._planned(key, entry)
+        if live:
+            name = config_name(self.policy, _OPERAND_OF[key])
+            followed = self._inputs.snapshot.find("v1", "ConfigMap", name, OPERATOR_NAMESPACE) or {}
+            text = (followed.get("data") or {}).get(entry)
+        try:
+            found = yaml.safe_load(text) if text is not None else None
+        except yaml.YAMLError:
+            return None
+        if key == PLUGIN_LABEL:
+            return found
+        layouts = found.get("mig-configs") if isinstance(found, dict) else None
+        return layouts.get(value) if isinstance(layouts, dict) else None
 
     def replicas(self, key: str) -> int | None:
         """Slices per GPU that the device plugin's configuration now says; None where it can't be read."""
-        text = self.text(self.setting("devicePlugin", "config", "name"), key)
-        try:
-            value = yaml.safe_load(text) if text is not None else None
-        except yaml.YAMLError:
-            return None
+        value = self.configured(PLUGIN_LABEL, key, live=True)
         if not isinstance(value, Mapping):
             return None
         sharing = value.get("sharing") or {}
@@ -94,22 +122,23 @@ class OperatorView:
 
     def layout_edited(self) -> bool:
         """Whether the layouts in the cluster are not those of the file."""
-        name = mig_config_map(self._inputs.plan)
-        ours = next((m for m in self._inputs.bundle if m.kind == "ConfigMap" and m.name == name), None)
-        return ours is not None and self.text(name, "config.yaml") != ours.body["data"]["config.yaml"]
+        ours, live = self._planned(MIG_LABEL, _LAYOUTS), self.map_of(MIG_LABEL) or {}
+        return ours is not None and (live.get("data") or {}).get(_LAYOUTS) != ours
 
     def changed(self) -> float:
         """Seconds since somebody last changed the operator's settings."""
-        rows = [(self.policy, "spec")]
-        for name in (plugin_config_map(self._inputs.plan), mig_config_map(self._inputs.plan)):
-            found = self._inputs.snapshot.find("v1", "ConfigMap", name or "", OPERATOR_NAMESPACE)
-            rows.append((found, "data"))
+        rows = [(self.policy, "spec"), *((self.map_of(key), "data") for key in STEERING)]
         ages = []
         for thing, part in rows:
             if thing is not None:
                 written = Ownership(thing).of((part,), "")[1]
                 ages.append(self._inputs.since(written) if written else self._inputs.age(thing))
         return min(ages, default=0.0)
+
+    def mig_state_since(self, node: Object) -> float:
+        """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
+        moment = Ownership(node).of(("metadata", "labels", MIG_STATE_LABEL), "")[1]
+        return self._inputs.since(moment) if moment else self._inputs.age(node)
 
     def intolerable(self, node: Object) -> str:
         """The taint that keeps the operands off a node; empty if there is none."""
@@ -154,12 +183,6 @@ class OperatorView:
         return ""
 
 
-def mig_state_since(inputs: DriftInput, node: Object) -> float:
-    """Seconds since the MIG manager last wrote the node: labels have no time of their own."""
-    moment = Ownership(node).of(("metadata", "labels", MIG_STATE), "")[1]
-    return inputs.since(moment) if moment else inputs.age(node)
-
-
 def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     """Kubernetes' rule: no key with Exists tolerates all, no effect means every effect."""
     if row.get("effect") and row["effect"] != taint["effect"]:
@@ -167,8 +190,3 @@ def _tolerates(row: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     if row.get("operator") == "Exists":
         return not row.get("key") or row["key"] == taint["key"]
     return bool(row.get("key") == taint["key"] and (row.get("value") or "") == (taint.get("value") or ""))
-
-
-def gpu_labels_there(node: Object) -> bool:
-    """Whether feature discovery has run on the node."""
-    return "nvidia.com/gpu.present" in labels(node)

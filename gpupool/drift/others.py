@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpupool.cluster.managed_fields import managers
 from gpupool.drift import repair
-from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.plan.delivery import ENGINE_CLASSES
@@ -28,8 +28,8 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
         if manifest.patch:
             continue
         live = inputs.snapshot.find(manifest.api_version, manifest.kind, manifest.name, manifest.namespace)
-        managers = Ownership(live).managers() if live else frozenset()
-        for manager in managers & _DELIVERERS.keys() - inputs.deliverers:
+        found = managers(live) if live else frozenset()
+        for manager in found & _DELIVERERS.keys() - inputs.deliverers:
             fought.setdefault(manager, []).append(str(manifest))
     for manager, names in sorted(fought.items()):
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gpupool.cluster.live_objects import condition
+from gpupool.cluster.live_objects import INSTANCE_TYPE_LABEL, condition
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, Object, Snapshot, labels, notes
 from gpupool.drift import limits
 from gpupool.drift.moments import age, duration, going, since
 from gpupool.plan.model import Machine, Plan, Pool
 
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _INITIALISED = "karpenter.sh/initialized"
 _DISRUPTED = "karpenter.sh/disrupted"
 _HASH, _HASH_VERSION = "karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version"
@@ -55,7 +54,7 @@ class PoolNode:
     @property
     def machine(self) -> Machine | None:
         """The kind of machine that it is; None where the pool has no such machine."""
-        kind = labels(self.node).get(_INSTANCE_TYPE)
+        kind = labels(self.node).get(INSTANCE_TYPE_LABEL)
         fitting = [m for m in self.pool.machines if m.instance_type in (None, kind)]
         return fitting[0] if fitting else None
 
@@ -120,7 +119,7 @@ def _outdated(snapshot: Snapshot, pool: Pool, node: Object, claim: Object) -> st
     same_rules = mine.get(_HASH_VERSION) == now.get(_HASH_VERSION)
     if template and same_rules and _HASH in mine and mine[_HASH] != now.get(_HASH, mine[_HASH]):
         return "it was started from an earlier version of its NodePool"
-    kind = labels(node).get(_INSTANCE_TYPE)
+    kind = labels(node).get(INSTANCE_TYPE_LABEL)
     if all(machine.instance_type != kind for machine in pool.machines):
         return f"it is a {kind}, which the pool no longer has"
     return ""

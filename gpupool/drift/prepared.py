@@ -8,20 +8,14 @@ Judges the cluster's settings, not nodes.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
 
-import yaml
-
-from generators.device_plugin import config_map_name as plugin_config_map
-from generators.mig_parted import config_map_name as mig_config_map
+from gpupool.cluster.live_objects import MIG_LABEL
 from gpupool.cluster.snapshot import NODEPOOL_LABEL, labels
 from gpupool.drift import repair
 from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.operator_view import MIG_CONFIG, PLUGIN_CONFIG, OperatorView
+from gpupool.drift.operator_view import OperatorView
 from gpupool.drift.pool_nodes import PoolNode
-from gpupool.plan.model import OPERATOR_NAMESPACE
-
-_LAYOUTS = "config.yaml"
+from infra.under_way import maps_of
 
 
 class Prepared(StrEnum):
@@ -38,36 +32,13 @@ class Prepared(StrEnum):
 def prepared(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> Prepared:
     """What a node of the pool would get for its planned label `key`."""
     value = row.pool.labels[key]
-    meant = configured(inputs, view, key, value, live=True)
-    planned = configured(inputs, view, key, value, live=False)
-    ours = _map_name(inputs, key)
+    meant = view.configured(key, value, live=True)
+    planned = view.configured(key, value, live=False)
     if _template(inputs, row).get(key, value) != value:
         return Prepared.unapplied
     if meant is not None and meant == planned:
         return Prepared.ready
-    there = ours and inputs.snapshot.find("v1", "ConfigMap", ours, OPERATOR_NAMESPACE)
-    return Prepared.edited if there else Prepared.unapplied
-
-
-def configured(inputs: DriftInput, view: OperatorView, key: str, value: str, *, live: bool) -> Any:
-    """What the label `key` with that value means to the operator, in the cluster or in the file; None where
-    there is no such configuration."""
-    operand = "devicePlugin" if key == PLUGIN_CONFIG else "migManager"
-    entry = value if key == PLUGIN_CONFIG else _LAYOUTS
-    if live:
-        text = view.text(view.setting(operand, "config", "name"), entry)
-    else:
-        name = _map_name(inputs, key)
-        ours = (m for m in inputs.bundle if m.kind == "ConfigMap" and m.name == name)
-        text = next((m.body["data"].get(entry) for m in ours), None)
-    try:
-        found = yaml.safe_load(text) if text is not None else None
-    except yaml.YAMLError:
-        return None
-    if key == PLUGIN_CONFIG:
-        return found
-    layouts = found.get("mig-configs") if isinstance(found, dict) else None
-    return layouts.get(value) if isinstance(layouts, dict) else None
+    return Prepared.edited if view.map_of(key) else Prepared.unapplied
 
 
 def label_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, key: str) -> str:
@@ -86,30 +57,25 @@ def failed_repair(inputs: DriftInput, view: OperatorView, row: PoolNode, retry: 
     Where the layout was never applied the node first gets the label back that its pool has in the cluster:
     that is what its GPUs are parted by, so no job loses its slice.
     """
-    layout = row.pool.labels[MIG_CONFIG]
-    how = prepared(inputs, view, row, MIG_CONFIG)
+    layout = row.pool.labels[MIG_LABEL]
+    how = prepared(inputs, view, row, MIG_LABEL)
     if how is Prepared.ready:
         return "", retry
-    there = configured(inputs, view, MIG_CONFIG, layout, live=True) is not None
+    there = view.configured(MIG_LABEL, layout, live=True) is not None
     which = "another" if there else "no"
     why = f'the configuration in the cluster has {which} layout "{layout}", fix that first'
     if how is Prepared.edited:
         return why, repair.all_of(_restore(inputs, view), retry)
-    before = _template(inputs, row).get(MIG_CONFIG)
-    if before is None or configured(inputs, view, MIG_CONFIG, before, live=True) is None:
+    before = _template(inputs, row).get(MIG_LABEL)
+    if before is None or view.configured(MIG_LABEL, before, live=True) is None:
         return why, repair.all_of(_restore(inputs, view), retry)
-    back = repair.label(row.name, MIG_CONFIG, before)
+    back = repair.label(row.name, MIG_LABEL, before)
     return why, repair.all_of(back, repair.repartition(inputs.env, row.pool.name))
 
 
 def _restore(inputs: DriftInput, view: OperatorView) -> str:
     """Restore the operator's configurations, and the references to them."""
-    maps = [m for m in inputs.bundle if m.kind == "ConfigMap" and m.namespace == OPERATOR_NAMESPACE]
-    return inputs.restore(*maps, *(inputs.policy_parts if view.foreign_config() else ()))
-
-
-def _map_name(inputs: DriftInput, key: str) -> str | None:
-    return plugin_config_map(inputs.plan) if key == PLUGIN_CONFIG else mig_config_map(inputs.plan)
+    return inputs.restore(*maps_of(inputs.bundle), *(inputs.policy_parts if view.foreign_config() else ()))
 
 
 def _template(inputs: DriftInput, row: PoolNode) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from generators.device_plugin import DEFAULT_KEY
-from gpupool.cluster.live_objects import offered
+from gpupool.cluster.live_objects import MIG_LABEL, MIG_STATE_LABEL, NO_LAYOUT, PLUGIN_LABEL, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import limits, repair
 from gpupool.drift.drift import Level
@@ -18,13 +18,8 @@ from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
 from gpupool.drift.operator_view import (
     DEPLOY,
-    MIG_CONFIG,
-    MIG_STATE,
     OPT_OUT,
-    PLUGIN_CONFIG,
     OperatorView,
-    gpu_labels_there,
-    mig_state_since,
 )
 from gpupool.drift.pool_nodes import PoolNode
 from gpupool.drift.prepared import failed_repair
@@ -62,11 +57,11 @@ class Cause:
 
 def operator_at_work(case: Case) -> Cause | None:
     """mig.config.state says that the MIG manager works, or a pod of the operator is just starting."""
-    state = labels(case.row.node).get(MIG_STATE)
+    state = labels(case.row.node).get(MIG_STATE_LABEL)
     inspect = f"kubectl get node {case.row.name} --show-labels"
     if state in ("pending", "rebooting"):
-        lasting = mig_state_since(case.inputs, case.row.node)
-        reason = f"the MIG manager is running ({MIG_STATE}={state} for {duration(lasting)})"
+        lasting = case.view.mig_state_since(case.row.node)
+        reason = f"the MIG manager is running ({MIG_STATE_LABEL}={state} for {duration(lasting)})"
         if lasting < limits.MIG:
             return Cause("operator-applying", reason, inspect, Level.settling)
         _, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
@@ -80,10 +75,10 @@ def operator_at_work(case: Case) -> Cause | None:
 
 
 def mig_failed(case: Case) -> Cause | None:
-    if labels(case.row.node).get(MIG_STATE) != "failed" or not case.row.pool.mig_config:
+    if labels(case.row.node).get(MIG_STATE_LABEL) != "failed" or not case.row.pool.mig_config:
         return None
     reason = case.view.complaint(case.row.node)
-    why = f"the MIG manager failed ({MIG_STATE}=failed)" + (f": {reason}" if reason else "")
+    why = f"the MIG manager failed ({MIG_STATE_LABEL}=failed)" + (f": {reason}" if reason else "")
     lacking, restore = failed_repair(case.inputs, case.view, case.row, repartitioned(case))
     return Cause("mig-failed", f"{why}; {lacking or 'it tries again only when the label changes'}", restore)
 
@@ -120,8 +115,6 @@ def operands_off(case: Case) -> Cause | None:
 def operator_settings(case: Case) -> Cause | None:
     """The ClusterPolicy is not the file's in what decides about slices."""
     restore = case.inputs.restore(*case.inputs.policy_parts)
-    if case.view.policy is None:
-        return Cause("operator-settings", "there is no ClusterPolicy, so the operator does nothing", restore)
     if case.view.setting("devicePlugin", "enabled") is False:
         return Cause("operator-settings", "the ClusterPolicy switches the device plugin off", restore)
     foreign = case.view.foreign_config()
@@ -129,14 +122,11 @@ def operator_settings(case: Case) -> Cause | None:
         return Cause("operator-settings", foreign, restore)
     strategy = case.view.setting("mig", "strategy")
     if strategy:
+        path = ("spec", "mig", "strategy")
+        without = repair.remove_field("ClusterPolicy", case.view.policy_name, None, path)
         why = f"the ClusterPolicy's mig.strategy \"{strategy}\" overrides what the pool's configuration says"
-        return Cause("wrong-strategy", why, _without_strategy(case))
+        return Cause("wrong-strategy", why, without)
     return None
-
-
-def _without_strategy(case: Case) -> str:
-    policy = case.view.policy or {"metadata": {"name": "cluster-policy"}}
-    return repair.remove_field("ClusterPolicy", policy["metadata"]["name"], None, ("spec", "mig", "strategy"))
 
 
 def plugin_crashed(case: Case) -> Cause | None:
@@ -190,7 +180,8 @@ def settings_fresh(case: Case) -> Cause | None:
 def nothing_offered(case: Case) -> Cause | None:
     if case.found:
         return None
-    if not gpu_labels_there(case.row.node) and case.inputs.age(case.row.node) < limits.START:
+    discovered = "nvidia.com/gpu.present" in labels(case.row.node)
+    if not discovered and case.inputs.age(case.row.node) < limits.START:
         why = "the operator has not processed the node yet"
         return Cause("operator-applying", why, f"kubectl get node {case.row.name}", Level.settling)
     why = "the device plugin has registered nothing: it does not run there, or has crashed"
@@ -251,20 +242,20 @@ def _per_gpu(case: Case, counts: Mapping[str, int]) -> int | None:
 def _restarted(case: Case) -> str:
     """Another configuration and back: the plugin's sidecar restarts it on a change of the label
     (k8s-device-plugin v0.20.0, config-manager), and feature discovery shows when it has."""
-    name, key = case.row.name, case.row.pool.labels[PLUGIN_CONFIG]
+    name, key = case.row.name, case.row.pool.labels[PLUGIN_LABEL]
     return repair.all_of(
-        repair.label(name, PLUGIN_CONFIG, DEFAULT_KEY),
+        repair.label(name, PLUGIN_LABEL, DEFAULT_KEY),
         repair.wait_label(name, "nvidia.com/gpu.replicas", "1"),
-        repair.label(name, PLUGIN_CONFIG, key),
+        repair.label(name, PLUGIN_LABEL, key),
     )
 
 
 def repartitioned(case: Case) -> str:
     """Another layout and back: the MIG manager acts only when the label changes (mig-parted v0.15.0).
     Nothing may use the node's GPUs during this."""
-    name, layout = case.row.name, case.row.pool.labels[MIG_CONFIG]
+    name, layout = case.row.name, case.row.pool.labels[MIG_LABEL]
     return repair.all_of(
-        repair.label(name, MIG_CONFIG, "all-disabled"),
-        repair.wait_label(name, MIG_STATE, "success"),
-        repair.label(name, MIG_CONFIG, layout),
+        repair.label(name, MIG_LABEL, NO_LAYOUT),
+        repair.wait_label(name, MIG_STATE_LABEL, "success"),
+        repair.label(name, MIG_LABEL, layout),
     )

@@ -40,15 +40,12 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
 def _settings(inputs: DriftInput, release: HelmRelease) -> Iterator[Drift]:
     """What the chart makes of its values: pointed at our configurations, before any node shows it."""
     view = OperatorView(inputs)
-    foreign = (
-        view.foreign_config() if view.policy else "there is no ClusterPolicy, so the operator does nothing"
-    )
+    foreign = view.foreign_config()
     if foreign:
-        name = view.policy["metadata"]["name"] if view.policy else "cluster-policy"
         yield Drift(
             layer="objects",
             kind="operator-settings",
-            object=f"ClusterPolicy {name}",
+            object=f"ClusterPolicy {view.policy_name}",
             reason=foreign,
             repair=inputs.restore(release),
         )

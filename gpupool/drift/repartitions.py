@@ -6,7 +6,6 @@ differences of the pool's nodes, and of the settings that hold both shapes, are 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -15,11 +14,9 @@ from gpupool.drift import limits, repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
 from gpupool.drift.moments import duration
-from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE
-from infra.under_way import JOURNAL, JOURNAL_KEY
+from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
+from infra.under_way import JOURNAL, MARK, maps_of, noted
 
-WORKED_ON = "gpupool.dev/repartition"
-"""Annotation of a node that a repartition is at (gpupool.repartition.shapes)."""
 _BESIDE = frozenset({"label", "taint", "foreign-taint", "not-ready", "driver-too-old", "device-unhealthy"})
 """Kinds that a repartition does not fix, though it may explain them."""
 _REFUSED = ("gpupool refresh ", "gpupool up ")
@@ -30,7 +27,7 @@ def check(inputs: DriftInput) -> Iterator[Drift]:
     journal = _journal(inputs)
     if journal is None:
         return
-    pool, lasting = _pool(journal), inputs.age(journal)
+    pool, lasting = noted(journal).pool, inputs.age(journal)
     yield Drift(
         layer="others",
         kind="repartition",
@@ -47,7 +44,7 @@ def softened(inputs: DriftInput, drifts: Iterable[Drift]) -> Iterator[Drift]:
     if journal is None:
         yield from drifts
         return
-    pool = _pool(journal)
+    pool = noted(journal).pool
     explained = _explained(inputs, pool) if inputs.age(journal) < limits.WINDOW else set()
     for drift in drifts:
         if drift.object in explained and not _own_cordon(inputs, drift):
@@ -78,17 +75,16 @@ def _after_it(inputs: DriftInput, pool: str, command: str) -> str:
 def _own_cordon(inputs: DriftInput, drift: Drift) -> bool:
     """Whether somebody, and not the repartition, has cordoned the node."""
     node = inputs.snapshot.nodes.get(drift.object.removeprefix("Node "))
-    return drift.kind == "cordoned" and node is not None and WORKED_ON not in notes(node)
+    return drift.kind == "cordoned" and node is not None and MARK not in notes(node)
 
 
 def _explained(inputs: DriftInput, pool: str) -> set[str]:
     """What a repartition of the pool works on, as differences name it."""
     nodes = {f"Node {row.name}" for row in inputs.nodes if row.pool.name == pool}
-    settings = {
+    settings = {str(manifest) for manifest in maps_of(inputs.bundle)} | {
         str(manifest)
         for manifest in inputs.bundle
         if manifest.kind == "ClusterPolicy"
-        or (manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE)
         or (manifest.kind in ("NodePool", "NodeOverlay") and manifest.labels.get(POOL_LABEL) == pool)
     }
     policies = {
@@ -100,10 +96,3 @@ def _explained(inputs: DriftInput, pool: str) -> set[str]:
 
 def _journal(inputs: DriftInput) -> Object | None:
     return inputs.snapshot.find("v1", "ConfigMap", JOURNAL, SYSTEM_NAMESPACE)
-
-
-def _pool(journal: Object) -> str:
-    try:
-        return str(json.loads((journal.get("data") or {}).get(JOURNAL_KEY) or "{}").get("pool", "?"))
-    except (ValueError, AttributeError):
-        return "?"

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpupool.cluster.live_objects import offered
+from gpupool.cluster.live_objects import STEERING, offered
 from gpupool.cluster.snapshot import labels
 from gpupool.drift import repair
 from gpupool.drift.comparison import Ownership
 from gpupool.drift.drift import Drift
 from gpupool.drift.drift_input import DriftInput
-from gpupool.drift.nodes import STEERING
 from gpupool.drift.operator_view import DRIVER, OperatorView
 from gpupool.drift.pool_nodes import Phase, PoolNode
 from gpupool.drift.prepared import label_repair
@@ -98,12 +97,9 @@ def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[D
 
 def _driver_back(inputs: DriftInput, view: OperatorView, planned: str | None) -> str:
     """The version was set in the cluster: back to the file's, or to the release's own where it sets none."""
-    policy = view.policy
-    if planned is not None or policy is None:
+    if planned is not None or view.policy is None:
         return inputs.restore(*inputs.policy_parts)
-    return repair.remove_field(
-        "ClusterPolicy", policy["metadata"]["name"], None, ("spec", "driver", "version")
-    )
+    return repair.remove_field("ClusterPolicy", view.policy_name, None, ("spec", "driver", "version"))
 
 
 def counts(found: Mapping[str, int]) -> str:

@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from gpupool.cluster.kube_api import KubeApi
 from gpupool.cluster.local_layout import Layout, default_folder
 from gpupool.json_keys import json_of
-from gpupool.local import components, crds, credentials, health, parameters_anchor, processes
+from gpupool.local import components, crds, credentials, health, processes
 from gpupool.local.instance import Instance, require_own, unusable
 from gpupool.programs import binaries
 from gpupool.programs.failures import LocalError
 
 Report = Callable[[str], None]
 _READY_SECONDS = 120.0
+_ANCHOR = Path(__file__).with_name("parameters_anchor.yaml")
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,9 @@ class ControlPlane:
         """The administrator's kubeconfig; exists while the control plane does."""
         return self.layout.kubeconfig
 
-    def api(self, seconds: float | None = None) -> KubeApi:
+    def api(self) -> KubeApi:
         """A client with the administrator's rights. Raises KubeconfigError when there is no kubeconfig."""
-        return KubeApi.connect(self.kubeconfig, seconds=seconds)
+        return KubeApi.connect(self.kubeconfig)
 
     def up(self, report: Report = lambda _: None, build: bool = False) -> Status:
         """Bring it up, or back up, and return its status once everything is ready.
@@ -193,7 +196,8 @@ class ControlPlane:
         instance.start(components.AFTER_CORE, programs, report)
         api = self.api()
         crds.serve(api, definitions)
-        parameters_anchor.apply(api)
+        for body in yaml.safe_load_all(_ANCHOR.read_text(encoding="utf-8")):
+            api.apply(body, crds.MANAGER, force=True)
         instance.start(components.AFTER_CRDS, programs, report)
         self._wait(instance, "kube-controller-manager", lambda: _has_default_account(api))
         karpenter = f"http://127.0.0.1:{instance.require_ports().karpenter_health}/healthz"

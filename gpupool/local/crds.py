@@ -22,7 +22,8 @@ from gpupool.programs.failures import LocalError
 LISTING = Path(__file__).with_name("crds.yaml")
 """What the control plane serves."""
 _ESTABLISH_SECONDS = 60.0
-_MANAGER = "gpupool-local"
+MANAGER = "gpupool-local"
+"""Field manager of what every control plane has."""
 
 
 def definitions(report: Report = lambda _: None, listing: Path = LISTING) -> list[dict[str, Any]]:
@@ -80,7 +81,7 @@ def module_folder(tool: str, module: str) -> Path:
 def serve(api: KubeApi, wanted: list[dict[str, Any]]) -> None:
     """Apply the definitions and wait until the server answers for each; LocalError if it never does."""
     for definition in wanted:
-        api.apply(definition, _MANAGER, force=True)
+        api.apply(definition, MANAGER, force=True)
     deadline = time.monotonic() + _ESTABLISH_SECONDS
     for definition in wanted:
         group, names = definition["spec"]["group"], definition["spec"]["names"]

@@ -11,15 +11,13 @@ import json
 import os
 import shutil
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpupool import shipped
 from gpupool.findings import GpupoolError
-from gpupool.local import processes
+from gpupool.local import health, processes
 from gpupool.local.ports import free_port
 from gpupool.local.processes import Running
 from gpupool.programs.binaries import locate
@@ -59,7 +57,12 @@ class JobQueue:
         fingerprint = json.dumps(list(arguments))
         running = self._running()
         service = running.get("serve")
-        if service and service.fingerprint == fingerprint and processes.alive(service) and _ready(address):
+        if (
+            service
+            and service.fingerprint == fingerprint
+            and processes.alive(service)
+            and health.answers(f"{address}/readyz")
+        ):
             return Started(address, self.log, already=True)
         self.stop()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +76,7 @@ class JobQueue:
         service = processes.spawn(argv, environment, Path.cwd(), self.log, fingerprint)
         self._state.write_text(json.dumps({"nats": nats.as_dict(), "serve": service.as_dict()}))
         deadline = time.monotonic() + START_S
-        while not _ready(address):
+        while not health.answers(f"{address}/readyz"):
             if not processes.alive(service) or time.monotonic() > deadline:
                 end = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
                 self.stop()
@@ -118,11 +121,3 @@ class JobQueue:
             return {name: Running.from_dict(values) for name, values in state.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
-
-
-def _ready(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/readyz", timeout=2) as answer:  # noqa: S310 - ours, on loopback
-            return int(answer.status) == 200
-    except (urllib.error.URLError, OSError):
-        return False

@@ -1,4 +1,4 @@
-"""Keep a copy of a collection of the API server: for components that run in this Python.
+"""Keep copies of collections of the API server until the end: for components that run in this Python.
 
 It does not interpret the objects.
 """
@@ -6,8 +6,10 @@ It does not interpret the objects.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from gpupool.cluster.async_api import AsyncKubeApi, Gone
@@ -55,6 +57,15 @@ async def follow(
         except (ApiError, Gone, UnreachableError) as error:
             _LOG.warning("watching %s: %s; listing again", path, error)
             await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def until_signalled(work: Coroutine[Any, Any, None]) -> None:
+    """Do `work` until this process is asked to end."""
+    task = asyncio.create_task(work)
+    for kind in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(kind, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 def _replace(items: list[Object], store: dict[str, Object], changed: Changed, key: Key) -> None:

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from pulumi_policy.proxy import UnknownValueError
 
+from gpupool.cluster.live_objects import as_sent
+
 _PROVIDER = "kubernetes:"
-_SERVER_SIDE = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
-"""Metadata that the server writes; what is judged is what is sent."""
 
 
 class Resource(Protocol):
@@ -63,22 +63,11 @@ def objects(resources: Iterable[Resource]) -> tuple[list[StackObject], list[Unju
         except UnknownValueError as error:
             unjudged.append(Unjudged(resource.urn, f"{'.'.join(error.props)} is not known before `up`"))
             continue
-        if _is_object(body) and kind != f"{body['kind']}Patch":
-            found.append(StackObject(resource.urn, _as_sent(body)))
+        is_object = all(isinstance(body.get(key), str) for key in ("apiVersion", "kind"))
+        if is_object and kind != f"{body['kind']}Patch":
+            # What is judged is what is sent; a new object has no status (registry/rest.BeforeCreate).
+            found.append(StackObject(resource.urn, as_sent(body)))
     return found, unjudged
-
-
-def _is_object(body: Mapping[str, Any]) -> bool:
-    return all(isinstance(body.get(key), str) for key in ("apiVersion", "kind"))
-
-
-def _as_sent(body: dict[str, Any]) -> dict[str, Any]:
-    """Without what only the server writes: a new object has no status (registry/rest.BeforeCreate)."""
-    metadata = body.get("metadata")
-    sent = {key: value for key, value in body.items() if key != "status"}
-    if isinstance(metadata, dict):
-        sent["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
-    return sent
 
 
 def _plain(value: Any) -> Any:

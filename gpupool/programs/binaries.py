@@ -157,8 +157,8 @@ def locate(name: str, report: Report = lambda _: None) -> Path:
 def locate_all(names: Iterable[str], report: Report = lambda _: None, build: bool = False) -> dict[str, Path]:
     """`locate` for several programs; with `build` only what was built here counts, and no host is asked."""
     wanted = [programs()[name] for name in names]
-    found = {one.name: _built(one) if build else find(one.name) or _download(one, report) for one in wanted}
-    missing = [one for one in wanted if found[one.name] is None]
+    found = {one.name: None if build else find(one.name) or _download(one, report) for one in wanted}
+    missing = [one for one in wanted if found[one.name] is None and not one.cached.is_file()]
     if missing:
         minutes = sum(one.seconds for one in missing) / 60
         size = sum(one.megabytes for one in missing)
@@ -170,10 +170,6 @@ def locate_all(names: Iterable[str], report: Report = lambda _: None, build: boo
     for group in _together(missing):
         gobuild.build(group, report)
     return {one.name: found[one.name] or one.cached for one in wanted}
-
-
-def _built(program: Program) -> Path | None:
-    return program.cached if program.cached.is_file() else None
 
 
 def _download(program: Program, report: Report) -> Path | None:

@@ -7,9 +7,9 @@ Pure functions over plain values. Paths are written as Pulumi writes them: `spec
 from __future__ import annotations
 
 import json
+import pathlib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import yaml
@@ -17,6 +17,7 @@ import yaml
 from gpupool.cluster.managed_fields import Fields
 
 Step = str | int
+Path = tuple[Step, ...]
 Kind = Literal["add", "delete", "update"]
 MISSING: Any = object()
 
@@ -24,8 +25,15 @@ MISSING: Any = object()
 class Change(NamedTuple):
     """One field that differs."""
 
-    path: tuple[Step, ...]
-    kind: Kind
+    path: Path
+    old: Any
+    """MISSING where it was not there."""
+    new: Any
+    """MISSING where it is no longer there."""
+
+    @property
+    def kind(self) -> Kind:
+        return "add" if self.old is MISSING else "delete" if self.new is MISSING else "update"
 
     @property
     def text(self) -> str:
@@ -33,7 +41,7 @@ class Change(NamedTuple):
         return format_path(self.path)
 
 
-def changes(old: Any, new: Any, path: tuple[Step, ...] = ()) -> Iterator[Change]:
+def changes(old: Any, new: Any, path: Path = ()) -> Iterator[Change]:
     """Every leaf that differs; lists are compared place by place, numbers by value."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
@@ -43,15 +51,11 @@ def changes(old: Any, new: Any, path: tuple[Step, ...] = ()) -> Iterator[Change]
             before = old[index] if index < len(old) else MISSING
             after = new[index] if index < len(new) else MISSING
             yield from changes(before, after, (*path, index))
-    elif old is MISSING:
-        yield Change(path, "add")
-    elif new is MISSING:
-        yield Change(path, "delete")
     elif old != new or isinstance(old, bool) != isinstance(new, bool):
-        yield Change(path, "update")
+        yield Change(path, old, new)
 
 
-def format_path(path: tuple[Step, ...]) -> str:
+def format_path(path: Path) -> str:
     """A path as Pulumi's property paths: dots, [index], and ["key"] for keys that need quotes."""
     text = ""
     for step in path:
@@ -66,22 +70,18 @@ def format_path(path: tuple[Step, ...]) -> str:
 
 @cache
 def _replace_rules() -> dict[str, list[list[str]]]:
-    rows = yaml.safe_load(Path(__file__).with_name("replace.yaml").read_text())["replace"]
+    rows = yaml.safe_load(pathlib.Path(__file__).with_name("replace.yaml").read_text())["replace"]
     return {kind: [path.split(".") for path in paths] for kind, paths in rows.items()}
 
 
-def replaces(change: Change, kind: str, mutable: frozenset[str] = frozenset()) -> bool:
-    """Whether `change` can't be made in place on an object of `kind`.
-
-    `mutable` names kinds (ConfigMap, Secret) whose data the provider is configured to change in place.
-    """
-    rules = list(_replace_rules()["*"])
-    if kind not in mutable:
-        rules += _replace_rules().get(kind, [])
-    return any(_matches(change.path, rule) for rule in rules)
+def replaces(path: Path, kind: str) -> bool:
+    """Whether a change of the field at `path` can't be made in place on an object of `kind`; empty for an
+    object of which its kind does not decide."""
+    rules = [*_replace_rules()["*"], *_replace_rules().get(kind, [])]
+    return any(_matches(path, rule) for rule in rules)
 
 
-def _matches(path: tuple[Step, ...], rule: list[str]) -> bool:
+def _matches(path: Path, rule: list[str]) -> bool:
     """A rule covers its field, everything below it, and any change that removes a parent of it."""
     return all(want in ("*", str(have)) for have, want in zip(path, rule, strict=False))
 

@@ -42,12 +42,6 @@ class PythonLanguage(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(self, request: Any, context: Any) -> Any:
         return language_pb2.GetRequiredPackagesResponse()
 
-    def GetRequiredPlugins(self, request: Any, context: Any) -> Any:
-        return language_pb2.GetRequiredPluginsResponse()
-
-    def RuntimeOptionsPrompts(self, request: Any, context: Any) -> Any:
-        return language_pb2.RuntimeOptionsResponse()
-
     def GetProgramDependencies(self, request: Any, context: Any) -> Any:
         return language_pb2.GetProgramDependenciesResponse()
 

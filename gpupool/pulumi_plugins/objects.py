@@ -1,7 +1,9 @@
 """What the stand-in provider does to a cluster: create, update, read and delete one object.
 
 The rules are those of pulumi-kubernetes 4.34 with server-side apply, as far as the program relies on
-them; a comment marks each difference. Depends on the cluster, not on Pulumi's protocol.
+them; a comment marks each difference. What was applied counts as ready: of the program's kinds the plugin
+would wait for Deployments alone, and their annotation pulumi.com/skipAwait prevents that. Depends on the
+cluster, not on Pulumi's protocol.
 """
 
 from __future__ import annotations
@@ -12,31 +14,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from generators.manifest import Manifest
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
+from gpupool.cluster.managed_fields import appliers
 from gpupool.findings import GpupoolError
-from gpupool.pulumi_plugins import readiness as pulumi_readiness
+from gpupool.plan.model import ENVIRONMENT_LABEL
 
 FIELD_MANAGER = "gpupool"
 """Owner of our fields where an object does not name another (pulumi-kubernetes makes up a random one)."""
 
-ENVIRONMENT_LABEL = "gpupool.dev/environment"
-READY_SECONDS = 600.0
 DELETE_SECONDS = 600.0
-"""How long to wait where neither options nor annotations say (as pulumi-kubernetes does)."""
+"""How long to wait where options do not say (as pulumi-kubernetes does)."""
 
 _ATTEMPTS = 5
 _LIST_SECONDS = 0.5
 """How often objects that are being deleted are listed, to find those that are gone."""
 
 Object = dict[str, Any]
-
-
-class NotReadyError(GpupoolError):
-    """The object is there but did not become ready (or did not go away) in time."""
-
-    def __init__(self, message: str, live: Object) -> None:
-        super().__init__(message)
-        self.live = live
 
 
 @dataclass
@@ -46,37 +40,33 @@ class Objects:
     api: KubeApi
     force: bool = False
     """enablePatchForce: take over fields that somebody else has set."""
-    upsert: bool = False
-    """upsertExistingObjects: take over objects that somebody else has created."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     _listing: threading.Lock = field(default_factory=threading.Lock)
     _listed: dict[str, tuple[float, frozenset[str]]] = field(default_factory=dict)
     """By collection: when it was listed, and the uids of what was there."""
 
-    def create(self, inputs: Object, manager: str, patch: bool, dry_run: bool, timeout: float) -> Object:
-        """Make the object (or put our fields on somebody else's, for a patch) and wait until it is ready.
+    def create(self, inputs: Object, manager: str, patch: bool, dry_run: bool) -> Object:
+        """Make the object (or put our fields on somebody else's, for a patch).
 
-        Raises ApiError, UnreachableError, or NotReadyError when it exists but is not ready in time.
+        Raises ApiError, UnreachableError, or GpupoolError when an earlier one of its name does not go.
         """
         existing = self._get(inputs)
         if patch and existing is None:
-            raise ApiError(404, "NotFound", f"{describe(inputs)} does not exist, so nothing can be set on it")
+            raise ApiError(404, "NotFound", f"{Manifest(inputs)} does not exist, so nothing can be set on it")
         if existing is not None and not patch:
             self._may_take(existing, inputs, manager, dry_run)
         if dry_run and self._namespace_to_come(inputs):
             return inputs
-        live = self._apply(inputs, manager, dry_run)
-        return live if dry_run else self._ready(live, inputs, timeout)
+        return self._apply(inputs, manager, dry_run)
 
-    def update(self, inputs: Object, manager: str, dry_run: bool, timeout: float) -> Object:
+    def update(self, inputs: Object, manager: str, dry_run: bool) -> Object:
         """Apply the new fields; fields we no longer name go away. Raises as `create` does.
 
         An object that somebody has deleted is made again (pulumi-kubernetes fails and wants a refresh).
         """
         if dry_run and (self.api.resource(inputs["apiVersion"], inputs["kind"]) is None):
             return inputs
-        live = self._apply(inputs, manager, dry_run)
-        return live if dry_run else self._ready(live, inputs, timeout)
+        return self._apply(inputs, manager, dry_run)
 
     def read(self, api_version: str, kind: str, namespace: str | None, name: str) -> Object | None:
         """The live object, None when it is gone."""
@@ -123,12 +113,12 @@ class Objects:
             if not dry_run:
                 self._gone(inputs, existing["metadata"]["uid"], DELETE_SECONDS)
             return
-        if self.upsert or (applied_by(existing, manager) and _same_environment(existing, inputs)):
+        if manager in appliers(existing) and _same_environment(existing, inputs):
             return
         raise ApiError(
             409,
             "AlreadyExists",
-            f"{describe(inputs)} already exists and was not made by this environment; "
+            f"{Manifest(inputs)} already exists and was not made by this environment; "
             "delete or rename it, or take it over with `pulumi import`",
         )
 
@@ -141,10 +131,9 @@ class Objects:
         return bool(where.namespaced and namespace and self.api.get("v1", "Namespace", namespace) is None)
 
     def _apply(self, inputs: Object, manager: str, dry_run: bool) -> Object:
-        force = self.force or annotation(inputs, "pulumi.com/patchForce") == "true"
         for attempt in range(_ATTEMPTS):
             try:
-                return self.api.apply(inputs, manager, force, dry_run)[1]
+                return self.api.apply(inputs, manager, self.force, dry_run)[1]
             except ApiError as error:
                 # A namespace or CRD made a moment ago, or a server that asks for patience.
                 passing = error.status in (429, 503) or error.reason in ("NoMatch", "NotFound")
@@ -152,22 +141,7 @@ class Objects:
                     raise
             if self.cancelled.wait(0.2 * 2**attempt):
                 break
-        raise ApiError(0, "Cancelled", f"{describe(inputs)}: cancelled")
-
-    def _ready(self, live: Object, inputs: Object, timeout: float) -> Object:
-        if annotation(inputs, "pulumi.com/skipAwait") == "true":
-            return live
-        given = annotation(inputs, "pulumi.com/timeoutSeconds")
-        until = time.monotonic() + (timeout or (float(given) if given else READY_SECONDS))
-        pause = 0.05
-        while (waits := pulumi_readiness.waiting_for(live)) is not None:
-            if self.cancelled.wait(pause):
-                raise NotReadyError(f"{describe(live)}: cancelled while waiting: {waits}", live)
-            if time.monotonic() > until:
-                raise NotReadyError(f"{describe(live)} was applied but is not ready: {waits}", live)
-            pause = min(pause * 1.5, 1.0)
-            live = self._get(live) or live
-        return live
+        raise ApiError(0, "Cancelled", f"{Manifest(inputs)}: cancelled")
 
     def _gone(self, inputs: Object, uid: str, timeout: float) -> None:
         since, pause = time.monotonic(), 0.02
@@ -179,12 +153,11 @@ class Objects:
             if live is None or live["metadata"]["uid"] != uid:
                 return
             if self.cancelled.is_set():
-                raise NotReadyError(f"{describe(live)}: cancelled while it is being deleted", live)
+                raise GpupoolError(f"{Manifest(live)}: cancelled while it is being deleted")
             held = ", ".join(live["metadata"].get("finalizers") or ()) or "nothing that it names"
-            raise NotReadyError(
-                f"{describe(live)} is still being deleted after {timeout:.0f} s, held by {held}; "
-                "see what it waits for with `kubectl describe`, then run the command again",
-                live,
+            raise GpupoolError(
+                f"{Manifest(live)} is still being deleted after {timeout:.0f} s, held by {held}; "
+                "see what it waits for with `kubectl describe`, then run the command again"
             )
 
     def _there(self, inputs: Object, uid: str, since: float) -> bool:
@@ -209,19 +182,6 @@ class Objects:
 def annotation(body: Mapping[str, Any], key: str) -> str:
     """An annotation's value, empty where there is none."""
     return str((body["metadata"].get("annotations") or {}).get(key, ""))
-
-
-def describe(body: Mapping[str, Any]) -> str:
-    """An object as people name it: `ResourceQuota team-vision/gpupool`."""
-    metadata = body["metadata"]
-    where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{body['kind']} {where}{metadata['name']}"
-
-
-def applied_by(live: Mapping[str, Any], manager: str) -> bool:
-    """Whether `manager` has applied fields of the object."""
-    rows = live["metadata"].get("managedFields") or ()
-    return any(row.get("manager") == manager and row.get("operation") == "Apply" for row in rows)
 
 
 def _same_environment(existing: Object, inputs: Object) -> bool:

@@ -2,8 +2,9 @@
 
 Implements the engine's provider protocol and keeps state in the shape of pulumi-kubernetes 4.34 (the live
 object plus __inputs, __initialApiVersion, __fieldManager), so that a later `up` with the plugin finds
-what it knows. Not supported: Helm releases beyond preview, invokes, components, client-side apply,
-rendering to files, pulumi.com/waitFor. Used only where `pulumi_env` finds no plugin.
+what it knows. Does what the program relies on, and not more: no Helm releases beyond preview, waiting for
+objects to become ready, secrets, values known only after `up`, invokes, components, client-side apply. Used
+only where `pulumi_env` finds no plugin.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
+from gpupool.cluster.live_objects import as_sent
 from gpupool.pulumi_plugins.diff import Change, changes, drifted_inputs, replaces
 from gpupool.pulumi_plugins.env import NO_CHARTS
 from gpupool.pulumi_plugins.objects import FIELD_MANAGER, annotation
-from gpupool.pulumi_plugins.session import Reported, Session, checkpoint, object_id
-from gpupool.pulumi_plugins.values import from_struct, has_unknowns, mark_secrets, to_struct
+from gpupool.pulumi_plugins.session import Session, checkpoint, object_id, reported
+from gpupool.pulumi_plugins.values import from_struct, to_struct
 
 VERSION = "4.34.2"
 """The version of pulumi-kubernetes whose behaviour it follows."""
@@ -55,9 +57,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Handshake(self, request: Any, context: Any) -> Any:
         self._session(context).engine = request.engine_address
-        return provider_pb2.ProviderHandshakeResponse(
-            accept_secrets=True, accept_resources=True, accept_outputs=True
-        )
+        return provider_pb2.ProviderHandshakeResponse(accept_resources=True, accept_outputs=True)
 
     def Attach(self, request: Any, context: Any) -> Any:
         self._session(context).engine = request.address
@@ -86,9 +86,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         session = self._session(context)
         session.options = {key: _text(value) for key, value in from_struct(request.args).items()}
         session.cancelled.clear()
-        return provider_pb2.ConfigureResponse(
-            acceptSecrets=True, supportsPreview=True, acceptResources=True, acceptOutputs=True
-        )
+        return provider_pb2.ConfigureResponse(supportsPreview=True, acceptResources=True, acceptOutputs=True)
 
     # -- one object ----------------------------------------------------------------------------------
 
@@ -106,15 +104,13 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         old = from_struct(request.old_inputs) or from_struct(request.olds).get("__inputs") or {}
         new = from_struct(request.news)
-        mutable = self._mutable_kinds(context)
         kind = "" if _is_patch(request.urn, new) else str(new.get("kind", ""))
-        skip = tuple(request.ignoreChanges)
-        found = (
-            [c for c in changes(old, new) if not c.text.startswith(skip)] if skip else [*changes(old, new)]
-        )
+        if kind == "ConfigMap" and self._session(context).flag("enableConfigMapMutable"):
+            kind = ""
+        found = list(changes(old, new))
         if _is_helm(request.urn):
             return _diff_response([(change, False) for change in found], same_name=True)
-        marked = [(change, replaces(change, kind, mutable)) for change in found]
+        marked = [(change, replaces(change.path, kind)) for change in found]
         return _diff_response(marked, same_name=_identity(old) == _identity(new))
 
     def Create(self, request: Any, context: Any) -> Any:
@@ -122,18 +118,17 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             if not request.preview:
                 context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_CHARTS)
             return provider_pb2.CreateResponse(id="", properties=request.properties)
-        secret = from_struct(request.properties, keep_secrets=True)
         inputs = from_struct(request.properties)
         session, manager = self._session(context), _manager(inputs, {})
         patch = _is_patch(request.urn, inputs)
-        with Reported(context, secret, inputs, manager):
+        with reported(context):
             live = self._previewable(
                 session,
                 request,
                 inputs,
-                lambda: session.objects().create(inputs, manager, patch, request.preview, request.timeout),
+                lambda: session.objects().create(inputs, manager, patch, request.preview),
             )
-        state = checkpoint(live, secret, inputs, manager)
+        state = checkpoint(live, inputs, manager)
         return provider_pb2.CreateResponse(
             id="" if request.preview else object_id(live), properties=to_struct(state)
         )
@@ -143,22 +138,20 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             if not request.preview:
                 context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_CHARTS)
             return provider_pb2.UpdateResponse(properties=request.news)
-        secret = from_struct(request.news, keep_secrets=True)
         inputs = from_struct(request.news)
         session, manager = self._session(context), _manager(inputs, from_struct(request.olds))
-        with Reported(context, secret, inputs, manager):
+        with reported(context):
             live = self._previewable(
                 session,
                 request,
                 inputs,
-                lambda: session.objects().update(inputs, manager, request.preview, request.timeout),
+                lambda: session.objects().update(inputs, manager, request.preview),
             )
-        return provider_pb2.UpdateResponse(properties=to_struct(checkpoint(live, secret, inputs, manager)))
+        return provider_pb2.UpdateResponse(properties=to_struct(checkpoint(live, inputs, manager)))
 
     def Read(self, request: Any, context: Any) -> Any:
         """The object as it is now, and as inputs what somebody else has made of ours (drift)."""
         before = from_struct(request.properties)
-        secret = from_struct(request.inputs, keep_secrets=True)
         inputs = from_struct(request.inputs)
         if _is_helm(request.urn):
             return provider_pb2.ReadResponse(
@@ -166,15 +159,14 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             )
         api_version, kind = _kind_of(request.urn, inputs or before)
         namespace, _, name = request.id.rpartition("/")
-        with Reported(context, secret, inputs, FIELD_MANAGER):
+        with reported(context):
             live = self._session(context).objects().read(api_version, kind, namespace or None, name)
         if live is None:
             return provider_pb2.ReadResponse(id="")
-        now = drifted_inputs(inputs, before, live) if inputs and before else _importable(live)
-        state = checkpoint(live, secret, now, _manager(inputs or live, before))
-        return provider_pb2.ReadResponse(
-            id=request.id, properties=to_struct(state), inputs=to_struct(mark_secrets(now, secret))
-        )
+        # For import and .get: what a program would write to get this object.
+        now = drifted_inputs(inputs, before, live) if inputs and before else as_sent(live)
+        state = checkpoint(live, now, _manager(inputs or live, before))
+        return provider_pb2.ReadResponse(id=request.id, properties=to_struct(state), inputs=to_struct(now))
 
     def Delete(self, request: Any, context: Any) -> Any:
         if _is_helm(request.urn):
@@ -186,7 +178,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         if namespace:
             target["metadata"]["namespace"] = namespace
         objects, manager = self._session(context).objects, _manager(inputs, state)
-        with Reported(context, state, inputs, manager):
+        with reported(context):
             if _is_patch(request.urn, inputs):
                 objects().relinquish(target, manager)
             else:
@@ -195,22 +187,15 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     # -- parts ---------------------------------------------------------------------------------------
 
-    def _mutable_kinds(self, context: Any) -> frozenset[str]:
-        session = self._session(context)
-        kinds = {"ConfigMap": "enableConfigMapMutable", "Secret": "enableSecretMutable"}
-        return frozenset(kind for kind, option in kinds.items() if session.flag(option))
-
     def _previewable(
         self, session: Session, request: Any, inputs: dict[str, Any], act: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
-        """Do it; a preview shows the inputs where values or the cluster are not to be had yet."""
-        if not request.preview:
-            return act()
-        if has_unknowns(inputs):
-            return inputs
+        """Do it; a preview shows the inputs where the cluster is not to be had yet."""
         try:
             return act()
         except (UnreachableError, KubeconfigError) as error:
+            if not request.preview:
+                raise
             session.warn(request.urn, f"previewed without asking the cluster: {error}")
             return inputs
 
@@ -229,13 +214,6 @@ def _diff_response(found: list[tuple[Change, bool]], same_name: bool) -> Any:
             for change, replace in found
         },
     )
-
-
-def _importable(live: dict[str, Any]) -> dict[str, Any]:
-    """What a program would write to get `live`: without what the server adds (for import and .get)."""
-    drop = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
-    metadata = {key: value for key, value in live["metadata"].items() if key not in drop}
-    return {**{key: value for key, value in live.items() if key != "status"}, "metadata": metadata}
 
 
 def _identity(body: dict[str, Any]) -> tuple[Any, Any]:

@@ -1,25 +1,24 @@
 """One engine's connection to the stand-in provider: its cluster, its warnings, and its errors and states.
 
 What crosses the protocol besides the calls themselves: how an object is kept in Pulumi's state, and how
-a failure is reported so that the engine keeps what was done before it.
+a failure is reported.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2
-from google.rpc import status_pb2
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 from gpupool.cluster.kube_api import ApiError, KubeApi
 from gpupool.findings import GpupoolError
-from gpupool.pulumi_plugins.objects import NotReadyError, Objects
-from gpupool.pulumi_plugins.values import mark_secrets, to_struct
+from gpupool.pulumi_plugins.objects import Objects
 
 
 @dataclass
@@ -41,7 +40,6 @@ class Session:
                 self._objects = Objects(
                     KubeApi.connect(path, self.options.get("context") or None),
                     force=self.flag("enablePatchForce"),
-                    upsert=self.flag("upsertExistingObjects"),
                     cancelled=self.cancelled,
                 )
             return self._objects
@@ -59,34 +57,14 @@ class Session:
             engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
 
 
-class Reported:
-    """Turns what went wrong into the engine's errors: plain text, and the state where there is some."""
-
-    def __init__(self, context: Any, secret: Any, inputs: Any, manager: str) -> None:
-        self._context, self._secret, self._inputs, self._manager = context, secret, inputs, manager
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, NotReadyError):
-            self._init_failed(error)
-        elif isinstance(error, GpupoolError):
-            # Never UNAVAILABLE: the engine takes that for a plugin that is shutting down and hides the text.
-            self._context.abort(grpc.StatusCode.UNKNOWN, explain(error))
-
-    def _init_failed(self, error: NotReadyError) -> None:
-        state = checkpoint(error.live, self._secret, self._inputs, self._manager)
-        detail = provider_pb2.ErrorResourceInitFailed(
-            id=object_id(error.live), properties=to_struct(state), reasons=[str(error)]
-        )
-        packed = any_pb2.Any()
-        packed.Pack(detail)
-        status = status_pb2.Status(
-            code=grpc.StatusCode.UNKNOWN.value[0], message=str(error), details=[packed]
-        )
-        self._context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-        self._context.abort(grpc.StatusCode.UNKNOWN, str(error))
+@contextmanager
+def reported(context: Any) -> Iterator[None]:
+    """Turns what went wrong into the engine's error: plain text."""
+    try:
+        yield
+    except GpupoolError as error:
+        # Never UNAVAILABLE: the engine takes that for a plugin that is shutting down and hides the text.
+        context.abort(grpc.StatusCode.UNKNOWN, explain(error))
 
 
 def explain(error: GpupoolError) -> str:
@@ -100,15 +78,14 @@ def explain(error: GpupoolError) -> str:
     return str(error)
 
 
-def checkpoint(live: dict[str, Any], secret: Any, inputs: Any, manager: str) -> dict[str, Any]:
+def checkpoint(live: dict[str, Any], inputs: Any, manager: str) -> dict[str, Any]:
     """The state as pulumi-kubernetes keeps it: the live object, what we asked for, who owns our fields."""
-    state: dict[str, Any] = mark_secrets(live, secret)
-    if live.get("kind") == "Secret" and "data" in live and "stringData" in inputs:
-        state["data"] = mark_secrets(live["data"], secret.get("stringData"))
-    state["__inputs"] = mark_secrets(inputs, secret)
-    state["__initialApiVersion"] = inputs.get("apiVersion", "")
-    state["__fieldManager"] = manager
-    return state
+    kept = {
+        "__inputs": inputs,
+        "__initialApiVersion": inputs.get("apiVersion", ""),
+        "__fieldManager": manager,
+    }
+    return {**live, **kept}
 
 
 def object_id(live: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ have their labels from it, and get a plain patch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -15,12 +16,14 @@ from urllib.parse import quote
 from generators.manifest import Manifest
 from generators.static_nodes import node_patch
 from gpupool.cluster.kube_api import MERGE, ApiError, KubeApi
+from gpupool.cluster.live_objects import MIG_LABEL, NO_LAYOUT, STEERING
 from gpupool.plan.model import POOL_LABEL, Pool
 from gpupool.repartition.journal import MANAGER
-from gpupool.repartition.shapes import MARK, MIG_LABEL, NO_LAYOUT, STEERING, Mark, Node, Shape, read_node
+from gpupool.repartition.shapes import Mark, Node, Shape, mark_of, read_node
 from gpupool.repartition.steps import Act, Action
 from infra.apply import FIELD_MANAGER, properties
 from infra.static_nodes import fit
+from infra.under_way import MARK
 
 
 class PoolNodes:
@@ -37,14 +40,9 @@ class PoolNodes:
         `all_jobs`."""
         bodies = self._api.list("v1", "Node", selector=f"{POOL_LABEL}={self._pool.name}")
         self._bodies = {body["metadata"]["name"]: body for body in bodies}
-        marked = {
-            name
-            for name, body in self._bodies.items()
-            if all_jobs or MARK in (body["metadata"].get("annotations") or {})
-        }
         now = datetime.now(UTC)
         return [
-            read_node(body, self._pods(name) if name in marked else (), now)
+            read_node(body, self._pods(name) if all_jobs or mark_of(body) else (), now)
             for name, body in self._bodies.items()
         ]
 
@@ -77,14 +75,11 @@ class PoolNodes:
     def _mark(self, name: str, back: bool) -> str:
         """The mark of the node: as it is but for `back`, or a new one that notes a cordon of others."""
         body = self._bodies[name]
-        text = (body["metadata"].get("annotations") or {}).get(MARK)
-        if text is None:
-            return Mark(bool(body["spec"].get("unschedulable")), back).as_text()
-        have = read_node(body, (), datetime.now(UTC)).mark
-        return Mark(have.cordoned_before if have else False, back or bool(have and have.back)).as_text()
+        mark = mark_of(body) or Mark(bool(body["spec"].get("unschedulable")))
+        return replace(mark, back=back or mark.back).as_text()
 
     def _end(self, name: str) -> None:
-        mark = read_node(self._bodies[name], (), datetime.now(UTC)).mark
+        mark = mark_of(self._bodies[name])
         spec = {} if mark and mark.cordoned_before else {"spec": {"unschedulable": None}}
         self._patch(name, {"metadata": {"annotations": {MARK: None}}, **spec})
 

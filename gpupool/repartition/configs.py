@@ -23,18 +23,19 @@ from generators.emit import yaml_text
 from generators.manifest import Bundle
 from generators.metadata import MANAGED_BY, content_name
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import NO_LAYOUT, config_name
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import ENVIRONMENT_LABEL, OPERATOR_NAMESPACE
 from gpupool.repartition.journal import MANAGER
 from infra.apply import FIELD_MANAGER, properties
+from infra.under_way import MIG_PREFIX, PLUGIN_PREFIX, maps_of
 
-PLUGIN_PREFIX, MIG_PREFIX = "gpupool-device-plugin", "gpupool-mig"
 TEMPORARY = "gpupool.dev/temporary"
 """Label of ConfigMaps that exist only while a repartition is under way."""
 
 _POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 _MIG_KEY = "config.yaml"
-_OFF = {"all-disabled": [{"devices": "all", "mig-enabled": False}]}
+_OFF = {NO_LAYOUT: [{"devices": "all", "mig-enabled": False}]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,11 @@ def of_bundle(bundle: Bundle) -> Configs:
     """What the file asks for."""
     plugin: Mapping[str, str] = {}
     layouts = None
-    for manifest in bundle:
-        if manifest.kind == "ConfigMap" and manifest.namespace == OPERATOR_NAMESPACE:
-            if manifest.name.startswith(PLUGIN_PREFIX):
-                plugin = manifest.body["data"]
-            elif manifest.name.startswith(MIG_PREFIX):
-                layouts = _layouts(manifest.body["data"])
+    for manifest in maps_of(bundle):
+        if manifest.name.startswith(PLUGIN_PREFIX):
+            plugin = manifest.body["data"]
+        elif manifest.name.startswith(MIG_PREFIX):
+            layouts = _layouts(manifest.body["data"])
     return Configs(plugin, layouts)
 
 
@@ -101,19 +101,18 @@ def read(api: KubeApi) -> tuple[Configs, dict[str, Any]]:
     Raises GpupoolError where the operator is not configured by gpupool.
     """
     policy = api.get(*_POLICY)
-    spec = (policy or {}).get("spec") or {}
-    plugin = _map(api, spec, "devicePlugin")
+    plugin = _map(api, policy, "devicePlugin")
     if plugin is None:
         raise GpupoolError(
             "the GPU Operator's ClusterPolicy names no configuration of ours yet; apply the environment "
             "first: gpupool up"
         )
-    mig = _map(api, spec, "migManager")
+    mig = _map(api, policy, "migManager")
     return Configs(plugin["data"], _layouts(mig["data"]) if mig else None), {"plugin": plugin, "mig": mig}
 
 
-def _map(api: KubeApi, spec: Mapping[str, Any], operand: str) -> dict[str, Any] | None:
-    name = ((spec.get(operand) or {}).get("config") or {}).get("name") or ""
+def _map(api: KubeApi, policy: Mapping[str, Any] | None, operand: str) -> dict[str, Any] | None:
+    name = config_name(policy, operand)
     live = api.get("v1", "ConfigMap", name, OPERATOR_NAMESPACE) if name.startswith("gpupool-") else None
     return {"name": name, "data": live.get("data") or {}} if live else None
 

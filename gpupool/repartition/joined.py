@@ -14,11 +14,12 @@ from typing import Any
 import yaml
 
 from gpupool.catalog.models import mig_resource
+from gpupool.cluster.live_objects import MIG_LABEL
 from gpupool.plan.model import Pool
 from gpupool.repartition import configs
 from gpupool.repartition.configs import Configs
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import MIG_LABEL, Node, Shape, wanted
+from gpupool.repartition.shapes import Node, Shape, wanted
 from gpupool.sharing import GPU_RESOURCE
 
 

@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -70,30 +70,21 @@ class Journal:
     """prepare, work or finish. Within a phase everything can be done again."""
 
     def as_text(self) -> str:
-        value = {name: getattr(self, name) for name in _PLAIN}
-        shapes = {name: getattr(self, name) for name in _SHAPES}
-        return json.dumps(
-            value | {key: {name: shape.as_dict() for name, shape in of.items()} for key, of in shapes.items()}
-        )
+        return json.dumps(asdict(self))
 
     @classmethod
     def from_text(cls, text: str) -> Journal:
         """The inverse of `as_text`. Raises GpupoolError for a damaged journal."""
         try:
             value = json.loads(text)
-            old, new = (
-                {name: Shape.from_dict(shape) for name, shape in value[key].items()} for key in _SHAPES
-            )
-            return cls(**{name: value[name] for name in _PLAIN}, old=old, new=new)
+            for key in ("old", "new"):
+                value[key] = {name: Shape(**shape) for name, shape in value[key].items()}
+            return cls(**value)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GpupoolError(
                 f"ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL} is damaged ({error}), so it is unknown what the "
                 "nodes were; bring the nodes' labels in order by hand, delete it, and run gpupool assert"
             ) from error
-
-
-_PLAIN = ("environment", "pool", "started", "target", "hold", "after", "before", "backwards", "phase")
-_SHAPES = ("old", "new")
 
 
 def read(api: KubeApi) -> Journal | None:

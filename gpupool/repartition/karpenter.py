@@ -22,9 +22,10 @@ from typing import Any
 from generators.manifest import Bundle
 from generators.metadata import MANAGED_BY
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import STEERING, condition
+from gpupool.cluster.snapshot import NODEPOOL_LABEL
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import POOL_LABEL, Pool
-from gpupool.repartition.shapes import STEERING
 from infra.apply import FIELD_MANAGER, properties
 
 _POOLS = ("karpenter.sh/v1", "NodePool")
@@ -96,7 +97,7 @@ def adopt(
     labels = {key: pool.labels.get(key) for key in STEERING}
     for claim in _claims(api, names):
         if claim.get("status", {}).get("nodeName") in settled:
-            owner = claim["metadata"]["labels"]["karpenter.sh/nodepool"]
+            owner = claim["metadata"]["labels"][NODEPOOL_LABEL]
             meta: dict[str, Any] = {"annotations": {HASH: hashes[owner]}}
             meta |= {} if backwards else {"labels": labels}
             if _lacks(claim, meta):
@@ -105,7 +106,8 @@ def adopt(
     while drifted := [
         claim["metadata"]["name"]
         for claim in _claims(api, names)
-        if claim.get("status", {}).get("nodeName") in settled and _drifted(claim)
+        if claim.get("status", {}).get("nodeName") in settled
+        and condition(claim, "Drifted").get("status") == "True"
     ]:
         if time.monotonic() > until:
             raise GpupoolError(
@@ -160,12 +162,7 @@ def _settled_hash(api: KubeApi, name: str, before: Mapping[str, Any]) -> str:
 
 def _claims(api: KubeApi, pools: Collection[str]) -> list[dict[str, Any]]:
     found = api.list(*_CLAIMS)
-    return [c for c in found if (c["metadata"].get("labels") or {}).get("karpenter.sh/nodepool") in pools]
-
-
-def _drifted(claim: Mapping[str, Any]) -> bool:
-    rows = (claim.get("status") or {}).get("conditions") or ()
-    return any(row["type"] == "Drifted" and row["status"] == "True" for row in rows)
+    return [c for c in found if (c["metadata"].get("labels") or {}).get(NODEPOOL_LABEL) in pools]
 
 
 def _lacks(claim: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:

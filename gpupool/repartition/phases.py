@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 
 from generators.manifest import Bundle
 from gpupool.cluster.kube_api import KubeApi
+from gpupool.cluster.live_objects import MIG_LABEL
 from gpupool.plan.model import SYSTEM_NAMESPACE, Pool
 from gpupool.repartition import configs, karpenter
 from gpupool.repartition.cluster import PoolNodes
 from gpupool.repartition.journal import Journal
-from gpupool.repartition.shapes import MIG_LABEL, Node, Shape
+from gpupool.repartition.shapes import Node, Shape
 from infra.apply import FIELD_MANAGER, properties
 
 Notify = Callable[[str], None]

@@ -11,21 +11,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from gpupool.cluster.live_objects import is_gpu_job, offered
+from gpupool.cluster.live_objects import (
+    INSTANCE_TYPE_LABEL,
+    MIG_LABEL,
+    MIG_STATE_LABEL,
+    NO_LAYOUT,
+    PLUGIN_LABEL,
+    is_gpu_job,
+    is_ready,
+    offered,
+)
 from gpupool.plan.model import Pool
-
-PLUGIN_LABEL = "nvidia.com/device-plugin.config"
-MIG_LABEL = "nvidia.com/mig.config"
-MIG_STATE_LABEL = "nvidia.com/mig.config.state"
-STEERING = (PLUGIN_LABEL, MIG_LABEL)
-"""The labels that decide how a node's GPUs are shared."""
-
-MARK = "gpupool.dev/repartition"
-"""Annotation on a node that is being worked on. It is set and removed in the same write as the cordon."""
-
-_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-NO_LAYOUT = "all-disabled"
-"""What the operator sets on nodes that ask for no layout; the same as no label."""
+from infra.sharing_changes import asked
+from infra.under_way import MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +41,6 @@ class Shape:
     def labels(self) -> dict[str, str | None]:
         """The steering labels; None for one that must not be there."""
         return {PLUGIN_LABEL: self.plugin or None, MIG_LABEL: self.mig}
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"plugin": self.plugin, "mig": self.mig, "slices": dict(self.slices)}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> Shape:
-        """The inverse of `as_dict`."""
-        return cls(value["plugin"], value["mig"], dict(value["slices"]))
 
     def __str__(self) -> str:
         counts = [
@@ -120,35 +110,33 @@ class Node:
 
 
 def wanted(pool: Pool, machine: str | None) -> Shape:
-    """What the plan says a node of that instance type offers (the only machine's, where it has none)."""
-    kinds = [kind for kind in pool.machines if kind.instance_type == machine]
-    slices = kinds[0].slices if kinds else pool.slices_per_node
-    return Shape(pool.name, pool.mig_config, {name: count for name, count in slices.items() if count})
+    """What the plan says a node of that instance type offers."""
+    return Shape(pool.name, pool.mig_config, asked(pool, machine))
 
 
 def read_node(body: Mapping[str, Any], pods: Iterable[Mapping[str, Any]], now: datetime) -> Node:
     """A Node object, with the pods that are bound to it."""
-    meta, status = body["metadata"], body.get("status") or {}
-    labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
+    meta = body["metadata"]
+    labels = meta.get("labels") or {}
     mig = labels.get(MIG_LABEL)
     found = (_job(pod, now) for pod in pods)
     return Node(
         name=meta["name"],
-        ready=any(
-            row["type"] == "Ready" and row["status"] == "True" for row in status.get("conditions") or ()
-        ),
+        ready=is_ready(body),
         cordoned=bool((body.get("spec") or {}).get("unschedulable")),
-        mark=_mark(notes.get(MARK)),
+        mark=mark_of(body),
         plugin=labels.get(PLUGIN_LABEL, ""),
         mig=None if mig in (None, "", NO_LAYOUT) else mig,
         mig_state=labels.get(MIG_STATE_LABEL) or None,
         slices=dict(sorted(offered(body).items())),
-        machine=labels.get(_INSTANCE_TYPE),
+        machine=labels.get(INSTANCE_TYPE_LABEL),
         jobs=tuple(job for job in found if job is not None),
     )
 
 
-def _mark(text: str | None) -> Mark | None:
+def mark_of(body: Mapping[str, Any]) -> Mark | None:
+    """The note on a Node object; None where it is not being worked on."""
+    text = (body["metadata"].get("annotations") or {}).get(MARK)
     if text is None:
         return None
     try:

@@ -11,7 +11,7 @@ import base64
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -100,13 +100,7 @@ def _digest(text: str, policies: Mapping[str, str]) -> str:
 
 def _packed(state: LastGood) -> str:
     """A state as text that fits into a ConfigMap: environment files compress to a fifth."""
-    value = {
-        "environment": state.environment,
-        "text": state.text,
-        "digest": state.digest,
-        "found": _stamp(state.found),
-        "policies": dict(state.policies),
-    }
+    value = {**asdict(state), "found": _stamp(state.found)}
     # Without a time of its own the same state gives the same bytes.
     return base64.b64encode(gzip.compress(json.dumps(value).encode(), mtime=0)).decode()
 
@@ -114,16 +108,10 @@ def _packed(state: LastGood) -> str:
 def _unpacked(text: str) -> LastGood | None:
     try:
         value: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text, validate=True)))
-        state = LastGood(
-            str(value["environment"]),
-            str(value["text"]),
-            str(value["digest"]),
-            datetime.fromisoformat(value["found"]),
-            {str(name): str(content) for name, content in value["policies"].items()},
-        )
+        state = LastGood(**value | {"found": datetime.fromisoformat(value["found"])})
+        return state if state.digest == _digest(state.text, state.policies) else None
     except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError):
         return None
-    return state if state.digest == _digest(state.text, state.policies) else None
 
 
 def _stamp(moment: datetime) -> str:

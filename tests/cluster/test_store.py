@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import time
@@ -75,13 +74,8 @@ def test_a_dead_or_silent_etcd_is_found_before_a_run_begins(
 def test_an_etcd_without_space_is_named_and_nothing_is_stopped(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = components._BUILDERS["etcd"]
-
-    def small(setting: Any) -> components.Component:
-        part = real(setting)
-        return dataclasses.replace(part, settings={**part.settings, "ETCD_QUOTA_BACKEND_BYTES": str(_QUOTA)})
-
-    monkeypatch.setitem(components._BUILDERS, "etcd", small)
+    settings = {"ETCD_QUOTA_BACKEND_BYTES": str(_QUOTA)}
+    monkeypatch.setitem(components._ROWS["etcd"], "settings", settings)
     plane = ControlPlane(data_folder)
     plane.up()
     api = plane.api()

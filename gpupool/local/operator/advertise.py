@@ -30,11 +30,6 @@ class Advertised:
     labels: dict[str, str]
 
 
-def strategy_of(config: PluginConfig, operator_strategy: str | None) -> str:
-    """The MIG strategy in force: the operator sets an environment variable that beats the file."""
-    return operator_strategy or config.mig_strategy or "none"
-
-
 def advertise(
     hardware: Hardware, layouts: list[Layout], config: PluginConfig, strategy: str, driver: str
 ) -> Advertised:

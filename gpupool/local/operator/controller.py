@@ -44,7 +44,7 @@ class Controller:
         self._work = WorkQueue[str](self._reconcile, self._failed, _WORKERS)
         self._ready = False
 
-    async def run(self, ready_file: Path | None) -> None:
+    async def run(self, ready_file: Path) -> None:
         """Follow the cluster for ever; makes `ready_file` once everything has been listed."""
         events = [asyncio.Event() for _ in range(3)]
         api, setting = self._api, self._on_setting
@@ -57,8 +57,7 @@ class Controller:
             await event.wait()
         self._ready = True
         self._on_setting()
-        if ready_file is not None:
-            ready_file.touch()
+        ready_file.touch()
         await asyncio.gather(*followers)
 
     def _on_node(self, event: str, node: Object, before: Object | None) -> None:

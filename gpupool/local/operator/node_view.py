@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpupool.local.operator import policy
+from gpupool.local.operator import names, policy
 from gpupool.local.operator.policy import Policy
 from gpupool.local.operator.state import NodeState
 
@@ -18,7 +18,7 @@ PLUGIN_RESOURCE = re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-.+)")
 
 def operands_run(node: Object, settings: Policy, memory: NodeState) -> bool:
     """Whether the operator's DaemonSets have pods on the node."""
-    if policy.opted_out(node["metadata"].get("labels") or {}):
+    if (node["metadata"].get("labels") or {}).get(names.OPT_OUT_LABEL) == "false":
         return False
     taints = node["spec"].get("taints") or []
     return policy.tolerated(taints, settings.tolerations, bool(memory.plugin_loaded)) is None

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpupool.local.operator import mig_config, names, plugin_config
-from gpupool.local.operator.advertise import Advertised, PluginFailure, advertise, strategy_of
+from gpupool.local.operator.advertise import Advertised, PluginFailure, advertise
 from gpupool.local.operator.hardware import Hardware
 from gpupool.local.operator.mig_config import Layout, NotPlaceable
 from gpupool.local.operator.policy import Policy
@@ -100,9 +100,10 @@ def run_plugin(view: OperandView, state: NodeState) -> Advertised:
     """
     if plugin_must_start(view, state):
         state.plugin_loaded = ""
-        state.plugin_config = _load(view).as_dict()
-    config = state.config()
-    strategy = strategy_of(config, view.policy.mig_strategy)
+        state.plugin_config = _load(view)
+    config = state.plugin_config
+    # The operator sets an environment variable that beats the file.
+    strategy = view.policy.mig_strategy or config.mig_strategy or "none"
     layouts = state.layouts or [None] * view.hardware.gpus
     try:
         result = advertise(view.hardware, layouts, config, strategy, view.policy.driver)

@@ -44,20 +44,6 @@ class PluginConfig:
     """Clients per device, by the resource that is shared."""
     rename: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for the node's state annotation."""
-        return {
-            "migStrategy": self.mig_strategy,
-            "sharing": self.sharing,
-            "replicas": self.replicas,
-            "rename": self.rename,
-        }
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> PluginConfig:
-        """The inverse of `as_dict`."""
-        return cls(values["migStrategy"], values["sharing"], dict(values["replicas"]), values["rename"])
-
 
 def parse(text: str) -> PluginConfig:
     """The meaning of one configuration. Raises ConfigError where upstream would fail, or lose something."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpupool.local.operator import names
-
 _DEFAULT_TOLERATIONS = ({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},)
 """Of the operator's DaemonSets when the policy names none."""
 _DEFAULT_DRIVER = "595.91.07"
@@ -103,8 +101,3 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
         toleration.get("key") == taint.get("key")
         and (toleration.get("value") or "") == (taint.get("value") or "")
     )
-
-
-def opted_out(labels: Mapping[str, str]) -> bool:
-    """Whether the node's owner keeps the operands off it."""
-    return labels.get(names.OPT_OUT_LABEL) == "false"

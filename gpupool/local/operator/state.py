@@ -22,7 +22,8 @@ class NodeState:
 
     plugin_loaded: str = ""
     """Generation of the plugin and key that it was started with; empty while it does not run."""
-    plugin_config: dict[str, Any] = field(default_factory=dict)
+    plugin_config: PluginConfig = field(default_factory=PluginConfig)
+    """What the plugin was configured with."""
     mig_loaded: str = ""
     """Generation of the MIG manager and name that it last acted on."""
     mig_state: str = ""
@@ -36,15 +37,12 @@ class NodeState:
         """The annotation's value; equal states give equal texts."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
-    def config(self) -> PluginConfig:
-        """What the running plugin was configured with."""
-        return PluginConfig.from_dict(self.plugin_config) if self.plugin_config else PluginConfig()
-
 
 def read(node: Mapping[str, Any]) -> NodeState:
     """The state in the node's annotation; a damaged one counts as a node the operands have not run on."""
     text = (node["metadata"].get("annotations") or {}).get(names.STATE_ANNOTATION, "")
     try:
-        return NodeState(**json.loads(text)) if text else NodeState()
-    except (ValueError, TypeError):
+        values = json.loads(text) if text else asdict(NodeState())
+        return NodeState(**values | {"plugin_config": PluginConfig(**values["plugin_config"])})
+    except (ValueError, TypeError, KeyError):
         return NodeState()

@@ -1,30 +1,24 @@
 """Run the pod runner: `python -m gpupool.local.pods --kubeconfig FILE --data FOLDER --port PORT
---certificate FILE --key FILE [--ready-file FILE]`."""
+--certificate FILE --key FILE --ready-file FILE`."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
-import signal
 from pathlib import Path
 
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.local.pods import server
 from gpupool.local.pods.runner import Runner
+from gpupool.local.watch import until_signalled
 
 
 async def _run(arguments: argparse.Namespace) -> None:
     async with AsyncKubeApi.connect(arguments.kubeconfig) as api:
         runner = Runner(api, arguments.data)
-        work = asyncio.create_task(runner.run(arguments.ready_file))
-        for kind in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(kind, work.cancel)
         async with server.serving(runner, arguments.port, arguments.certificate, arguments.key):
-            try:
-                await work
-            except asyncio.CancelledError:
-                return
+            await until_signalled(runner.run(arguments.ready_file))
 
 
 def main() -> None:
@@ -35,7 +29,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True, help="where the API server asks for logs")
     parser.add_argument("--certificate", type=Path, required=True, help="of both ends of that connection")
     parser.add_argument("--key", type=Path, required=True)
-    parser.add_argument("--ready-file", type=Path, help="made once every pod has been seen")
+    parser.add_argument("--ready-file", type=Path, required=True, help="made once every pod has been seen")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     asyncio.run(_run(parser.parse_args()))

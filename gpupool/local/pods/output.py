@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 LIMIT_BYTES = 10 * 2**20
@@ -108,11 +108,6 @@ class Output:
             stamp, tag, text = line.split(b" ", 2)
             found.append((stamp, tag, text))
         return found, offset + sum(len(line) + 1 for line in lines)
-
-
-def ago(seconds: int) -> datetime:
-    """That many seconds before now."""
-    return datetime.now(UTC) - timedelta(seconds=seconds)
 
 
 def _stamp(nanoseconds: int) -> bytes:

@@ -28,7 +28,7 @@ class Runner:
         """By the pod's UID."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def run(self, ready_file: Path | None) -> None:
+    async def run(self, ready_file: Path) -> None:
         """Run pods for ever; makes `ready_file` once every pod has been seen."""
         folders = self._data / "pods"
         folders.mkdir(exist_ok=True)
@@ -42,8 +42,7 @@ class Runner:
         for folder in earlier:
             if folder.name not in self._lives:
                 shutil.rmtree(folder, ignore_errors=True)
-        if ready_file is not None:
-            ready_file.touch()
+        ready_file.touch()
         await follower
 
     def find(self, namespace: str, name: str) -> Life | None:

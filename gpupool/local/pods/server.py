@@ -8,12 +8,12 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiohttp import web
 
-from gpupool.local.pods.output import Wanted, ago
+from gpupool.local.pods.output import Wanted
 from gpupool.local.pods.runner import Runner
 
 
@@ -64,9 +64,11 @@ async def _logs(runner: Runner, request: web.Request) -> web.StreamResponse:
 def _wanted(query: Mapping[str, str]) -> Wanted:
     """The API server has checked the values."""
     since = datetime.fromisoformat(query["sinceTime"]) if "sinceTime" in query else None
+    if "sinceSeconds" in query:
+        since = datetime.now(UTC) - timedelta(seconds=int(query["sinceSeconds"]))
     return Wanted(
         follow=query.get("follow") == "true",
         timestamps=query.get("timestamps") == "true",
         tail=int(query["tailLines"]) if "tailLines" in query else None,
-        since=ago(int(query["sinceSeconds"])) if "sinceSeconds" in query else since,
+        since=since,
     )

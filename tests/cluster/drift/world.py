@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from generators import generate
 from gpupool.drift import Drift, Level
 from gpupool.drift.check import Outcome, assert_environment
 from gpupool.plan.model import POOL_LABEL
@@ -78,7 +77,7 @@ class World:
         """Hold the cluster against the file, as if so many seconds had passed."""
         plan = self.commands.plan
         now = datetime.now(UTC) + timedelta(seconds=later)
-        return assert_environment(plan, self.api, generate(plan), now, str(self.commands.file))
+        return assert_environment(plan, self.api, now, str(self.commands.file))
 
     def drifts(self, later: float = 0.0) -> tuple[Drift, ...]:
         return self.examine(later).of(Level.drift)

@@ -74,7 +74,7 @@ def test_it_holds_in_the_cluster(cluster: Any, control_plane: ControlPlane, plan
 
 def test_it_holds_offline(plan: Plan) -> None:
     pods = from_bodies([pod("legacy"), pod("other")], "pods")
-    report = check(pods, policies=documents_of(plan))
+    report = check(pods, policies=documents_of(plan, generate(plan)))
     denied = [one.object.namespace for one in report.findings if one.rule == POLICY and one.object]
     assert denied == ["other"]
 

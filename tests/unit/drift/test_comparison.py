@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generators import generate
+from gpupool.cluster.managed_fields import managers
 from gpupool.drift.comparison import Ownership, differences
 from gpupool.plan.resolve import read_plan
 from gpupool.pulumi_plugins.diff import format_path
@@ -192,4 +193,4 @@ def test_who_set_a_field_and_who_added_one() -> None:
     assert owners.of(("spec", "scopes"), "gpupool") == ("", "")
     body = thing(spec={"hard": {"cpu": "1"}})
     assert list(owners.added(body, frozenset({"gpupool"}))) == [(("spec", "hard", "pods"), "kubectl-edit")]
-    assert owners.managers() == {"gpupool", "kubectl-edit"}
+    assert managers(live) == {"gpupool", "kubectl-edit"}

@@ -9,7 +9,7 @@ from generators.kinds import KINDS, OPERATORS, RELEASE, RELEASE_NEEDS, WAVES, WO
 from generators.manifest import Manifest
 from gpupool.plan.resolve import read_plan
 from gpupool.spec.load import environment_names
-from infra.apply import needs
+from infra.apply import Dependencies
 
 
 def place(manifest: Manifest) -> tuple[int, object]:
@@ -26,10 +26,11 @@ def judges_by(binding: Manifest, parameters: Manifest) -> bool:
 @pytest.mark.parametrize("name", environment_names())
 def test_nothing_precedes_what_pulumi_lets_it_wait_for(name: str) -> None:
     made = generate(read_plan(name))
+    dependencies = Dependencies(made)
     waited = [
         (manifest, other)
         for manifest in made
-        for other in needs(manifest, made)
+        for other in dependencies.of(manifest)
         if not (manifest.kind == "ValidatingAdmissionPolicyBinding" and other.kind == "ConfigMap")
         or judges_by(manifest, other)
     ]

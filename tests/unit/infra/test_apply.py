@@ -11,10 +11,9 @@ from generators.kinds import KINDS, RELEASE, rank_of
 from generators.manifest import HelmRelease, Manifest
 from gpupool.plan.resolve import read_plan
 from infra.apply import (
-    Candidates,
+    Dependencies,
     goes_with,
     logical_name,
-    needs,
     properties,
     release_properties,
     type_token,
@@ -83,13 +82,14 @@ def test_charts_from_both_kinds_of_repository() -> None:
 def test_a_pool_waits_for_its_own_overlays_only() -> None:
     overlays = [manifest("NodeOverlay", "a", pool="a"), manifest("NodeOverlay", "b", pool="b")]
     shared = manifest("KWOKNodeClass", "default")
-    found = needs(manifest("NodePool", "a-spot", pool="a"), [*overlays, shared, manifest("Namespace", "x")])
-    assert [other.name for other in found] == ["a", "default"]
+    others = [*overlays, shared, manifest("Namespace", "x")]
+    found = Dependencies(others).of(manifest("NodePool", "a-spot", pool="a"))
+    assert sorted(other.name for other in found) == ["a", "default"]
 
 
 def test_everything_in_a_namespace_waits_for_it() -> None:
     spaces = [manifest("Namespace", "x"), manifest("Namespace", "y")]
-    assert needs(manifest("LimitRange", "gpupool", "x"), spaces) == [spaces[0]]
+    assert Dependencies(spaces).of(manifest("LimitRange", "gpupool", "x")) == [spaces[0]]
 
 
 def test_what_is_in_a_namespace_goes_with_it_unless_it_runs_pods() -> None:
@@ -103,11 +103,12 @@ def test_what_is_in_a_namespace_goes_with_it_unless_it_runs_pods() -> None:
 @pytest.mark.parametrize("environment", ["local", "homelab", "prod"])
 def test_the_index_lists_everything(environment: str) -> None:
     everything = list(generate(read_plan(environment)))
-    candidates = Candidates(everything)
+    dependencies = Dependencies(everything)
     waiting = 0
     for manifest in everything:
-        found = {other.key for other in needs(manifest, candidates.of(manifest))}
-        assert found == {other.key for other in needs(manifest, everything)}, manifest
+        found = {other.key for other in dependencies.of(manifest)}
+        alone = {other.key for other in everything if Dependencies([other]).of(manifest)}
+        assert found == alone, manifest
         waiting += len(found)
     assert waiting
 

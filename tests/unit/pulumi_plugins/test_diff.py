@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpupool.pulumi_plugins.diff import Change, changes, drifted_inputs, format_path, replaces
+from gpupool.pulumi_plugins.diff import changes, drifted_inputs, format_path, replaces
 
 leaves = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3)
 values: Any = st.recursive(
@@ -49,15 +49,15 @@ def test_paths_are_written_as_pulumi_does() -> None:
 
 
 def test_names_and_immutable_fields_take_a_new_object() -> None:
-    name = Change(("metadata", "name"), "update")
+    name = ("metadata", "name")
     assert replaces(name, "NodePool")
     assert replaces(name, "")
-    assert not replaces(Change(("metadata", "labels", "name"), "update"), "NodePool")
-    data = Change(("data", "config.yaml"), "update")
+    assert not replaces(("metadata", "labels", "name"), "NodePool")
+    data = ("data", "config.yaml")
     assert replaces(data, "ConfigMap")
-    assert not replaces(data, "ConfigMap", frozenset({"ConfigMap"}))
+    assert not replaces(data, "")
     assert not replaces(data, "ClusterPolicy")
-    assert replaces(Change(("spec",), "delete"), "StatefulSet"), "removing a parent removes the field"
+    assert replaces(("spec",), "StatefulSet"), "removing a parent removes the field"
 
 
 def test_the_servers_own_rewriting_is_no_drift() -> None:

@@ -124,9 +124,7 @@ def test_every_label_is_one_that_kubernetes_takes() -> None:
 
 
 def test_the_memory_of_the_operands_survives_and_damage_is_forgotten() -> None:
-    memory = NodeState(
-        plugin_loaded="x/ts", plugin_config=PluginConfig("mixed").as_dict(), layouts=[None, {}]
-    )
+    memory = NodeState(plugin_loaded="x/ts", plugin_config=PluginConfig("mixed"), layouts=[None, {}])
     text = memory.as_text()
     node = {"metadata": {"annotations": {"simulated.gpupool.dev/state": text}}}
     assert state.read(node) == memory
