@@ -15,8 +15,7 @@ from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import Function
 from vapcheck.cel.go_format import native_name, verb_v
 from vapcheck.cel.logic import value_or_error
-from vapcheck.cel.value_types import Optional
-from vapcheck.cel.values import kind, to_key
+from vapcheck.cel.values import Optional, kind, to_key
 
 MAP_COST = 30
 """Cost units of making a map (cel-go common/cost.go)."""

@@ -18,8 +18,7 @@ from vapcheck.cel.libraries import OVERLOADS
 from vapcheck.cel.libraries.costs import matching, size
 from vapcheck.cel.libraries.declaration import Cost, Overload
 from vapcheck.cel.operators import RECEIVERS
-from vapcheck.cel.value_types import Optional
-from vapcheck.cel.values import kind
+from vapcheck.cel.values import Optional, kind
 
 PER_CHARACTER = 0.1
 """Cost units of reading one character (cel-go common/cost.go)."""

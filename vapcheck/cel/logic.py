@@ -13,8 +13,7 @@ from typing import Any
 from vapcheck.cel.errors import CelError, EvaluationError, NoSuchOverload
 from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import PER_CHARACTER, actual_size
-from vapcheck.cel.value_types import Opaque, Optional
-from vapcheck.cel.values import equal
+from vapcheck.cel.values import Opaque, Optional, equal
 
 
 def both(terms: Sequence[Run], settles: bool) -> Run:

@@ -11,8 +11,7 @@ from typing import Any
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.go_format import verb_v
-from vapcheck.cel.value_types import Optional, Uint
-from vapcheck.cel.values import Duration, Timestamp
+from vapcheck.cel.values import Duration, Optional, Timestamp, Uint
 
 MESSAGE_COST = 40
 """Cost units of making a message (cel-go common/cost.go)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 Form = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

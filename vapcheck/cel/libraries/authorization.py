@@ -14,7 +14,7 @@ from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, member
 from vapcheck.cel.libraries.name_formats import is_namespace_name, is_service_account_name
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 
 @dataclass(frozen=True, slots=True)

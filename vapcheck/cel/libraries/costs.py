@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vapcheck.cel.libraries.declaration import Cost
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 _PER_CHARACTER = 0.1
 _PER_PATTERN_CHARACTER = 0.25

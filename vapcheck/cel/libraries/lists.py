@@ -14,8 +14,7 @@ from typing import Any
 from vapcheck.cel.errors import CelError, EvaluationError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, member
-from vapcheck.cel.value_types import Uint
-from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, equal, kind
+from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Uint, equal, kind
 
 COMPARABLE = (
     "int",

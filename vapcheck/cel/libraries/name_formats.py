@@ -21,7 +21,7 @@ from vapcheck.cel.libraries.declaration import Overload, free, member
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.libraries.url_escapes import UrlError
 from vapcheck.cel.libraries.urls import request_uri
-from vapcheck.cel.value_types import NONE, Opaque, Optional, some
+from vapcheck.cel.values import NONE, Opaque, Optional, some
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")

@@ -15,7 +15,7 @@ from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import Address, AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.libraries.go_text import quote
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 _WHEN = "network address parse error during conversion from string: "
 

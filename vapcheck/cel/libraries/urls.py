@@ -27,7 +27,7 @@ from vapcheck.cel.libraries.url_escapes import (
     is_escaped,
     unescape,
 )
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 _USER = re.compile(rb"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")

@@ -13,7 +13,7 @@ from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
 from vapcheck.cel.libraries.go_text import quote
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 _DIGITS = re.compile(r"[0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")
