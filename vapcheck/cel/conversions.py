@@ -14,7 +14,7 @@ from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, unit
 from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, TypeValue, Uint, kind
 
 _SPELLED_BOOLS = {
@@ -122,7 +122,7 @@ def _string_of_bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _convert(function: str, source: str, call: Callable[[Any], Any], cost: Any = None) -> Overload:
+def _convert(function: str, source: str, call: Callable[[Any], Any], cost: Cost = unit) -> Overload:
     name = {"int": "int64", "uint": "uint64"}
     overload = f"{name.get(source, source)}_to_{name.get(function, function)}"
     return free(overload, function, (source, function), call, cost)

@@ -78,11 +78,6 @@ def _entry_fits(value: dict[Any, Any], inner: list[Fits | None]) -> bool:
     return True
 
 
-def unit(_arguments: Sequence[Any], _result: Any) -> int:
-    """What a call costs by default."""
-    return 1
-
-
 Chosen = tuple[Callable[..., Any], Cost]
 """What to call with the arguments, and what prices the call."""
 
@@ -90,7 +85,7 @@ Chosen = tuple[Callable[..., Any], Cost]
 def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[Any]], Chosen]:
     """Finds the overload that fits the arguments; where none does, one that raises NoSuchOverload."""
     candidates = [
-        (overload, tuple(fits(parameter) for parameter in overload.parameters), overload.cost or unit)
+        (overload, tuple(fits(parameter) for parameter in overload.parameters), overload.cost)
         for overload in overloads
     ]
 

@@ -13,7 +13,7 @@ from vapcheck.cel.errors import CelError, CostExceeded, NoSuchOverload
 from vapcheck.cel.formatting import format_string
 from vapcheck.cel.go_format import verb_v
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Cost, Overload, free, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, unit
 from vapcheck.cel.libraries.patterns import search
 from vapcheck.cel.operators import contained
 from vapcheck.cel.values import NONE, Duration, Optional, Timestamp, some
@@ -175,7 +175,7 @@ _PRICES = costs.STRING_COSTS
 
 
 def _text(id: str, function: str, *signature: str, call: Any, cost: Cost | None = None) -> Overload:
-    return member(id, function, ("string", *signature), call, cost or _PRICES.get(function))
+    return member(id, function, ("string", *signature), call, cost or _PRICES.get(function, unit))
 
 
 STRINGS: tuple[Overload, ...] = (

@@ -19,8 +19,18 @@ from vapcheck.cel.libraries.authorization import (
     resource,
     service_account,
 )
-from vapcheck.cel.libraries.list_extension import distinct, flatten, numbers_up_to, slice_of, sort
-from vapcheck.cel.libraries.lists import index_of, is_sorted, last_index_of, maximum, minimum
+from vapcheck.cel.libraries.lists import (
+    distinct,
+    flatten,
+    index_of,
+    is_sorted,
+    last_index_of,
+    maximum,
+    minimum,
+    numbers_up_to,
+    slice_of,
+    sort,
+)
 from vapcheck.cel.quantity import parse_quantity
 from vapcheck.cel.values import Duration, Uint
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, member, unit
 from vapcheck.cel.libraries.name_formats import is_namespace_name, is_service_account_name
 from vapcheck.cel.values import Opaque
 
@@ -172,7 +172,7 @@ def check_resource(check: ResourceCheck, verb: str) -> Decision:
     return _decided(who.decider, attributes)
 
 
-def _setting(id: str, function: str, field: str, cost: Any = costs.one) -> Overload:
+def _setting(id: str, function: str, field: str, cost: Cost = unit) -> Overload:
     """A function that narrows a question about a resource."""
     return member(
         id,
@@ -186,16 +186,15 @@ def _setting(id: str, function: str, field: str, cost: Any = costs.one) -> Overl
 _AUTHORIZER, _PATH, _GROUP = Authorizer.type_name, PathCheck.type_name, GroupCheck.type_name
 _RESOURCE, _DECISION = ResourceCheck.type_name, Decision.type_name
 OVERLOADS: tuple[Overload, ...] = (
-    member("authorizer_path", "path", (_AUTHORIZER, "string", _PATH), path, costs.one),
-    member("authorizer_group", "group", (_AUTHORIZER, "string", _GROUP), GroupCheck, costs.one),
+    member("authorizer_path", "path", (_AUTHORIZER, "string", _PATH), path),
+    member("authorizer_group", "group", (_AUTHORIZER, "string", _GROUP), GroupCheck),
     member(
         "authorizer_serviceaccount",
         "serviceAccount",
         (_AUTHORIZER, "string", "string", _AUTHORIZER),
         service_account,
-        costs.one,
     ),
-    member("groupcheck_resource", "resource", (_GROUP, "string", _RESOURCE), resource, costs.one),
+    member("groupcheck_resource", "resource", (_GROUP, "string", _RESOURCE), resource),
     _setting("resourcecheck_subresource", "subresource", "subresource"),
     _setting("resourcecheck_namespace", "namespace", "namespace"),
     _setting("resourcecheck_name", "name", "name"),
@@ -205,8 +204,8 @@ OVERLOADS: tuple[Overload, ...] = (
     member(
         "resourcecheck_check", "check", (_RESOURCE, "string", _DECISION), check_resource, costs.authorization
     ),
-    member("decision_errored", "errored", (_DECISION, "bool"), lambda decision: decision.errored, costs.one),
-    member("decision_error", "error", (_DECISION, "string"), lambda decision: decision.error, costs.one),
-    member("decision_allowed", "allowed", (_DECISION, "bool"), lambda decision: decision.allowed, costs.one),
-    member("decision_reason", "reason", (_DECISION, "string"), lambda decision: decision.reason, costs.one),
+    member("decision_errored", "errored", (_DECISION, "bool"), lambda decision: decision.errored),
+    member("decision_error", "error", (_DECISION, "string"), lambda decision: decision.error),
+    member("decision_allowed", "allowed", (_DECISION, "bool"), lambda decision: decision.allowed),
+    member("decision_reason", "reason", (_DECISION, "string"), lambda decision: decision.reason),
 )

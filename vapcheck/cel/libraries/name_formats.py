@@ -196,7 +196,7 @@ OVERLOADS: tuple[Overload, ...] = (
         validate,
         _validation_cost,
     ),
-    free("format-named", "format.named", ("string", f"optional_type({_TYPE})"), named, costs.one),
+    free("format-named", "format.named", ("string", f"optional_type({_TYPE})"), named),
     *(
         free(f"format.{name}", f"format.{name}", (_TYPE,), functools.partial(_format, name))
         for name in _VALIDATORS

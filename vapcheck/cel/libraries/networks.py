@@ -168,21 +168,13 @@ def masked(cidr: CIDR) -> CIDR:
 _IP, _CIDR = IP.type_name, CIDR.type_name
 OVERLOADS: tuple[Overload, ...] = (
     free("string_to_ip", "ip", ("string", _IP), parse_ip, costs.first),
-    member("ip_family", "family", (_IP, "int"), lambda ip: 4 if ip.address.bits == 32 else 6, costs.one),
+    member("ip_family", "family", (_IP, "int"), lambda ip: 4 if ip.address.bits == 32 else 6),
     free("ip_is_canonical", "ip.isCanonical", ("string", "bool"), is_canonical, costs.first_twice),
-    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.number == 0, costs.one),
-    member("ip_is_loopback", "isLoopback", (_IP, "bool"), _is_loopback, costs.one),
-    member(
-        "ip_is_link_local_multicast",
-        "isLinkLocalMulticast",
-        (_IP, "bool"),
-        _is_link_local_multicast,
-        costs.one,
-    ),
-    member(
-        "ip_is_link_local_unicast", "isLinkLocalUnicast", (_IP, "bool"), _is_link_local_unicast, costs.one
-    ),
-    member("ip_is_global_unicast", "isGlobalUnicast", (_IP, "bool"), _is_global_unicast, costs.one),
+    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.number == 0),
+    member("ip_is_loopback", "isLoopback", (_IP, "bool"), _is_loopback),
+    member("ip_is_link_local_multicast", "isLinkLocalMulticast", (_IP, "bool"), _is_link_local_multicast),
+    member("ip_is_link_local_unicast", "isLinkLocalUnicast", (_IP, "bool"), _is_link_local_unicast),
+    member("ip_is_global_unicast", "isGlobalUnicast", (_IP, "bool"), _is_global_unicast),
     free("is_ip", "isIP", ("string", "bool"), is_ip, costs.first),
     free("ip_to_string", "string", (_IP, "string"), str),
     free("string_to_cidr", "cidr", ("string", _CIDR), parse_cidr, costs.first),
@@ -204,9 +196,9 @@ OVERLOADS: tuple[Overload, ...] = (
     member(
         "cidr_contains_cidr", "containsCIDR", (_CIDR, _CIDR, "bool"), contains_cidr, costs.contains_network
     ),
-    member("cidr_ip", "ip", (_CIDR, _IP), lambda cidr: IP(cidr.address), costs.one),
-    member("cidr_prefix_length", "prefixLength", (_CIDR, "int"), lambda cidr: cidr.length, costs.one),
-    member("cidr_masked", "masked", (_CIDR, _CIDR), masked, costs.one),
+    member("cidr_ip", "ip", (_CIDR, _IP), lambda cidr: IP(cidr.address)),
+    member("cidr_prefix_length", "prefixLength", (_CIDR, "int"), lambda cidr: cidr.length),
+    member("cidr_masked", "masked", (_CIDR, _CIDR), masked),
     free("is_cidr", "isCIDR", ("string", "bool"), is_cidr, costs.first),
     free("cidr_to_string", "string", (_CIDR, "string"), str),
 )
