@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from vapcheck.cel import Scope
-from vapcheck.cel.libraries.authorization import Authorizer, ResourceCheck
+from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
 from vapcheck.judging.context_objects import ContextObjects, doubtful
 from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
 from vapcheck.judging.evaluation import Decision, Evaluation
@@ -264,17 +264,23 @@ class Judge:
         if request.namespace and not request.is_namespace:
             namespace = self.context.namespace(request.namespace)
         own, user = request.resource, request.user
-        authorizer = Authorizer(self.context.rbac, user.name, user.groups)
+        asked = Attributes(
+            user.name,
+            user.groups,
+            group=own.group,
+            resource=own.plural,
+            subresource=request.subresource,
+            namespace=request.namespace,
+            name=request.name,
+        )
         return Scope(
             {
                 "object": converted(request.object),
                 "oldObject": converted(request.old_object),
                 "namespaceObject": namespace,
                 "request": request.as_cel(matched),
-                "authorizer": authorizer,
-                "authorizer.requestResource": ResourceCheck(
-                    authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
-                ),
+                "authorizer": Authorizer(self.context.rbac, Attributes(user.name, user.groups)),
+                "authorizer.requestResource": ResourceCheck(self.context.rbac, asked),
             }
         )
 

@@ -39,7 +39,7 @@ def engine_outcome(number: int, expression: Expression) -> Outcome:
 
 def _scope() -> Scope:
     """The values of the request that the server is sent."""
-    authorizer = Authorizer(AdminOnly(), ADMIN, ("system:masters",))
+    decider, groups = AdminOnly(), ("system:masters",)
     resource = Resource("differential.gpupool.dev", "v1", "Specimen", "specimens", namespaced=True)
     user = User(ADMIN, ("system:masters", "system:authenticated"))
     request = Request("CREATE", resource, "specimen", "default", specimen(0), None, user, dry_run=True)
@@ -48,14 +48,21 @@ def _scope() -> Scope:
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-    asked = ResourceCheck(authorizer, resource.group, resource.plural, namespace="default", name="specimen")
+    asked = Attributes(
+        ADMIN,
+        groups,
+        group=resource.group,
+        resource=resource.plural,
+        namespace="default",
+        name="specimen",
+    )
     return Scope(
         {
             "object": specimen(0),
             "oldObject": None,
             "request": request.as_cel(),
             "namespaceObject": namespace,
-            "authorizer": authorizer,
-            "authorizer.requestResource": asked,
+            "authorizer": Authorizer(decider, Attributes(ADMIN, groups)),
+            "authorizer.requestResource": ResourceCheck(decider, asked),
         }
     )
