@@ -12,10 +12,10 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, unit
 from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, TypeValue, Uint, kind
+from vapcheck.go_text import double_g
 
 _SPELLED_BOOLS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),

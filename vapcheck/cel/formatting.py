@@ -14,9 +14,8 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_numbers import double_g
-from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.values import Duration, Timestamp, TypeValue, Uint, from_key, kind
+from vapcheck.go_text import double_g, quote
 
 _CLAUSE = re.compile(r"(?:\.([0-9]*))?(.?)", re.DOTALL)
 _SPELLED_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

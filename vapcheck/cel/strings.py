@@ -17,6 +17,7 @@ from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, uni
 from vapcheck.cel.libraries.patterns import search
 from vapcheck.cel.operators import contained
 from vapcheck.cel.values import NONE, Duration, Optional, Timestamp, some
+from vapcheck.go_text import ESCAPES
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -109,21 +110,8 @@ def join(parts: Sequence[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
-_QUOTED = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
 def quote(text: str) -> str:
-    return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
+    return '"' + "".join(ESCAPES.get(char, char) for char in text) + '"'
 
 
 def _subset(whole: Sequence[Any], part: Sequence[Any]) -> bool:

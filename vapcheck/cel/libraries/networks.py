@@ -14,8 +14,8 @@ from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import Address, AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote
 
 _WHEN = "network address parse error during conversion from string: "
 

@@ -14,7 +14,6 @@ from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote, valid_utf8
 from vapcheck.cel.libraries.url_escapes import (
     FRAGMENT,
     HOST,
@@ -28,6 +27,7 @@ from vapcheck.cel.libraries.url_escapes import (
     unescape,
 )
 from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote, valid_utf8
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 _USER = re.compile(rb"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")

@@ -12,8 +12,8 @@ from typing import ClassVar
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote
 
 _DIGITS = re.compile(r"[0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")
