@@ -5,6 +5,7 @@ It finds objects by kind and name and knows what exists without being in the bun
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,8 @@ from typing import Any
 
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 from gpupool.rules.fields import at, labels, mapping, text
-from vapcheck import ObjectRef
+from vapcheck import Kinds, ObjectRef
+from vapcheck.server.pod_templates import WORKLOADS
 
 EXTERNAL = "policies.gpupool.dev/external"
 """Annotation on any object of a bundle: what it needs that others make, as `Secret team-vision/token,
@@ -28,36 +30,19 @@ _IN_EVERY_NAMESPACE = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-c
 _TEMPLATES = {
     "Pod": (),
     "PodTemplate": ("template",),
-    "Deployment": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    **{kind: tuple(path.split(".")) for (_, kind), path in WORKLOADS.items()},
 }
 """Kinds that make pods, and where in them the pod is."""
 
-_GROUPS = {
-    "ClusterPolicy": "nvidia.com",
-    "NodeOverlay": "karpenter.sh",
-    "NodePool": "karpenter.sh",
-    "PriorityClass": "scheduling.k8s.io",
-    "NetworkPolicy": "networking.k8s.io",
-    "PodDisruptionBudget": "policy",
-    "Job": "batch",
-    "CronJob": "batch",
-    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps"),
-    **dict.fromkeys(("RoleBinding", "ClusterRoleBinding"), "rbac.authorization.k8s.io"),
-    **dict.fromkeys(
-        ("ConfigMap", "Namespace", "Node", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota"), ""
-    ),
-    "Service": "",
-}
-"""Groups of kinds whose names others use as well, such as Kyverno's ClusterPolicy and Knative's Service."""
-
 Identity = tuple[str, str, str]
 """Kind, namespace (empty for cluster-scoped objects), name."""
+
+
+@functools.cache
+def _groups() -> Mapping[str, str]:
+    """Groups of kinds, as others use their names too: Kyverno ClusterPolicy, Knative Service."""
+    others = {"ClusterPolicy": "nvidia.com", "NodeOverlay": "karpenter.sh", "NodePool": "karpenter.sh"}
+    return {row.kind: row.group for row in Kinds.builtin()} | others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,8 +155,9 @@ class Bundle:
     def by_kind(self) -> Mapping[str, list[BundleObject]]:
         """The objects of each kind, in the bundle's order, without those of other groups' kinds."""
         result: dict[str, list[BundleObject]] = {}
+        groups = _groups()
         for item in self.objects:
-            if _GROUPS.get(item.kind, item.group) == item.group:
+            if groups.get(item.kind, item.group) == item.group:
                 result.setdefault(item.kind, []).append(item)
         return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Body = dict[str, Any]
-_WORKLOADS = {
+WORKLOADS = {
     ("apps", "Deployment"): "spec.template",
     ("apps", "StatefulSet"): "spec.template",
     ("apps", "DaemonSet"): "spec.template",
@@ -14,6 +14,7 @@ _WORKLOADS = {
     ("batch", "Job"): "spec.template",
     ("batch", "CronJob"): "spec.jobTemplate.spec.template",
 }
+"""Group and kind of what makes pods, and where in it the pod is."""
 _HASH = "xxxxxxxxxx"
 """Stands for the hash or time that a controller puts into names."""
 
@@ -26,7 +27,7 @@ def pod_templates(body: Body) -> list[tuple[str, Body]]:
     """
     kind = body.get("kind")
     group = str(body.get("apiVersion", "")).rpartition("/")[0]
-    path = _WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
+    path = WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
     if path is None or not isinstance(kind, str):
         return []
     template: Any = body
