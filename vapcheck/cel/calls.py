@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from vapcheck.cel.attributes import MISSING
 from vapcheck.cel.comprehensions import LIST_COST
 from vapcheck.cel.dispatch import Chosen
 from vapcheck.cel.errors import CelError, EvaluationError, InternalError
@@ -133,6 +134,13 @@ def _no_list(value: Any) -> str:
     return f"interface conversion: {name} is not traits.Lister: missing method {method}"
 
 
+def held(place: str, value: Any) -> Any:
+    """What is put into a place written with `?`, MISSING for nothing. Raises CelError without an optional."""
+    if not isinstance(value, Optional):
+        raise CelError(f"cannot initialize optional {place} from non-optional value {verb_v(value)}")
+    return value.value if value.present else MISSING
+
+
 def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
     """A list literal that isn't constant."""
 
@@ -145,12 +153,9 @@ def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
                 frame[COST] += LIST_COST
                 raise
             if index in optional:
-                if not isinstance(value, Optional):
-                    text = f"cannot initialize optional list element from non-optional value {verb_v(value)}"
-                    raise CelError(text)
-                if not value.present:
+                value = held("list element", value)
+                if value is MISSING:
                     continue
-                value = value.value
             values.append(value)
         frame[COST] += LIST_COST
         return values
@@ -173,13 +178,10 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
             if isinstance(key, (list, dict)):
                 raise CelError(f"unsupported key type: {kind(key)}")
             if optional:
-                if not isinstance(value, Optional):
-                    shown = f"'{verb_v(key)}' from non-optional value {verb_v(value)}"
-                    raise CelError(f"cannot initialize optional entry {shown}")
-                if not value.present:
+                value = held(f"entry '{verb_v(key)}'", value)
+                if value is MISSING:
                     result.pop(to_key(key), None)
                     continue
-                value = value.value
             result[to_key(key)] = value
         frame[COST] += MAP_COST
         return result

@@ -171,7 +171,7 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
 
 
 def unary(operation: Callable[[Any], Any], operand: Run) -> Run:
-    """`!x` or `-x`"""
+    """An operator with one operand, but for `!`."""
 
     def run(frame: Frame) -> Any:
         frame[COST] += 1

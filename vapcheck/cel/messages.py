@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from vapcheck.cel.attributes import MISSING
+from vapcheck.cel.calls import held
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.frame import COST, Frame, Run
-from vapcheck.cel.go_format import verb_v
-from vapcheck.cel.values import Duration, Optional, Timestamp, Uint
+from vapcheck.cel.values import Duration, Timestamp, Uint
 
 MESSAGE_COST = 40
 """Cost units of making a message (cel-go common/cost.go)."""
@@ -61,14 +62,9 @@ def message_step(name: str, fields: Sequence[tuple[str, Run, bool]]) -> Run:
         for field, value_of, optional in fields:
             value = value_of(frame)
             if optional:
-                if not isinstance(value, Optional):
-                    text = (
-                        f"cannot initialize optional entry '{field}' from non-optional value {verb_v(value)}"
-                    )
-                    raise CelError(text)
-                if not value.present:
+                value = held(f"entry '{field}'", value)
+                if value is MISSING:
                     continue
-                value = value.value
             values[field] = value
         if build is None:
             raise CelError(f"unknown type '{name}'")

@@ -156,15 +156,6 @@ def negate(value: Any) -> Any:
     raise _unfit("-_", value, (bool,))
 
 
-def logical_not(value: Any) -> bool:
-    """`!`"""
-    if value is True:
-        return False
-    if value is False:
-        return True
-    raise NoSuchOverload
-
-
 _COMPARABLE = (bool, int, float, str, bytes, Duration, Timestamp)
 
 
@@ -267,4 +258,3 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "_>=_": greater_equal,
     "@in": contained,
 }
-UNARY: dict[str, Callable[[Any], Any]] = {"-_": negate, "!_": logical_not}

@@ -20,7 +20,7 @@ from vapcheck.cel.frame import LOCALS, Run, Step
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.messages import message_step
-from vapcheck.cel.operators import BINARY, UNARY, constant_set
+from vapcheck.cel.operators import BINARY, constant_set, negate
 from vapcheck.cel.syntax import (
     Call,
     Comprehension,
@@ -169,9 +169,10 @@ class Planner:
             return Step(self._equality(operands, name == "_==_"))
         if name in ("or", "orValue") and node.target is not None and len(operands) == 2:
             return Step(logic.alternative(operands[0].run, operands[1].run, name == "orValue"))
-        if name in UNARY and len(operands) == 1:
-            run = operands[0].run
-            return Step(logic.negation(run) if name == "!_" else logic.unary(UNARY[name], run))
+        if name == "!_":
+            return Step(logic.negation(operands[0].run))
+        if name == "-_":
+            return Step(logic.unary(negate, operands[0].run))
         if name in BINARY and len(operands) == 2:
             return self._binary(node, operands)
         return self._function(node, operands)

@@ -10,17 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vapcheck.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, EvaluationError, Program, Scope, explain
+from vapcheck.cel import (
+    BUDGET,
+    PER_CALL_LIMIT,
+    Budget,
+    BudgetExceeded,
+    EvaluationError,
+    Program,
+    Scope,
+    explain,
+)
 from vapcheck.policy.compiled_policy import CompiledPolicy, CompiledValidation
 from vapcheck.policy.model import Expression
 
 CONDITIONS_BUDGET = 2_500_000
-VALIDATIONS_BUDGET = 10_000_000
-"""CEL cost units, about 10 to the microsecond (apis/cel/config.go)."""
+"""CEL cost units of all match conditions, about 10 to the microsecond (apis/cel/config.go)."""
 _MAX_MESSAGE_BYTES = 5 * 1024
-_OUT_OF_BUDGET = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,8 @@ class Evaluation:
             try:
                 if self._run(program, scope) is False:
                     return False
-            except BudgetExceeded:
-                return Decision("error", _OUT_OF_BUDGET, row)
+            except BudgetExceeded as error:
+                return Decision("error", str(error), row)
             except EvaluationError as error:
                 errors.append((row, _failed(row, error)))
         if not errors:
@@ -96,19 +101,19 @@ class Evaluation:
         return Decision("error", message, errors[0][0])
 
     def _validations(self) -> list[Decision]:
-        budget = Budget(VALIDATIONS_BUDGET)
+        budget = Budget()
         scope = self._scope.with_variables(self._compiled.variables, budget=budget)
         results: list[Decision | bool] = []
         for item in self._compiled.validations:
             row = item.validation.expression
             try:
                 results.append(self._run(item.program, scope) is True)
-            except BudgetExceeded:
-                return [Decision("error", _OUT_OF_BUDGET, row)]
+            except BudgetExceeded as error:
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 path, values = self._explained(item, scope)
                 results.append(Decision("error", _failed(row, error), row, values=values, path=path))
-        spent = VALIDATIONS_BUDGET - budget.remaining
+        spent = BUDGET - budget.remaining
         worst = self._compiled.messages * PER_CALL_LIMIT + spent
         if budget.remaining >= worst and all(result is True for result in results):
             return []  # no message will be read, and none can run out of what is left
@@ -119,7 +124,7 @@ class Evaluation:
             if isinstance(result, Decision):
                 decisions.append(result)
             elif messages is None:
-                decisions.append(Decision("error", f"failed messageExpression: {_OUT_OF_BUDGET}", row))
+                decisions.append(Decision("error", f"failed messageExpression: {BudgetExceeded()}", row))
             elif not result:
                 reason = item.validation.reason
                 worded = (
@@ -157,12 +162,12 @@ class Evaluation:
     def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
         found: dict[str, str] = {}
         wrong: list[Decision] = []
-        scope = self._scope.with_variables(self._compiled.variables, budget=Budget(VALIDATIONS_BUDGET))
+        scope = self._scope.with_variables(self._compiled.variables, budget=Budget())
         for row, program in self._compiled.audit_annotations:
             try:
                 value = self._run(program, scope)
-            except BudgetExceeded:
-                return {}, [Decision("error", _OUT_OF_BUDGET, row)]
+            except BudgetExceeded as error:
+                return {}, [Decision("error", str(error), row)]
             except EvaluationError as error:
                 wrong.append(Decision("audit-error", _failed(row, error), row))
                 continue
