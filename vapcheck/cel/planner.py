@@ -78,13 +78,18 @@ class Planner:
         return self._kinds[type(node)](node)
 
     def _identifier(self, node: Identifier) -> Step:
-        if node.name not in self._slots:
-            reference = self._tree.references.get(node.id)
-            if reference is not None and reference.value is not None:
-                return constant(reference.value)
-            if self._tree.types.get(node.id, "").startswith("type("):
-                return constant(TypeValue(reference.name if reference else node.name))
-        return Step(self._attribute(node, counted=True))
+        return self._constant_name(node) or Step(self._attribute(node, counted=True))
+
+    def _constant_name(self, node: Identifier) -> Step | None:
+        """The step for the name of a type or of a constant; None for that of a variable."""
+        if node.name in self._slots:
+            return None
+        reference = self._tree.references.get(node.id)
+        if reference is not None and reference.value is not None:
+            return constant(reference.value)
+        if self._tree.types.get(node.id, "").startswith("type("):
+            return constant(TypeValue(reference.name if reference else node.name))
+        return None
 
     def _select(self, node: Select) -> Step:
         return Step(self._attribute(node, counted=True))
@@ -93,7 +98,7 @@ class Planner:
 
     def _is_attribute(self, node: Node) -> bool:
         if isinstance(node, Identifier):
-            return not self.plan(node).constant
+            return self._constant_name(node) is None
         return isinstance(node, Select) or (
             isinstance(node, Call) and (node.function in _INDEXING or node.function == "_?_:_")
         )
@@ -114,17 +119,11 @@ class Planner:
                 break
         chain = tuple(reversed(qualifiers))
         base = int(counted and not (chain and chain[-1].test))
-        if isinstance(root, Identifier) and not self._is_constant_name(root):
+        if isinstance(root, Identifier) and self._constant_name(root) is None:
             return self._named(root.name, chain, base)
         if isinstance(root, Call) and root.function == "_?_:_":
             return computed_chain(self._conditional(root), chain, 0)
         return computed_chain(self.plan(root).run, chain, base)
-
-    def _is_constant_name(self, node: Identifier) -> bool:
-        return node.name not in self._slots and (
-            self._tree.types.get(node.id, "").startswith("type(")
-            or (node.id in self._tree.references and self._tree.references[node.id].value is not None)
-        )
 
     def _named(self, name: str, chain: tuple[Qualifier, ...], base: int) -> Run:
         slot = self._slots.get(name)

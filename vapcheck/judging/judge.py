@@ -157,6 +157,7 @@ class Judge:
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
         scopes: dict[Resource, Scope] = {}
+        own = request.resource
         for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
@@ -172,8 +173,8 @@ class Judge:
             for binding in bindings:
                 scope = scopes[matched]
                 try:
-                    if not self._converts(request.resource, matched):
-                        raise ParameterError(_unconverted(request.resource, matched))
+                    if own != matched and not own.alike_in_versions:
+                        raise ParameterError(_unconverted(own, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
@@ -248,9 +249,6 @@ class Judge:
                 unseen = self.tally.unseen.setdefault(name, UnseenNamespace(document.file, document.line))
                 unseen.selecting |= selecting
                 unseen.reading |= reading
-
-    def _converts(self, own: Resource, wanted: Resource) -> bool:
-        return own == wanted or self._kinds.alike_in_versions(own.api_version, own.kind)
 
     def _scope(self, request: Request, matched: Resource) -> Scope:
         """What expressions see of a request that matched as this resource."""
