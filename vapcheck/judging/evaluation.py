@@ -43,20 +43,6 @@ class Decision:
     """Where in the object the reason is, when it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one evaluation led to; no decisions means that the request may pass."""
-
-    decisions: tuple[Decision, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
-    applied: bool = True
-    """False where a match condition took the request out."""
-
-
-_PASSED = Verdict()
-_LEFT_OUT = Verdict(applied=False)
-
-
 class Evaluation:
     """The policy, applied to the values of one request and one parameter."""
 
@@ -66,18 +52,18 @@ class Evaluation:
         self.evaluated = 0
         """How many expressions were evaluated."""
 
-    def verdict(self) -> Verdict:
-        """Decides. An error is a decision too; what it leads to is up to the policy's failurePolicy."""
+    def verdict(self) -> list[Decision] | None:
+        """Decides: no decisions mean that the request may pass, None that a match condition took it out.
+
+        An error is a decision too; what it leads to is up to the policy's failurePolicy.
+        """
         condition = self._conditions()
         if condition is False:
-            return _LEFT_OUT
+            return None
         if isinstance(condition, Decision):
-            return Verdict((condition,))
+            return [condition]
         decisions = self._validations()
-        if not self._compiled.audit_annotations:
-            return Verdict(tuple(decisions)) if decisions else _PASSED
-        annotations, wrong = self._audit_annotations()
-        return Verdict((*decisions, *wrong), annotations)
+        return [*decisions, *self._audit_errors()] if self._compiled.audit_annotations else decisions
 
     def _conditions(self) -> bool | Decision:
         """Whether all conditions hold; one that is false outweighs errors of the others."""
@@ -159,21 +145,18 @@ class Evaluation:
             texts.append(_usable(text))
         return texts, failed
 
-    def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
-        found: dict[str, str] = {}
+    def _audit_errors(self) -> list[Decision]:
+        """What is wrong with the audit annotations, whose values go to a log of the server's."""
         wrong: list[Decision] = []
         scope = self._scope.with_variables(self._compiled.variables, budget=Budget())
         for row, program in self._compiled.audit_annotations:
             try:
-                value = self._run(program, scope)
+                self._run(program, scope)
             except BudgetExceeded as error:
-                return {}, [Decision("error", str(error), row)]
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 wrong.append(Decision("audit-error", _failed(row, error), row))
-                continue
-            if value is not None and (text := value.strip()):
-                found[row.name] = text
-        return found, wrong
+        return wrong
 
     def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:
         """Where in the object the reason is, and the values that the reader of a finding wants to see."""

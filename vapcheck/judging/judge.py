@@ -187,10 +187,10 @@ class Judge:
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)
-                    verdict = evaluation.verdict()
+                    decisions = evaluation.verdict()
                     self.tally.evaluations += evaluation.evaluated
-                    applied = applied or verdict.applied
-                    for decision in verdict.decisions:
+                    applied = applied or decisions is not None
+                    for decision in decisions or ():
                         level = level_of(policy, binding, decision)
                         findings.append(finding_of(policy, binding, decision, level, document, path))
             self.tally.matched[policy.name] += applied
