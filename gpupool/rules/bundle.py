@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
-from gpupool.rules.fields import at, labels, mapping, text
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan
+from gpupool.rules.fields import at, items, labels, mapping, text
 from vapcheck import Kinds, ObjectRef
 from vapcheck.server.pod_templates import WORKLOADS
 
@@ -120,6 +120,26 @@ class Pod:
     spec: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Nodes that the bundle makes, changes or means: of one NodePool, Node or planned pool."""
+
+    source: BundleObject | None
+    """None where only the Plan knows them: nodes that are found by a selector."""
+    path: str
+    """Where in the source their labels are."""
+    labels: Mapping[str, str]
+    taints: list[Any]
+
+    @property
+    def pool(self) -> str:
+        """Value of gpupool.dev/pool, empty without one."""
+        return self.labels.get(POOL_LABEL, "")
+
+    def __str__(self) -> str:
+        return str(self.source) if self.source else f"pool {self.pool}"
+
+
 @dataclass(frozen=True, eq=False)
 class Bundle:
     """Everything that one environment or folder amounts to."""
@@ -192,6 +212,21 @@ class Bundle:
                     Pod(item, ".".join((*template, "spec")), labels(body, "metadata", "labels"), spec)
                 )
         return result
+
+    @cached_property
+    def nodes(self) -> list[Nodes]:
+        """All nodes that the bundle makes, changes or means."""
+        found = []
+        for kind, template in (("NodePool", ("spec", "template")), ("Node", ())):
+            for item in self.of_kind(kind):
+                body, path = at(item.body, *template), (*template, "metadata", "labels")
+                taints = items(body, "spec", "taints")
+                found.append(Nodes(item, ".".join(path), labels(item.body, *path), taints))
+        for planned in self.plan.pools if self.plan else ():
+            if planned.node_selector:
+                taints = [taint.as_dict() for taint in planned.taints]
+                found.append(Nodes(None, f"pool {planned.name}", planned.labels, taints))
+        return found
 
     def exists(self, kind: str, name: str, namespace: str = "") -> bool:
         """Whether an object is in the bundle, in every cluster, or somebody else's by declaration."""
