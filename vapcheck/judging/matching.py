@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vapcheck.judging.request import Request
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.policy.model import BINDING, GROUP, POLICY, MatchResources, Rule
 from vapcheck.policy.selectors import Selector
 from vapcheck.server.kinds import Kinds, Resource
@@ -100,10 +101,9 @@ def _labels_match(criteria: MatchResources, request: Request) -> bool:
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
-    labels = (body.get("metadata") or {}).get("labels") or {}
-    if isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values()):
-        return labels
-    return {}  # no server can read them, which is reported elsewhere
+    labels = mapping_in(body, "metadata", "labels")
+    # What is no text no server can read, which is reported elsewhere.
+    return labels if all(isinstance(value, str) for value in labels.values()) else {}
 
 
 def _matching_rule(

@@ -6,7 +6,7 @@ List; other tools don't, so what is inside is read here. It must not read text o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,16 @@ MAX_LISTS = 16
 _WRITE = "write apiVersion, kind, metadata"
 _MOVE = "write apiVersion and kind, or move the file"
 Path = tuple[str | int, ...]
+
+
+def mapping_in(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The mapping at these keys of an object, empty where there is none; other values are reported when the
+    object is judged."""
+    found: dict[str, Any] = body if isinstance(body, dict) else {}
+    for key in keys:
+        value = found.get(key)
+        found = value if isinstance(value, dict) else {}
+    return found
 
 
 @dataclass(frozen=True, slots=True)

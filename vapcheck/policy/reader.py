@@ -7,9 +7,10 @@ Only the form is judged here; expressions are compiled elsewhere, and what a pol
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import cast
 
 from vapcheck.manifests.documents import Document
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.policy.fields import Fields, Problems
 from vapcheck.policy.match_rules import judge_object_name, read_match, selector
 from vapcheck.policy.model import Binding, Expression, ParamRef, Policy, Validation, ValidationAction
@@ -68,7 +69,6 @@ def read_policy(document: Document) -> tuple[Policy, Problems]:
     audits = _audit_annotations(spec)
     if not validations and not audits:
         spec.say("validations", "validations or auditAnnotations need at least one item")
-    annotations = _metadata(document).get("annotations")
     policy = Policy(
         name=_name(document),
         document=document,
@@ -80,7 +80,10 @@ def read_policy(document: Document) -> tuple[Policy, Problems]:
         fails_closed=failure != "Ignore",
         param_kind=_param_kind(spec),
         # Of another type they are refused with the rest of the metadata (`plausibility`).
-        annotations={str(k): str(v) for k, v in annotations.items()} if isinstance(annotations, dict) else {},
+        annotations={
+            str(key): str(value)
+            for key, value in mapping_in(document.body, "metadata", "annotations").items()
+        },
     )
     return policy, problems
 
@@ -108,13 +111,8 @@ def read_binding(document: Document) -> tuple[Binding, Problems]:
     return binding, problems
 
 
-def _metadata(document: Document) -> dict[str, Any]:
-    found = document.body.get("metadata")
-    return found if isinstance(found, dict) else {}
-
-
 def _name(document: Document) -> str:
-    return str(_metadata(document).get("name") or "")
+    return str(mapping_in(document.body, "metadata").get("name") or "")
 
 
 def _named(spec: Fields, key: str, name: str, expression: str) -> list[tuple[Fields, Expression]]:

@@ -58,7 +58,7 @@ class Attempt:
     names: frozenset[str]
     """All words of the policy."""
     liberties: Liberties = field(default_factory=Liberties)
-    types: ObjectTypes | None = None
+    types: ObjectTypes = field(init=False)
     raw: dict[str, str] = field(default_factory=dict)
     """What the checker said, by the expression's path."""
 
@@ -88,7 +88,6 @@ class Attempt:
 
     def take_liberties(self) -> bool:
         """Allow what works in evaluation although the checker objects; whether there is anything new."""
-        assert self.types is not None
         before = len(self.liberties.alike), len(self.liberties.loose)
         for text in self.raw.values():
             for found in _PROBLEM.finditer(text):
@@ -103,7 +102,6 @@ class Attempt:
         return before != (len(self.liberties.alike), len(self.liberties.loose))
 
     def _problem(self, found: re.Match[str]) -> Problem | None:
-        assert self.types is not None
         line, column, message = int(found[1]), int(found[2]), found[3]
         if "*error*" in message:
             return None  # follows from another one
@@ -115,7 +113,6 @@ class Attempt:
 
     def _types_of(self, name: str) -> str:
         """What a type of ours stands for, in words: `PodSpec or JobSpec`."""
-        assert self.types is not None
         return " or ".join(sorted({short_name(schema) for schema in self.types.definitions(name)})) or name
 
 
@@ -148,7 +145,7 @@ def attempt(attempts: Sequence[Attempt]) -> None:
 
 
 def _table(attempts: Sequence[Attempt]) -> dict[str, dict[str, str]]:
-    return {name: fields for one in attempts if one.types for name, fields in one.types.table.items()}
+    return {name: fields for one in attempts for name, fields in one.types.table.items()}
 
 
 def _expressions(policy: Policy) -> Iterator[Expression]:

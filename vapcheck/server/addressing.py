@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.server.kinds import Kinds, Resource
 
 
@@ -24,8 +25,7 @@ def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
 
 def namespace_of(body: Mapping[str, Any]) -> str:
     """The namespace that an object names, or nothing."""
-    metadata = body.get("metadata")
-    return str(metadata.get("namespace") or "") if isinstance(metadata, dict) else ""
+    return str(mapping_in(body, "metadata").get("namespace") or "")
 
 
 def guessed_plural(kind: str) -> str:

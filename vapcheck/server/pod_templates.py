@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from vapcheck.manifests.objects import mapping_in
+
 Body = dict[str, Any]
 WORKLOADS = {
     ("apps", "Deployment"): "spec.template",
@@ -30,18 +32,14 @@ def pod_templates(body: Body) -> list[tuple[str, Body]]:
     path = WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
     if path is None or not isinstance(kind, str):
         return []
-    template: Any = body
-    for key in path.split("."):
-        template = template.get(key) if isinstance(template, dict) else None
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+    template = mapping_in(body, *path.split("."))
+    if not isinstance(template.get("spec"), dict):
         return []
     return [(path, _pod(kind, body, template))]
 
 
 def _pod(kind: str, body: Body, template: Body) -> Body:
-    owner, given = body.get("metadata"), template.get("metadata")
-    owner = owner if isinstance(owner, dict) else {}
-    given = given if isinstance(given, dict) else {}
+    owner, given = mapping_in(body, "metadata"), mapping_in(template, "metadata")
     name = owner.get("name") or f"{owner.get('generateName', '')}xxxxx"
     metadata: Body = {"name": f"{name}-0"} if kind == "StatefulSet" else {"generateName": _prefix(kind, name)}
     for source, keys in ((owner, ("namespace",)), (given, ("labels", "annotations", "finalizers"))):

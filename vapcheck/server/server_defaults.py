@@ -40,13 +40,19 @@ def _volume(out: Fields) -> None:
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
 
 
+def containers_of(spec: Fields) -> list[Fields]:
+    """The containers of a pod and those that start before them."""
+    rows = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return [row for row in rows if isinstance(row, dict)]
+
+
 def _pod(out: Fields) -> None:
     spec = out["spec"]
     if not isinstance(spec, dict):
         return
     spec.setdefault("enableServiceLinks", True)
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
+    for container in containers_of(spec):
+        if not isinstance(container.get("resources"), dict):
             continue
         limits = container["resources"].get("limits")
         if limits:
