@@ -18,7 +18,7 @@ from gpupool.cli.policy_outputs import Output
 from tests.perf import policy_bundle, policy_files
 from tests.perf.measure import run
 from vapcheck import Kinds, read_files
-from vapcheck.cel import Scope
+from vapcheck.cel.program import Scope
 from vapcheck.judging.evaluation import Evaluation
 from vapcheck.judging.matching import Matcher
 from vapcheck.judging.request import Request

@@ -10,16 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vapcheck.cel import (
-    BUDGET,
-    PER_CALL_LIMIT,
-    Budget,
-    BudgetExceeded,
-    EvaluationError,
-    Program,
-    Scope,
-    explain,
-)
+from vapcheck.cel.errors import BudgetExceeded, EvaluationError
+from vapcheck.cel.explanation import explain
+from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 from vapcheck.policy.compiled_policy import CompiledPolicy, CompiledValidation
 from vapcheck.policy.model import Expression
 

@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vapcheck.cel import Scope
 from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from vapcheck.cel.program import Scope
 from vapcheck.judging.context_objects import ContextObjects, doubtful
 from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
 from vapcheck.judging.evaluation import Decision, Evaluation

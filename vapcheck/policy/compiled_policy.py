@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from vapcheck.cel import CompileError, Environment, Program
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError
+from vapcheck.cel.program import Program
 from vapcheck.policy import unseen_variables
 from vapcheck.policy.model import Expression, Policy, Validation
 

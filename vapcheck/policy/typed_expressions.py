@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from vapcheck.cel import CompileError, Environment
-from vapcheck.cel.environment import AUTHORIZER, REQUEST, kept_type
+from vapcheck.cel.environment import AUTHORIZER, REQUEST, Environment, kept_type
+from vapcheck.cel.errors import CompileError
 from vapcheck.cel.tokens import tokens
 from vapcheck.policy.model import Expression, Policy
 from vapcheck.server.object_types import DYN, Liberties, ObjectTypes, short_name

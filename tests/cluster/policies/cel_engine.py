@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from tests.cluster.policies.cel_expressions import Expression
 from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
-from vapcheck.cel import CompileError, Environment, EvaluationError, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError, EvaluationError
 from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from vapcheck.cel.program import Scope
 from vapcheck.judging.request import Request, User
 from vapcheck.server.kinds import Resource
 
