@@ -5,15 +5,25 @@ Facts: cel-go 0.26 parser/macro.go and ext/comprehensions.go, whose shapes the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from vapcheck.cel import comprehensions
 from vapcheck.cel.comprehensions import Fold
-from vapcheck.cel.frame import Run
+from vapcheck.cel.frame import Run, Step
 from vapcheck.cel.syntax import Call, Comprehension, Identifier, ListLiteral, Literal, Node
 
-if TYPE_CHECKING:
-    from vapcheck.cel.planner import Planner
+
+class Planner(Protocol):
+    """What compiles the parts of a comprehension."""
+
+    pending: set[int]
+
+    def plan(self, node: Node) -> Step:
+        """The step for an expression."""
+
+    def names(self, **names: str) -> AbstractContextManager[dict[str, int]]:
+        """Slots for the comprehension's variables while its body is compiled."""
 
 
 def comprehension(planner: Planner, node: Comprehension) -> Run:
