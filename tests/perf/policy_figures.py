@@ -24,8 +24,8 @@ from vapcheck.judging.matching import Matcher
 from vapcheck.judging.request import Request
 from vapcheck.policy.compiled_policy import CompiledPolicy
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.addressing import resource_of
 from vapcheck.server.admission_view import as_admitted
+from vapcheck.server.kinds import resource_of
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 OBJECTS, POLICIES = 3000, 10

@@ -26,9 +26,8 @@ from vapcheck.policy.model import Binding
 from vapcheck.policy.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from vapcheck.policy.plausibility import unknown_kind
 from vapcheck.policy.policy_set import BoundPolicy, PolicySet, engine_finding
-from vapcheck.server.addressing import namespace_of, resource_of
 from vapcheck.server.admission_view import Doubt, as_admitted, pod_templates
-from vapcheck.server.kinds import Kinds, Resource
+from vapcheck.server.kinds import Kinds, Resource, namespace_of, resource_of
 from vapcheck.server.subresources import subresource_of
 
 Body = dict[str, Any]

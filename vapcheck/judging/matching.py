@@ -53,7 +53,9 @@ class Matcher:
 
     def match(self, criteria: MatchResources, request: Request) -> Resource | None:
         """The resource as which the request matches, or None."""
-        if criteria.selects and not self._selected(criteria, request):
+        if criteria.selects and not (
+            _in_namespace(criteria, request, self._namespaces) and _labels_match(criteria, request)
+        ):
             return None
         if criteria.names_objects:
             return self._by_rules(criteria, request)
@@ -72,9 +74,6 @@ class Matcher:
         if not criteria.rules:
             return request.resource
         return _matching_rule(criteria.rules, criteria.equivalent, request, self._kinds)
-
-    def _selected(self, criteria: MatchResources, request: Request) -> bool:
-        return _in_namespace(criteria, request, self._namespaces) and _labels_match(criteria, request)
 
 
 def _in_namespace(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vapcheck.manifests.documents import Document
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.server.schema import Schema, builtin, of_crd
 
 _DATA = Path(__file__).parent / "kinds" / "resources.json"
@@ -158,3 +159,29 @@ def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
         return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
     except (KeyError, TypeError, AttributeError):
         return {}
+
+
+def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
+    """The resource of an object; of an unknown kind the most likely one: with the plural that `kubectl` would
+    guess, and namespaced, as most are."""
+    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+    known = kinds.resource(api_version, kind)
+    if known is not None:
+        return known
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, kind, _guessed_plural(kind), namespaced=True)
+
+
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """The namespace that an object names, or nothing."""
+    return str(mapping_in(body, "metadata").get("namespace") or "")
+
+
+def _guessed_plural(kind: str) -> str:
+    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
+    name = kind.lower()
+    if name.endswith("s"):
+        return name + "es"
+    if name.endswith("y"):
+        return name[:-1] + "ies"
+    return name + "s"
