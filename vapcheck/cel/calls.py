@@ -1,11 +1,11 @@
-"""Compiled steps for calls of functions and for list and map literals.
+"""Compiled steps for calls of functions and for literals of lists, maps and messages.
 
 Facts: cel-go 0.26 interpreter/interpretable.go (evalVarArgs, evalList, evalMap) and common/cost.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vapcheck.cel.attributes import MISSING
@@ -16,10 +16,12 @@ from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import Function
 from vapcheck.cel.go_format import native_name, verb_v
 from vapcheck.cel.logic import value_or_error
-from vapcheck.cel.values import Optional, kind, to_key
+from vapcheck.cel.values import Duration, Optional, Timestamp, Uint, kind, to_key
 
 MAP_COST = 30
 """Cost units of making a map (cel-go common/cost.go)."""
+MESSAGE_COST = 40
+"""Cost units of making a message (the same file)."""
 
 
 def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
@@ -185,5 +187,65 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
             result[to_key(key)] = value
         frame[COST] += MAP_COST
         return result
+
+    return run
+
+
+Fields = Mapping[str, Any]
+
+
+def _nanoseconds(fields: Fields) -> int:
+    return int(fields.get("seconds", 0)) * 10**9 + int(fields.get("nanos", 0))
+
+
+def _json(fields: Fields) -> Any:
+    value = next(iter(fields.values()), None)
+    return float(value) if "number_value" in fields and value is not None else value
+
+
+def _wrapper(zero: Any) -> Callable[[Fields], Any]:
+    return lambda fields: fields.get("value", zero)
+
+
+_BUILDERS: dict[str, Callable[[Fields], Any]] = {
+    "Duration": lambda fields: Duration(_nanoseconds(fields)),
+    "Timestamp": lambda fields: Timestamp(_nanoseconds(fields)),
+    "Value": _json,
+    "ListValue": lambda fields: list(fields.get("values", [])),
+    "Struct": lambda fields: dict(fields.get("fields", {})),
+    "BoolValue": _wrapper(False),
+    "BytesValue": _wrapper(b""),
+    "DoubleValue": _wrapper(0.0),
+    "FloatValue": _wrapper(0.0),
+    "Int32Value": _wrapper(0),
+    "Int64Value": _wrapper(0),
+    "StringValue": _wrapper(""),
+    "UInt32Value": _wrapper(Uint(0)),
+    "UInt64Value": _wrapper(Uint(0)),
+}
+
+
+def message_step(name: str, fields: Sequence[tuple[str, Run, bool]]) -> Run:
+    """A message literal, as `google.protobuf.Duration{seconds: 1}`: its fields from the left, each with
+    whether it is optional. The API server can build only those that stand for CEL values."""
+    package, _, short = name.rpartition(".")
+    build = _BUILDERS.get(short) if package == "google.protobuf" else None
+
+    def run(frame: Frame) -> Any:
+        frame[COST] += MESSAGE_COST
+        values: dict[str, Any] = {}
+        for field, value_of, optional in fields:
+            value = value_of(frame)
+            if optional:
+                value = held(f"entry '{field}'", value)
+                if value is MISSING:
+                    continue
+            values[field] = value
+        if build is None:
+            raise CelError(f"unknown type '{name}'")
+        try:
+            return build(values)
+        except (TypeError, ValueError):
+            raise CelError(f"unsupported field value in {name}") from None
 
     return run

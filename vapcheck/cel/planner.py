@@ -13,13 +13,12 @@ from typing import Any
 
 from vapcheck.cel import logic, macros
 from vapcheck.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
-from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, text_step
+from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, message_step, text_step
 from vapcheck.cel.conversions import FOLDED
 from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.frame import LOCALS, Run, Step
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
-from vapcheck.cel.messages import message_step
 from vapcheck.cel.operators import BINARY, constant_set, negate
 from vapcheck.cel.syntax import (
     Call,

@@ -11,7 +11,7 @@ import codecs
 import functools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], lis
     documents: list[Document] = []
     findings: list[Problem] = []
     for piece in pieces(text):
-        findings += [Problem(file, bad.line, bad.column, bad.message, bad.hint) for bad in piece.problems]
+        findings += [replace(bad, file=file) for bad in piece.problems]
         if piece.value is NotImplemented:
             continue
         for one in objects_in(piece, hide=functools.partial(may_hold_secret, text)):
@@ -103,9 +103,8 @@ def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], lis
                     continue
                 documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
                 continue
-            bad = one.problem
-            hint = _FOREIGN if in_folder and one.foreign else bad.hint
-            findings.append(Problem(file, bad.line, bad.column, bad.message, hint))
+            hint = _FOREIGN if in_folder and one.foreign else one.problem.hint
+            findings.append(replace(one.problem, file=file, hint=hint))
     return documents, findings
 
 

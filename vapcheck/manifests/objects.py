@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vapcheck.manifests.place import rows_of_items
+from vapcheck.manifests.problem import Problem
 from vapcheck.manifests.secret_kinds import is_secret, unshown
-from vapcheck.manifests.stream import Piece, Problem
+from vapcheck.manifests.stream import Piece
 
 MAX_LISTS = 16
 """Levels of Lists in Lists; three do not occur in practice."""
@@ -76,7 +77,7 @@ def _is_intended(value: Any) -> bool:
 
 
 def _problem(line: int, message: str, hint: str) -> Problem:
-    return Problem(max(line, 1), 1, message, hint)
+    return Problem("", max(line, 1), 1, message, hint)
 
 
 class _Reader:
