@@ -126,7 +126,7 @@ class Compiler:
                 found = error
             self._programs[key] = found
         elif isinstance(found, Program):
-            found.shared = True
+            found.shared = found.alone
         if isinstance(found, CompileError):
             raise found
         return found

@@ -40,13 +40,16 @@ class Address:
         """Its first `length` bits as a number."""
         return self.number >> (self.bits - length)
 
+    @property
+    def plain(self) -> IPv4Address | IPv6Address:
+        """As the standard library has it, without the zone."""
+        return IPv4Address(self.number) if self.bits == 32 else IPv6Address(self.number)
+
     def __str__(self) -> str:
-        if self.bits == 32:
-            return str(IPv4Address(self.number))
         zone = f"%{self.zone}" if self.zone else ""
         if self.mapped:
             return f"::ffff:{IPv4Address(self.number & 0xFFFFFFFF)}{zone}"
-        return f"{IPv6Address(self.number)}{zone}"
+        return f"{self.plain}{zone}"
 
 
 def parse_address(text: str) -> Address:

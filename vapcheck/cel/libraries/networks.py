@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import ClassVar
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
@@ -111,15 +112,6 @@ def is_canonical(text: str) -> bool:
     return str(parse_ip(text)) == text
 
 
-def _is_loopback(ip: IP) -> bool:
-    address = ip.address
-    return address.network(8) == 127 if address.bits == 32 else address.number == 1
-
-
-def _is_multicast(ip: IP) -> bool:
-    return ip.address.network(4) == 0xE if ip.address.bits == 32 else ip.address.network(8) == 0xFF
-
-
 def _is_link_local_multicast(ip: IP) -> bool:
     if ip.address.bits == 32:
         return ip.address.network(24) == 0xE00000
@@ -127,15 +119,14 @@ def _is_link_local_multicast(ip: IP) -> bool:
 
 
 def _is_link_local_unicast(ip: IP) -> bool:
-    if ip.address.bits == 32:
-        return ip.address.network(16) == 0xA9FE
-    return ip.address.network(10) == 0xFE80 >> 6
+    return ip.address.plain.is_link_local
 
 
 def _is_global_unicast(ip: IP) -> bool:
-    broadcast = ip.address.bits == 32 and ip.address.number == 0xFFFFFFFF
-    special = _is_loopback(ip) or _is_multicast(ip) or _is_link_local_unicast(ip)
-    return ip.address.number != 0 and not broadcast and not special
+    plain = ip.address.plain
+    broadcast = plain == IPv4Address("255.255.255.255")
+    special = plain.is_unspecified or plain.is_loopback or plain.is_multicast or plain.is_link_local
+    return not (broadcast or special)
 
 
 def contains_ip(cidr: CIDR, ip: IP | str) -> bool:
@@ -170,8 +161,8 @@ OVERLOADS: tuple[Overload, ...] = (
     free("string_to_ip", "ip", ("string", _IP), parse_ip, costs.first),
     member("ip_family", "family", (_IP, "int"), lambda ip: 4 if ip.address.bits == 32 else 6),
     free("ip_is_canonical", "ip.isCanonical", ("string", "bool"), is_canonical, costs.first_twice),
-    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.number == 0),
-    member("ip_is_loopback", "isLoopback", (_IP, "bool"), _is_loopback),
+    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.plain.is_unspecified),
+    member("ip_is_loopback", "isLoopback", (_IP, "bool"), lambda ip: ip.address.plain.is_loopback),
     member("ip_is_link_local_multicast", "isLinkLocalMulticast", (_IP, "bool"), _is_link_local_multicast),
     member("ip_is_link_local_unicast", "isLinkLocalUnicast", (_IP, "bool"), _is_link_local_unicast),
     member("ip_is_global_unicast", "isGlobalUnicast", (_IP, "bool"), _is_global_unicast),
