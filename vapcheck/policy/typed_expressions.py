@@ -126,7 +126,7 @@ def attempt(attempts: Sequence[Attempt]) -> None:
         names |= one.begin()
     waiting = [(one, *row) for one in attempts for row in one.texts]
     while waiting:
-        table = _table(attempts)
+        table = {name: fields for one in attempts for name, fields in one.types.table.items()}
         environment = Environment(names, table)
         known, ready, later = set(names), list[_Row](), list[_Row]()
         for item in waiting:
@@ -142,10 +142,6 @@ def attempt(attempts: Sequence[Attempt]) -> None:
                 one.raw[row.path] = error.message
             if row.path.startswith("spec.variables"):
                 names[_variable(row.name, one.number)] = signature
-
-
-def _table(attempts: Sequence[Attempt]) -> dict[str, dict[str, str]]:
-    return {name: fields for one in attempts for name, fields in one.types.table.items()}
 
 
 def _expressions(policy: Policy) -> Iterator[Expression]:

@@ -58,9 +58,15 @@ class Kinds:
         self._by_plural = {(row.group, row.version, row.plural): row for row in self._resources}
 
     @classmethod
+    @functools.cache
     def builtin(cls) -> Kinds:
         """The kinds of Kubernetes itself, alpha and beta ones included."""
-        return _builtin()
+        resources, schemas = [], {}
+        for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
+            row = Resource(group, version, kind, plural, namespaced, drops_status=True)
+            resources.append(row)
+            schemas[row.api_version, kind] = definition
+        return cls(resources, schemas)
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources)
@@ -123,16 +129,6 @@ class Kinds:
         """The fields of a kind, None for one that isn't known."""
         found = self._schemas.get((api_version, kind))
         return builtin(found) if isinstance(found, str) else found
-
-
-@functools.cache
-def _builtin() -> Kinds:
-    resources, schemas = [], {}
-    for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
-        row = Resource(group, version, kind, plural, namespaced, drops_status=True)
-        resources.append(row)
-        schemas[row.api_version, kind] = definition
-    return Kinds(resources, schemas)
 
 
 def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
