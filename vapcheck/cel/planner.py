@@ -65,7 +65,7 @@ class Planner:
         self._kinds: dict[type, Callable[[Any], Step]] = {
             Literal: lambda node: constant(node.value),
             Identifier: self._identifier,
-            Select: self._select,
+            Select: lambda node: Step(self._attribute(node, counted=True)),
             Call: self._call,
             ListLiteral: self._list,
             MapLiteral: self._map,
@@ -89,9 +89,6 @@ class Planner:
         if self._tree.types.get(node.id, "").startswith("type("):
             return constant(TypeValue(reference.name if reference else node.name))
         return None
-
-    def _select(self, node: Select) -> Step:
-        return Step(self._attribute(node, counted=True))
 
     # Attributes: names with fields and indexes
 
