@@ -68,7 +68,7 @@ def judge(
 def _kinds_of(documents: Sequence[Document]) -> Kinds:
     """The kinds of Kubernetes, and the custom ones of a bundle: those without a namespace can be in none."""
     from vapcheck import Kinds
-    from vapcheck.server.addressing import namespace_of, resource_of
+    from vapcheck.server.kinds import namespace_of, resource_of
 
     known = Kinds.builtin()
     bodies = [document.body for document in documents]

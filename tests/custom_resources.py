@@ -17,7 +17,9 @@ from typing import Any
 
 import jsonschema
 
-from vapcheck.cel import Environment, EvaluationError, Program, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import EvaluationError
+from vapcheck.cel.program import Program, Scope
 from vapcheck.server.name_forms import is_label_key, is_label_value, is_subdomain
 
 Data = dict[str, Any]

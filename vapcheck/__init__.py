@@ -7,9 +7,8 @@ at first use, since compiling CEL needs libraries that reading manifests does no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from vapcheck.first_use import first_use
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vapcheck.judging.check import check
@@ -31,13 +30,17 @@ __all__ = [
     "read_text",
 ]
 
-__getattr__ = first_use(
-    __name__,
-    {
-        "judging.check": "check",
-        "manifests.documents": "Document from_bodies read_files read_text",
-        "manifests.problem": "Problem",
-        "outcome": "ObjectRef PolicyFinding Report",
-        "server.kinds": "Kinds",
-    },
-)
+_HOMES = {
+    "judging.check": "check",
+    "manifests.documents": "Document from_bodies read_files read_text",
+    "manifests.problem": "Problem",
+    "outcome": "ObjectRef PolicyFinding Report",
+    "server.kinds": "Kinds",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

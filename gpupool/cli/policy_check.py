@@ -235,8 +235,8 @@ def _judge_manifests(
     objects: list[Document], beside: Iterable[_Policies], question: Question, found: _Found
 ) -> None:
     from vapcheck import check
-    from vapcheck.judging.identity import identity, read_extra
     from vapcheck.judging.redaction import without_secrets
+    from vapcheck.judging.request import identity, read_extra
 
     try:
         extra = read_extra(question.extra)

@@ -95,7 +95,8 @@ def _key(key: Any) -> str:
 def _written(value: Any) -> str:
     """A value that only CEL has; one without a text form is shown by its type's name."""
     # Imported where it is needed: most values are plain, and the interpreter is slow to import.
-    from vapcheck.cel import EvaluationError, times
+    from vapcheck.cel import times
+    from vapcheck.cel.errors import EvaluationError
     from vapcheck.cel.libraries.authorization import Decision
     from vapcheck.cel.values import Duration, Optional, Timestamp, TypeValue, kind
 

@@ -5,14 +5,16 @@ It finds objects by kind and name and knows what exists without being in the bun
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
-from gpupool.rules.fields import at, labels, mapping, text
-from vapcheck import ObjectRef
+from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, Plan
+from gpupool.rules.fields import at, items, labels, mapping, text
+from vapcheck import Kinds, ObjectRef
+from vapcheck.server.pod_templates import WORKLOADS
 
 EXTERNAL = "policies.gpupool.dev/external"
 """Annotation on any object of a bundle: what it needs that others make, as `Secret team-vision/token,
@@ -28,36 +30,19 @@ _IN_EVERY_NAMESPACE = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-c
 _TEMPLATES = {
     "Pod": (),
     "PodTemplate": ("template",),
-    "Deployment": ("spec", "template"),
-    "StatefulSet": ("spec", "template"),
-    "DaemonSet": ("spec", "template"),
-    "ReplicaSet": ("spec", "template"),
-    "ReplicationController": ("spec", "template"),
-    "Job": ("spec", "template"),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    **{kind: tuple(path.split(".")) for (_, kind), path in WORKLOADS.items()},
 }
 """Kinds that make pods, and where in them the pod is."""
 
-_GROUPS = {
-    "ClusterPolicy": "nvidia.com",
-    "NodeOverlay": "karpenter.sh",
-    "NodePool": "karpenter.sh",
-    "PriorityClass": "scheduling.k8s.io",
-    "NetworkPolicy": "networking.k8s.io",
-    "PodDisruptionBudget": "policy",
-    "Job": "batch",
-    "CronJob": "batch",
-    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps"),
-    **dict.fromkeys(("RoleBinding", "ClusterRoleBinding"), "rbac.authorization.k8s.io"),
-    **dict.fromkeys(
-        ("ConfigMap", "Namespace", "Node", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota"), ""
-    ),
-    "Service": "",
-}
-"""Groups of kinds whose names others use as well, such as Kyverno's ClusterPolicy and Knative's Service."""
-
 Identity = tuple[str, str, str]
 """Kind, namespace (empty for cluster-scoped objects), name."""
+
+
+@functools.cache
+def _groups() -> Mapping[str, str]:
+    """Groups of kinds, as others use their names too: Kyverno ClusterPolicy, Knative Service."""
+    others = {"ClusterPolicy": "nvidia.com", "NodeOverlay": "karpenter.sh", "NodePool": "karpenter.sh"}
+    return {row.kind: row.group for row in Kinds.builtin()} | others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +120,26 @@ class Pod:
     spec: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Nodes:
+    """Nodes that the bundle makes, changes or means: of one NodePool, Node or planned pool."""
+
+    source: BundleObject | None
+    """None where only the Plan knows them: nodes that are found by a selector."""
+    path: str
+    """Where in the source their labels are."""
+    labels: Mapping[str, str]
+    taints: list[Any]
+
+    @property
+    def pool(self) -> str:
+        """Value of gpupool.dev/pool, empty without one."""
+        return self.labels.get(POOL_LABEL, "")
+
+    def __str__(self) -> str:
+        return str(self.source) if self.source else f"pool {self.pool}"
+
+
 @dataclass(frozen=True, eq=False)
 class Bundle:
     """Everything that one environment or folder amounts to."""
@@ -170,8 +175,9 @@ class Bundle:
     def by_kind(self) -> Mapping[str, list[BundleObject]]:
         """The objects of each kind, in the bundle's order, without those of other groups' kinds."""
         result: dict[str, list[BundleObject]] = {}
+        groups = _groups()
         for item in self.objects:
-            if _GROUPS.get(item.kind, item.group) == item.group:
+            if groups.get(item.kind, item.group) == item.group:
                 result.setdefault(item.kind, []).append(item)
         return result
 
@@ -206,6 +212,21 @@ class Bundle:
                     Pod(item, ".".join((*template, "spec")), labels(body, "metadata", "labels"), spec)
                 )
         return result
+
+    @cached_property
+    def nodes(self) -> list[Nodes]:
+        """All nodes that the bundle makes, changes or means."""
+        found = []
+        for kind, template in (("NodePool", ("spec", "template")), ("Node", ())):
+            for item in self.of_kind(kind):
+                body, path = at(item.body, *template), (*template, "metadata", "labels")
+                taints = items(body, "spec", "taints")
+                found.append(Nodes(item, ".".join(path), labels(item.body, *path), taints))
+        for planned in self.plan.pools if self.plan else ():
+            if planned.node_selector:
+                taints = [taint.as_dict() for taint in planned.taints]
+                found.append(Nodes(None, f"pool {planned.name}", planned.labels, taints))
+        return found
 
     def exists(self, kind: str, name: str, namespace: str = "") -> bool:
         """Whether an object is in the bundle, in every cluster, or somebody else's by declaration."""

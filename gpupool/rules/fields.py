@@ -29,11 +29,8 @@ def mapping(value: Any, *path: str) -> Mapping[str, Any]:
     found = at(value, *path)
     if not isinstance(found, Mapping):
         return _NOTHING
-    return found if all(isinstance(key, str) for key in found) else _textual(found)
-
-
-def _textual(found: Mapping[Any, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in found.items() if isinstance(key, str)}
+    whole = all(isinstance(key, str) for key in found)
+    return found if whole else {key: inner for key, inner in found.items() if isinstance(key, str)}
 
 
 def items(value: Any, *path: str) -> list[Any]:

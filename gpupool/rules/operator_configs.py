@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpupool.rules.bundle import Bundle, BundleObject, Release
-from gpupool.rules.fields import at, items, labels, mapping, parsed, text
+from gpupool.rules.fields import at, items, mapping, parsed, text
 from gpupool.rules.rule import Found
 
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
@@ -31,16 +31,6 @@ class Operator:
     """Contents of the ClusterPolicy's spec, which the chart's values are laid out as."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeLabels:
-    """Labels that nodes get, and from which object."""
-
-    source: BundleObject | None
-    """None where only the Plan knows them: nodes that are found by a selector."""
-    path: str
-    labels: Mapping[str, str]
-
-
 def operators(bundle: Bundle) -> list[Operator]:
     """Every ClusterPolicy and every release of the operator's chart."""
     policies = [
@@ -48,18 +38,6 @@ def operators(bundle: Bundle) -> list[Operator]:
     ]
     charts = [release for release in bundle.releases if release.chart.rpartition("/")[2] == _CHART]
     return policies + [Operator(release, "values", release.values) for release in charts]
-
-
-def node_labels(bundle: Bundle) -> Iterator[NodeLabels]:
-    """Labels of all nodes that the bundle makes, changes or means."""
-    for pool in bundle.of_kind("NodePool"):
-        path = ("spec", "template", "metadata", "labels")
-        yield NodeLabels(pool, ".".join(path), labels(pool.body, *path))
-    for node in bundle.of_kind("Node"):
-        yield NodeLabels(node, "metadata.labels", node.labels)
-    for planned in bundle.plan.pools if bundle.plan else ():
-        if planned.node_selector:
-            yield NodeLabels(None, f"pool {planned.name}", planned.labels)
 
 
 def plugin_settings(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
@@ -172,7 +150,7 @@ def _unknown(bundle: Bundle, label: str, known: set[str], reads: str, operand: s
     the bundle is an environment's."""
     if not operators(bundle) and bundle.plan is None:
         return
-    for nodes in node_labels(bundle):
+    for nodes in bundle.nodes:
         value = nodes.labels.get(label)
         if value is not None and value not in known:
             what = (

@@ -21,12 +21,20 @@ _GPU_PREFIX = "nvidia.com/"
 def granted(quota: BundleObject) -> dict[str, int]:
     """GPU resource -> count that the quota allows. Kubernetes counts extended resources by `requests.` alone;
     anything else is accepted and never enforced (Kubernetes 1.36, resource quotas)."""
-    result = {}
-    for key, value in mapping(quota.body, "spec", "hard").items():
-        number = count(value)
-        if key.startswith(_REQUESTS + _GPU_PREFIX) and number is not None:
-            result[key.removeprefix(_REQUESTS)] = number
-    return result
+    return _counts(quota, ("spec", "hard"), _REQUESTS)
+
+
+def limits_of(node_pool: BundleObject) -> dict[str, int]:
+    """GPU resource -> count that a NodePool is limited to."""
+    return _counts(node_pool, ("spec", "limits"), "")
+
+
+def _counts(item: BundleObject, path: tuple[str, ...], prefix: str) -> dict[str, int]:
+    return {
+        name.removeprefix(prefix): number
+        for name, value in mapping(item.body, *path).items()
+        if name.startswith(f"{prefix}{_GPU_PREFIX}") and (number := count(value)) is not None
+    }
 
 
 def by_namespace(bundle: Bundle) -> dict[str, dict[str, int]]:
@@ -56,16 +64,6 @@ def _summed(pools: Iterable[Mapping[str, int]]) -> dict[str, int]:
         for resource, number in pool.items():
             total[resource] = total.get(resource, 0) + number
     return total
-
-
-def limits_of(node_pool: BundleObject) -> dict[str, int]:
-    """GPU resource -> count that a NodePool is limited to."""
-    limits = mapping(node_pool.body, "spec", "limits").items()
-    return {
-        name: number
-        for name, value in limits
-        if name.startswith(_GPU_PREFIX) and (number := count(value)) is not None
-    }
 
 
 def within_capacity(bundle: Bundle) -> Iterator[Found]:

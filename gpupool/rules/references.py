@@ -5,7 +5,7 @@ One function per kind of thing that is named. Secrets apart from the rest, since
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -66,6 +66,11 @@ def _near(bundle: Bundle, reference: Reference) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def _exist(named: Callable[[Bundle], Iterable[Reference]]) -> Callable[[Bundle], Iterator[Found]]:
+    """The check that everything that objects of a bundle name in this way exists."""
+    return lambda bundle: missing(bundle, named(bundle))
+
+
 def namespaces(bundle: Bundle) -> Iterator[Found]:
     """Once for each namespace: the first object in it, and how many there are."""
     inside: dict[str, list[BundleObject]] = {}
@@ -83,11 +88,8 @@ def namespaces(bundle: Bundle) -> Iterator[Found]:
             yield Found(message, release, "namespace")
 
 
-def priorities(bundle: Bundle) -> Iterator[Found]:
-    yield from missing(bundle, _priorities(bundle))
-
-
-def _priorities(bundle: Bundle) -> Iterator[Reference]:
+@_exist
+def priorities(bundle: Bundle) -> Iterator[Reference]:
     for pod in bundle.pods:
         name = text(pod.spec, "priorityClassName")
         if name:
@@ -100,11 +102,8 @@ def _priorities(bundle: Bundle) -> Iterator[Reference]:
                     yield Reference(quota, f"{path}[{index}].values[{position}]", "PriorityClass", str(name))
 
 
-def accounts(bundle: Bundle) -> Iterator[Found]:
-    yield from missing(bundle, _accounts(bundle))
-
-
-def _accounts(bundle: Bundle) -> Iterator[Reference]:
+@_exist
+def accounts(bundle: Bundle) -> Iterator[Reference]:
     """Accounts that pods run as, roles that are bound, and subjects in namespaces that the bundle makes for
     itself: tenants create their own accounts, and accounts beside a Helm release may belong to it."""
     for pod in bundle.pods:
@@ -198,11 +197,8 @@ def _one(path: str, source: Any, field: str) -> Iterator[tuple[str, str, str]]:
         yield f"{path}.{field}", name, text(source, "key")
 
 
-def node_classes(bundle: Bundle) -> Iterator[Found]:
-    yield from missing(bundle, _node_classes(bundle))
-
-
-def _node_classes(bundle: Bundle) -> Iterator[Reference]:
+@_exist
+def node_classes(bundle: Bundle) -> Iterator[Reference]:
     for pool in bundle.of_kind("NodePool"):
         named = at(pool.body, "spec", "template", "spec", "nodeClassRef")
         if text(named, "kind") and text(named, "name"):
@@ -216,11 +212,8 @@ def _node_classes(bundle: Bundle) -> Iterator[Reference]:
                     yield Reference(overlay, path, "NodePool", str(name))
 
 
-def admission(bundle: Bundle) -> Iterator[Found]:
-    yield from missing(bundle, _admission(bundle))
-
-
-def _admission(bundle: Bundle) -> Iterator[Reference]:
+@_exist
+def admission(bundle: Bundle) -> Iterator[Reference]:
     """Policies that bindings put into force, and the parameters that they are given by name."""
     kinds = {
         item.name: text(item.body, "spec", "paramKind", "kind")

@@ -29,10 +29,10 @@ class Rule(Generic[Judged]):
     """A rule over one bundle, or over several."""
 
     name: str
+    check: Callable[[Judged], Iterable[Found]]
     title: str
     why: str
     fix: str
-    check: Callable[[Judged], Iterable[Found]]
     level: Level = "deny"
     supposes_whole: bool = False
     """Whether it takes what is missing for an error. A folder without a Plan may be

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from gpupool.plan.model import POOL_LABEL
-from gpupool.rules.bundle import Bundle, BundleObject, Pod, Release
+from gpupool.rules.bundle import Bundle, BundleObject, Nodes, Pod, Release
 from gpupool.rules.fields import at, items, labels, text
 from gpupool.rules.operator_configs import Operator, operators
 from gpupool.rules.rule import Found
@@ -15,41 +14,12 @@ from gpupool.rules.rule import Found
 _NFD_TOLERATIONS = ("node-feature-discovery", "worker", "tolerations")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TaintedNodes:
-    """Nodes of one NodePool, Node or planned pool, and what keeps pods off them."""
-
-    source: BundleObject | None
-    """None where only the Plan knows them."""
-    pool: str
-    """Value of gpupool.dev/pool, empty without one."""
-    taints: tuple[Mapping[str, Any], ...]
-    """Without PreferNoSchedule, which does not reliably keep pods off."""
-
-    def __str__(self) -> str:
-        return str(self.source) if self.source else f"pool {self.pool}"
-
-
-def tainted_nodes(bundle: Bundle) -> list[TaintedNodes]:
-    """All nodes that the bundle makes, changes or means."""
-    found = []
-    for pool in bundle.of_kind("NodePool"):
-        name = labels(pool.body, "spec", "template", "metadata", "labels").get(POOL_LABEL, "")
-        found.append(TaintedNodes(pool, name, _hard(items(pool.body, "spec", "template", "spec", "taints"))))
-    for node in bundle.of_kind("Node"):
-        name = node.labels.get(POOL_LABEL, "")
-        found.append(TaintedNodes(node, name, _hard(items(node.body, "spec", "taints"))))
-    for planned in bundle.plan.pools if bundle.plan else ():
-        if planned.node_selector:
-            taints = _hard([taint.as_dict() for taint in planned.taints])
-            found.append(TaintedNodes(None, planned.name, taints))
-    return found
-
-
-def _hard(taints: list[Any]) -> tuple[Mapping[str, Any], ...]:
-    return tuple(
-        taint for taint in taints if isinstance(taint, Mapping) and at(taint, "effect") != "PreferNoSchedule"
-    )
+def _untolerated(nodes: Nodes, tolerations: list[Any]) -> Iterator[Mapping[str, Any]]:
+    """The taints that keep a pod off; PreferNoSchedule does not reliably do so."""
+    for taint in nodes.taints:
+        hard = isinstance(taint, Mapping) and at(taint, "effect") != "PreferNoSchedule"
+        if hard and not tolerated(taint, tolerations):
+            yield taint
 
 
 def tolerated(taint: Mapping[str, Any], tolerations: list[Any]) -> bool:
@@ -77,23 +47,21 @@ def written(taint: Mapping[str, Any]) -> str:
 
 def operands(bundle: Bundle) -> Iterator[Found]:
     """Of an operator that others run only some fields are in the bundle, and tolerations are not."""
-    nodes = tainted_nodes(bundle)
     for operator in operators(bundle):
         if isinstance(operator.source, BundleObject) and operator.source.patch:
             continue
-        yield from _untolerated(operator, ("daemonsets", "tolerations"), nodes)
+        yield from _operand(operator, ("daemonsets", "tolerations"), bundle.nodes)
         # The subchart's own default knows no pool. A ClusterPolicy says nothing about it.
         if isinstance(operator.source, Release):
-            yield from _untolerated(operator, _NFD_TOLERATIONS, nodes)
+            yield from _operand(operator, _NFD_TOLERATIONS, bundle.nodes)
 
 
-def _untolerated(operator: Operator, path: tuple[str, ...], nodes: list[TaintedNodes]) -> Iterator[Found]:
-    tolerations = items(operator.settings, *path)
+def _operand(operator: Operator, path: tuple[str, ...], nodes: list[Nodes]) -> Iterator[Found]:
     reported = set[str]()
     for group in nodes:
-        for taint in group.taints:
+        for taint in _untolerated(group, items(operator.settings, *path)):
             name = written(taint)
-            if name not in reported and not tolerated(taint, tolerations):
+            if name not in reported:
                 reported.add(name)
                 message = f"taint {name} of {group} is not tolerated, so nothing there finds a GPU"
                 yield Found(message, operator.source, ".".join((operator.prefix, *path)), {"taint": name})
@@ -101,8 +69,8 @@ def _untolerated(operator: Operator, path: tuple[str, ...], nodes: list[TaintedN
 
 def pods(bundle: Bundle) -> Iterator[Found]:
     """A pod that names a pool finds it, and gets onto its nodes."""
-    nodes: dict[str, list[TaintedNodes]] = {}
-    for group in tainted_nodes(bundle):
+    nodes: dict[str, list[Nodes]] = {}
+    for group in bundle.nodes:
         nodes.setdefault(group.pool, []).append(group)
     if not nodes and bundle.plan is None:
         return
@@ -113,16 +81,12 @@ def pods(bundle: Bundle) -> Iterator[Found]:
             message = f"there is no pool {name!r}"
             yield Found(message, pod.owner, path, {"pool": name, "pools": sorted(filter(None, nodes))})
         found = [group for name in named for group in nodes.get(name, ())]
-        taint = _first(found[0], pod) if found else None
-        if taint is not None and all(_first(group, pod) is not None for group in found[1:]):
-            name = written(taint)
+        tolerations = items(pod.spec, "tolerations")
+        taints = [next(_untolerated(group, tolerations), None) for group in found]
+        if taints and taints[0] is not None and None not in taints:
+            name = written(taints[0])
             message = f"taint {name} of {found[0]} is not tolerated, so the pod never starts there"
             yield Found(message, pod.owner, f"{pod.path}.tolerations", {"taint": name, "pools": list(named)})
-
-
-def _first(group: TaintedNodes, pod: Pod) -> Mapping[str, Any] | None:
-    tolerations = items(pod.spec, "tolerations")
-    return next((taint for taint in group.taints if not tolerated(taint, tolerations)), None)
 
 
 def _pools(pod: Pod) -> tuple[str, tuple[str, ...]]:

@@ -185,11 +185,9 @@ CHANGES = (
                 (END, '\n\ndef polite(bundle: Bundle) -> Iterator[Found]:\n    yield Found("no please")\n'),
             ),
             "gpupool/rules/__init__.py": (
-                (
-                    '    Rule(\n        name="namespaces-exist",',
-                    '    Rule("polite", "Polite", "Why not.", "Say it.", identity.polite),\n',
-                ),
+                ('    _rule("namespaces-exist"', '    _rule("polite", identity.polite),\n'),
             ),
+            "gpupool/rules/rules.yaml": ((END, "polite: {title: Polite, why: Why not., fix: Say it.}\n"),),
         },
         command=GPUPOOL + "policy check homelab",
         shows="no please",

@@ -18,14 +18,14 @@ from gpupool.cli.policy_outputs import Output
 from tests.perf import policy_bundle, policy_files
 from tests.perf.measure import run
 from vapcheck import Kinds, read_files
-from vapcheck.cel import Scope
+from vapcheck.cel.program import Scope
 from vapcheck.judging.evaluation import Evaluation
 from vapcheck.judging.matching import Matcher
 from vapcheck.judging.request import Request
 from vapcheck.policy.compiled_policy import CompiledPolicy
 from vapcheck.policy.policy_set import read_policies
-from vapcheck.server.addressing import resource_of
 from vapcheck.server.admission_view import as_admitted
+from vapcheck.server.kinds import resource_of
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 OBJECTS, POLICIES = 3000, 10

@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from vapcheck.cel import CompileError, Environment, EvaluationError, Scope, explain
-from vapcheck.cel.go_numbers import double_f, double_g
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError, EvaluationError
+from vapcheck.cel.explanation import explain
+from vapcheck.cel.program import Scope
 from vapcheck.cel.times import SECOND, duration_text, parse_duration, parse_timestamp, timestamp_text
 from vapcheck.cel.values import Duration, Timestamp, Uint
+from vapcheck.go_text import double_f, double_g
 
 DATA: dict[str, Any] = {
     "name": "web",

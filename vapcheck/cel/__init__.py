@@ -1,6 +1,8 @@
 """CEL as Kubernetes has it: cel-expr-python checks, Python evaluates, as the API server would.
 
-It handles expressions and values only. Its callers handle policies and objects.
+It handles expressions and values only. Its callers handle policies and objects. What they use is in the
+modules environment, program (Program, Scope, Budget), explanation and errors, and is imported from there:
+compiling needs libraries that reading a quantity does not.
 
     Environment(variables, types=)               names (may be dotted) -> CEL signature ("dyn", "list(int)");
                                                  types: {"k8s.Pod": {"spec": "k8s.PodSpec"}} for typed names
@@ -20,42 +22,4 @@ It handles expressions and values only. Its callers handle policies and objects.
 
 Values: null, bool, int, float, str, bytes, list or tuple, and dict stand for themselves; the others are in
 values.py (Uint, Duration, Timestamp, Optional, TypeValue) or the libraries' own frozen dataclasses.
-Names are imported at first use, since compiling CEL needs libraries that reading a quantity does not.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from vapcheck.first_use import first_use
-
-if TYPE_CHECKING:
-    from vapcheck.cel.environment import Environment
-    from vapcheck.cel.errors import BudgetExceeded, CompileError, CostExceeded, EvaluationError
-    from vapcheck.cel.explanation import Explanation, explain
-    from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
-
-__all__ = [
-    "BUDGET",
-    "PER_CALL_LIMIT",
-    "Budget",
-    "BudgetExceeded",
-    "CompileError",
-    "CostExceeded",
-    "Environment",
-    "EvaluationError",
-    "Explanation",
-    "Program",
-    "Scope",
-    "explain",
-]
-
-__getattr__ = first_use(
-    __name__,
-    {
-        "environment": "Environment",
-        "errors": "BudgetExceeded EvaluationError CompileError CostExceeded",
-        "explanation": "Explanation explain",
-        "program": "BUDGET PER_CALL_LIMIT Budget Program Scope",
-    },
-)

@@ -1,13 +1,14 @@
-"""Compiled steps for calls of functions and for list and map literals.
+"""Compiled steps for calls of functions and for literals of lists, maps and messages.
 
 Facts: cel-go 0.26 interpreter/interpretable.go (evalVarArgs, evalList, evalMap) and common/cost.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from vapcheck.cel.attributes import MISSING
 from vapcheck.cel.comprehensions import LIST_COST
 from vapcheck.cel.dispatch import Chosen
 from vapcheck.cel.errors import CelError, EvaluationError, InternalError
@@ -15,11 +16,12 @@ from vapcheck.cel.frame import COST, Frame, Run
 from vapcheck.cel.functions import Function
 from vapcheck.cel.go_format import native_name, verb_v
 from vapcheck.cel.logic import value_or_error
-from vapcheck.cel.value_types import Optional
-from vapcheck.cel.values import kind, to_key
+from vapcheck.cel.values import Duration, Optional, Timestamp, Uint, kind, to_key
 
 MAP_COST = 30
 """Cost units of making a map (cel-go common/cost.go)."""
+MESSAGE_COST = 40
+"""Cost units of making a message (the same file)."""
 
 
 def call_step(called: Function, runs: Sequence[Run], single: bool) -> Run:
@@ -134,6 +136,13 @@ def _no_list(value: Any) -> str:
     return f"interface conversion: {name} is not traits.Lister: missing method {method}"
 
 
+def held(place: str, value: Any) -> Any:
+    """What is put into a place written with `?`, MISSING for nothing. Raises CelError without an optional."""
+    if not isinstance(value, Optional):
+        raise CelError(f"cannot initialize optional {place} from non-optional value {verb_v(value)}")
+    return value.value if value.present else MISSING
+
+
 def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
     """A list literal that isn't constant."""
 
@@ -146,12 +155,9 @@ def list_step(elements: Sequence[Run], optional: frozenset[int]) -> Run:
                 frame[COST] += LIST_COST
                 raise
             if index in optional:
-                if not isinstance(value, Optional):
-                    text = f"cannot initialize optional list element from non-optional value {verb_v(value)}"
-                    raise CelError(text)
-                if not value.present:
+                value = held("list element", value)
+                if value is MISSING:
                     continue
-                value = value.value
             values.append(value)
         frame[COST] += LIST_COST
         return values
@@ -174,15 +180,72 @@ def map_step(entries: Sequence[tuple[Run, Run, bool]]) -> Run:
             if isinstance(key, (list, dict)):
                 raise CelError(f"unsupported key type: {kind(key)}")
             if optional:
-                if not isinstance(value, Optional):
-                    shown = f"'{verb_v(key)}' from non-optional value {verb_v(value)}"
-                    raise CelError(f"cannot initialize optional entry {shown}")
-                if not value.present:
+                value = held(f"entry '{verb_v(key)}'", value)
+                if value is MISSING:
                     result.pop(to_key(key), None)
                     continue
-                value = value.value
             result[to_key(key)] = value
         frame[COST] += MAP_COST
         return result
+
+    return run
+
+
+Fields = Mapping[str, Any]
+
+
+def _nanoseconds(fields: Fields) -> int:
+    return int(fields.get("seconds", 0)) * 10**9 + int(fields.get("nanos", 0))
+
+
+def _json(fields: Fields) -> Any:
+    value = next(iter(fields.values()), None)
+    return float(value) if "number_value" in fields and value is not None else value
+
+
+def _wrapper(zero: Any) -> Callable[[Fields], Any]:
+    return lambda fields: fields.get("value", zero)
+
+
+_BUILDERS: dict[str, Callable[[Fields], Any]] = {
+    "Duration": lambda fields: Duration(_nanoseconds(fields)),
+    "Timestamp": lambda fields: Timestamp(_nanoseconds(fields)),
+    "Value": _json,
+    "ListValue": lambda fields: list(fields.get("values", [])),
+    "Struct": lambda fields: dict(fields.get("fields", {})),
+    "BoolValue": _wrapper(False),
+    "BytesValue": _wrapper(b""),
+    "DoubleValue": _wrapper(0.0),
+    "FloatValue": _wrapper(0.0),
+    "Int32Value": _wrapper(0),
+    "Int64Value": _wrapper(0),
+    "StringValue": _wrapper(""),
+    "UInt32Value": _wrapper(Uint(0)),
+    "UInt64Value": _wrapper(Uint(0)),
+}
+
+
+def message_step(name: str, fields: Sequence[tuple[str, Run, bool]]) -> Run:
+    """A message literal, as `google.protobuf.Duration{seconds: 1}`: its fields from the left, each with
+    whether it is optional. The API server can build only those that stand for CEL values."""
+    package, _, short = name.rpartition(".")
+    build = _BUILDERS.get(short) if package == "google.protobuf" else None
+
+    def run(frame: Frame) -> Any:
+        frame[COST] += MESSAGE_COST
+        values: dict[str, Any] = {}
+        for field, value_of, optional in fields:
+            value = value_of(frame)
+            if optional:
+                value = held(f"entry '{field}'", value)
+                if value is MISSING:
+                    continue
+            values[field] = value
+        if build is None:
+            raise CelError(f"unknown type '{name}'")
+        try:
+            return build(values)
+        except (TypeError, ValueError):
+            raise CelError(f"unsupported field value in {name}") from None
 
     return run

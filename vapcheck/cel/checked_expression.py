@@ -8,6 +8,7 @@ each level is two). Nothing here checks or evaluates.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -102,10 +103,6 @@ def _expression(data: bytes) -> Node:
     return Literal(node_id, None)
 
 
-def _literal(node_id: int, data: bytes) -> Node:
-    return Literal(node_id, _constant(data))
-
-
 def _constant(data: bytes) -> Any:
     fields = _fields(data)
     if 2 in fields:
@@ -125,10 +122,6 @@ def _constant(data: bytes) -> Any:
         nanoseconds = _number(parts, 1) * 10**9 + _number(parts, 2)
         return Duration(nanoseconds) if 8 in fields else Timestamp(nanoseconds)
     return None
-
-
-def _identifier(node_id: int, data: bytes) -> Node:
-    return Identifier(node_id, _text(_fields(data), 1))
 
 
 def _select(node_id: int, data: bytes) -> Node:
@@ -173,7 +166,15 @@ def _comprehension(node_id: int, data: bytes) -> Node:
     )
 
 
-_READERS = {3: _literal, 4: _identifier, 5: _select, 6: _call, 7: _list, 8: _map, 9: _comprehension}
+_READERS: dict[int, Callable[[int, bytes], Node]] = {
+    3: lambda node_id, data: Literal(node_id, _constant(data)),
+    4: lambda node_id, data: Identifier(node_id, _text(_fields(data), 1)),
+    5: _select,
+    6: _call,
+    7: _list,
+    8: _map,
+    9: _comprehension,
+}
 
 
 @lru_cache(maxsize=1024)

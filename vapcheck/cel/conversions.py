@@ -12,10 +12,11 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, free, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, unit
+from vapcheck.cel.operators import checked_uint
 from vapcheck.cel.values import INT_MAX, INT_MIN, UINT_MAX, Duration, Timestamp, TypeValue, Uint, kind
+from vapcheck.go_text import double_g
 
 _SPELLED_BOOLS = {
     **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
@@ -48,16 +49,8 @@ def int_of_uint(value: Uint) -> int:
     return int(value)
 
 
-def uint_of_int(value: int) -> Uint:
-    if value < 0:
-        raise CelError("unsigned integer overflow")
-    return Uint(value)
-
-
 def uint_of_double(value: float) -> Uint:
-    if math.isnan(value) or not 0 <= value < 2.0**64:
-        raise CelError("unsigned integer overflow")
-    return Uint(int(value))
+    return checked_uint(math.floor(value) if math.isfinite(value) else -1)
 
 
 def uint_of_string(value: str) -> Uint:
@@ -122,7 +115,7 @@ def _string_of_bool(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _convert(function: str, source: str, call: Callable[[Any], Any], cost: Any = None) -> Overload:
+def _convert(function: str, source: str, call: Callable[[Any], Any], cost: Cost = unit) -> Overload:
     name = {"int": "int64", "uint": "uint64"}
     overload = f"{name.get(source, source)}_to_{name.get(function, function)}"
     return free(overload, function, (source, function), call, cost)
@@ -161,7 +154,7 @@ CONVERSIONS: tuple[Overload, ...] = (
     free("type", "type", ("dyn", "type"), lambda value: TypeValue(kind(value))),
     _convert("uint", "uint", _same),
     _convert("uint", "double", uint_of_double),
-    _convert("uint", "int", uint_of_int),
+    _convert("uint", "int", checked_uint),
     _convert("uint", "string", uint_of_string),
 )
 FOLDED = frozenset(

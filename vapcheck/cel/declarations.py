@@ -118,7 +118,7 @@ def number_orders() -> Any:
     declared = []
     for operator, order in _ORDERS.items():
         overloads = [
-            cel.Overload(f"{order}_{one_name}_{other_name}", cel.Type.BOOL, [_PLAIN[one], _PLAIN[other]])
+            cel.Overload(f"{order}_{one_name}_{other_name}", cel.Type.BOOL, [PLAIN[one], PLAIN[other]])
             for one, one_name in _NUMBERS.items()
             for other, other_name in _NUMBERS.items()
             if one != other
@@ -127,7 +127,7 @@ def number_orders() -> Any:
     return cel.CelExtension("kubernetes-number-orders", declared)
 
 
-_PLAIN = {
+PLAIN = {
     "bool": cel.Type.BOOL,
     "bytes": cel.Type.BYTES,
     "double": cel.Type.DOUBLE,
@@ -148,8 +148,8 @@ _DEEPEST_TYPE = 12
 def checker_type(signature: str, messages: Collection[str] = (), level: int = 1) -> Any:
     """A type as the checker's variables have it; `messages` are the types that have fields."""
     name, parameters = split_type(signature)
-    if name in _PLAIN:
-        return _PLAIN[name]
+    if name in PLAIN:
+        return PLAIN[name]
     if level > _DEEPEST_TYPE:
         return cel.Type.DYN
     if name in messages:

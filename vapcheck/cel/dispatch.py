@@ -78,24 +78,22 @@ def _entry_fits(value: dict[Any, Any], inner: list[Fits | None]) -> bool:
     return True
 
 
-def unit(_arguments: Sequence[Any], _result: Any) -> int:
-    """What a call costs by default."""
-    return 1
-
-
 Chosen = tuple[Callable[..., Any], Cost]
 """What to call with the arguments, and what prices the call."""
 
 
 def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[Any]], Chosen]:
-    """Finds the overload that fits the arguments; where none does, one that raises NoSuchOverload."""
+    """Finds the overload that fits the arguments; where none does, one that raises NoSuchOverload with
+    the kinds of the arguments, or, without a name, the short one."""
     candidates = [
-        (overload, tuple(fits(parameter) for parameter in overload.parameters), overload.cost or unit)
+        (overload, tuple(fits(parameter) for parameter in overload.parameters), overload.cost)
         for overload in overloads
     ]
 
     def refuse(*arguments: Any) -> Any:
-        raise no_overload(name, arguments)
+        if not name:
+            raise NoSuchOverload
+        raise NoSuchOverload(f"no such overload: {name}({', '.join(map(kind, arguments))})")
 
     def choose(arguments: Sequence[Any]) -> Chosen:
         for overload, tests, cost in candidates:
@@ -109,10 +107,3 @@ def dispatcher(name: str, overloads: Sequence[Overload]) -> Callable[[Sequence[A
         return refuse, candidates[0][2]
 
     return choose
-
-
-def no_overload(name: str, arguments: Sequence[Any]) -> NoSuchOverload:
-    """The error that lists the kinds of the arguments; without a name the short one."""
-    if not name:
-        return NoSuchOverload()
-    return NoSuchOverload(f"no such overload: {name}({', '.join(map(kind, arguments))})")

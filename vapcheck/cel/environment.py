@@ -16,7 +16,7 @@ from cel_expr_python import cel
 
 from vapcheck.cel import refusals, validators
 from vapcheck.cel.checked_expression import read_tree
-from vapcheck.cel.declarations import checker_type, configuration, number_orders
+from vapcheck.cel.declarations import PLAIN, checker_type, configuration, number_orders
 from vapcheck.cel.dispatch import split_type
 from vapcheck.cel.errors import CompileError
 from vapcheck.cel.message_types import ADMISSION, Types, pool
@@ -31,8 +31,12 @@ MAX_EXPRESSION = 100_000
 _TWO_VARIABLES = re.compile(r"\.(exists_one)(?=\s*\(\s*[A-Za-z_]\w*\s*,\s*[A-Za-z_]\w*\s*,)")
 """exists_one with two variables, which the checker knows by its other name only."""
 _HAS_VARIABLE = re.compile(r"\bhas\(\s*(variables\.[A-Za-z_]\w*)\s*\)")
-_AUTHORIZER = "kubernetes.authorization.Authorizer"
-_RESOURCE_CHECK = "kubernetes.authorization.ResourceCheck"
+REQUEST = {"namespaceObject": "kubernetes.Namespace", "request": "kubernetes.AdmissionRequest"}
+AUTHORIZER = {
+    "authorizer": "kubernetes.authorization.Authorizer",
+    "authorizer.requestResource": "kubernetes.authorization.ResourceCheck",
+}
+"""Names of an admission policy that have the same types in all policies."""
 
 
 @lru_cache(maxsize=1)
@@ -56,23 +60,19 @@ class Environment:
     @classmethod
     def admission(cls, *, params: bool = False, authorizer: bool = True) -> Environment:
         """What a ValidatingAdmissionPolicy sees; `params` where it has a paramKind."""
-        variables = {
-            "object": "dyn",
-            "oldObject": "dyn",
-            "namespaceObject": "kubernetes.Namespace",
-            "request": "kubernetes.AdmissionRequest",
-        }
+        variables = {"object": "dyn", "oldObject": "dyn", **REQUEST}
         if params:
             variables["params"] = "dyn"
         if authorizer:
-            variables |= {"authorizer": _AUTHORIZER, "authorizer.requestResource": _RESOURCE_CHECK}
+            variables |= AUTHORIZER
         return cls(variables)
 
-    def with_variable(self, name: str, program: Program | str) -> Environment:
-        """The same environment with `variables.<name>`, of the type of its program (or of a signature)."""
-        signature = program if isinstance(program, str) else program.result_type
+    def with_variable(self, name: str, program: Program) -> Environment:
+        """The same environment with `variables.<name>`, of the type of its program."""
         environment = Environment.__new__(Environment)
-        environment._variables = self._variables | {f"{VARIABLE_PREFIX}{name}": _kept_type(signature)}
+        environment._variables = self._variables | {
+            f"{VARIABLE_PREFIX}{name}": kept_type(program.result_type)
+        }
         environment._types, environment._pool, environment._checkers = self._types, self._pool, {}
         return environment
 
@@ -171,11 +171,11 @@ class Environment:
         return refusals.refusal(text, expression, tree.positions().get(node.id, 0))
 
 
-def _kept_type(signature: str) -> str:
+def kept_type(signature: str, also: Collection[str] = ()) -> str:
     """The type of a policy's variable: the API server keeps plain types, and lists and maps of them; all
-    else, optionals in a list too, is dyn (convertCelTypeToDeclType of plugin/cel/composition.go, 1.36)."""
+    else, optionals in a list too, is dyn (convertCelTypeToDeclType of plugin/cel/composition.go, 1.36).
+    `also`: other types to keep."""
     name, parameters = split_type(signature)
     if (name, len(parameters)) in (("list", 1), ("map", 2)):
-        return f"{name}({', '.join(map(_kept_type, parameters))})"
-    plain = ("bool", "bytes", "double", "duration", "dyn", "int", "null_type", "string", "timestamp", "uint")
-    return signature if signature in plain else "dyn"
+        return f"{name}({', '.join(kept_type(each, also) for each in parameters)})"
+    return signature if signature in PLAIN or signature in also else "dyn"

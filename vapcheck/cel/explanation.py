@@ -17,7 +17,7 @@ from vapcheck.cel.planner import VARIABLE_PREFIX, PlanError, Planner
 from vapcheck.cel.program import PER_CALL_LIMIT, Program, Scope
 from vapcheck.cel.source_text import source_text
 from vapcheck.cel.syntax import Call, Comprehension, Identifier, Literal, Node, Select, Tree
-from vapcheck.cel.value_types import Optional
+from vapcheck.cel.values import Optional
 
 _DEPTH = 50
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from vapcheck.cel.tokens import NotCelError, Reader
+from vapcheck.cel.tokens import Token, tokens
 
 MOST_LEVELS = 250
 """Levels that cel-go's parser takes (parser/options.go: maxRecursionDepth)."""
@@ -22,6 +22,10 @@ _TWO_VARIABLES = frozenset(
     ("all", "exists", "existsOne", "exists_one", "transformList", "transformMap", "transformMapEntry")
 )
 _OPTIONAL = frozenset(("optMap", "optFlatMap"))
+
+
+class NotCelError(Exception):
+    """The text can't be read as an expression."""
 
 
 class TooDeepError(Exception):
@@ -45,6 +49,8 @@ class Extent:
     start: int
     end: int
     parts: list[Extent] = field(default_factory=list)
+    sign: Token | None = None
+    """The operator before its one part, or the first one between its parts; `?:` has none."""
     macro: Macro | None = None
     """The macro that it is an argument of, if that has variables."""
     whole: bool = True
@@ -63,11 +69,18 @@ def extents(text: str) -> Extent:
     return _Reader(text).read()
 
 
-class _Reader(Reader):
-    """Recursive descent over the tokens."""
+class _Reader:
+    """Recursive descent over the tokens, from the first one on."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        self._tokens: list[Token] = []
+        for token in tokens(text):
+            if token.kind == "other":
+                raise NotCelError
+            if token.kind not in ("space", "comment"):
+                self._tokens.append(token._replace(kind="sign") if token.text == "in" else token)
+        self._tokens.append(Token("end", "", len(text), len(text)))
+        self._at = 0
         self._names = {token.start: token.text for token in self._tokens if token.kind == "name"}
         self._open = 0
 
@@ -77,12 +90,33 @@ class _Reader(Reader):
             raise NotCelError
         return found
 
-    def _made(self, start: int, parts: list[Extent], *, level: int = 0) -> Extent:
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _is(self, *signs: str) -> bool:
+        token = self._next
+        return token.kind == "sign" and token.text in signs
+
+    def _take(self, sign: str = "") -> Token:
+        """Go on, behind a given sign where one is given."""
+        token = self._next
+        if token.kind == "end" or (sign and not (token.kind == "sign" and token.text == sign)):
+            raise NotCelError
+        self._at += 1
+        return token
+
+    def _name(self) -> str:
+        if self._next.kind != "name":
+            raise NotCelError
+        return self._take().text
+
+    def _made(self, start: int, parts: list[Extent], *, level: int = 0, sign: Token | None = None) -> Extent:
         """The extent from a position to the last token taken; `level`: whether cel-go counts it."""
         levels = level + max((part.levels for part in parts), default=0)
         if levels > MOST_LEVELS:
             raise TooDeepError
-        return Extent(start, self._tokens[self._at - 1].end, parts, levels=levels)
+        return Extent(start, self._tokens[self._at - 1].end, parts, sign, levels=levels)
 
     def _expression(self) -> Extent:
         self._open += 1
@@ -99,34 +133,38 @@ class _Reader(Reader):
 
     def _joined(self, sign: str, operand: Callable[[], Extent]) -> Extent:
         """Operands of `&&` or `||`, which every parser keeps flat."""
-        parts = [operand()]
+        parts, first = [operand()], self._next
         while self._is(sign):
             self._take()
             parts.append(operand())
         if len(parts) == 1:
             return parts[0]
-        return self._made(parts[0].start, parts)
+        return self._made(parts[0].start, parts, sign=first)
 
     def _operation(self, tightness: int) -> Extent:
         if tightness == len(_OPERATORS):
             return self._unary()
         found = self._operation(tightness + 1)
         while self._is(*_OPERATORS[tightness]):
-            self._take()
-            found = self._made(found.start, [found, self._operation(tightness + 1)], level=1)
+            sign = self._take()
+            found = self._made(found.start, [found, self._operation(tightness + 1)], level=1, sign=sign)
         return found
 
     def _unary(self) -> Extent:
-        start = self._next.start
-        signed = self._is("!", "-")
+        signs = []
         while self._is("!", "-"):
-            self._take()
+            signs.append(self._take())
         found = self._member()
-        return self._made(start, [found]) if signed else found
+        for sign in reversed(signs):
+            found = self._made(sign.start, [found], sign=sign)
+        return found
 
     def _member(self) -> Extent:
         found = self._primary()
-        while self._is(".", "["):
+        while self._is(".", "[", "{"):
+            if self._is("{"):
+                found = self._made(found.start, [found, *self._items("{", "}")], level=1)
+                continue
             if self._take().text == "[":
                 if self._is("?"):
                     self._take()

@@ -14,9 +14,8 @@ from typing import Any
 
 from vapcheck.cel import times
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_numbers import double_g
-from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.values import Duration, Timestamp, TypeValue, Uint, from_key, kind
+from vapcheck.go_text import double_g, quote
 
 _CLAUSE = re.compile(r"(?:\.([0-9]*))?(.?)", re.DOTALL)
 _SPELLED_DOUBLES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -168,10 +167,15 @@ def _nested(value: Any) -> str:
     return _string(value, 0)
 
 
-def _decimal(value: Any, _precision: int) -> str:
-    if type(value) is not int and type(value) is not Uint:
-        raise _unfit("d", value)
-    return str(int(value))
+def _integer(letter: str, *kinds: type) -> Callable[[Any, int], str]:
+    """The clause that prints integers as Python's format() does, and values of `kinds` too."""
+
+    def clause(value: Any, _precision: int) -> str:
+        if type(value) not in (int, Uint, *kinds):
+            raise _unfit(letter, value)
+        return format(int(value), letter)
+
+    return clause
 
 
 def _double(letter: str, value: Any) -> float:
@@ -205,35 +209,21 @@ def _scientific(value: Any, precision: int) -> str:
     return f"{mantissa}\u00d710{'⁻' if power < 0 else ''}{digits}".rjust(precision)
 
 
-def _binary(value: Any, _precision: int) -> str:
-    if not isinstance(value, int):
-        raise _unfit("b", value)
-    return f"{int(value):b}"
-
-
-def _octal(value: Any, _precision: int) -> str:
-    if type(value) is not int and type(value) is not Uint:
-        raise _unfit("o", value)
-    return f"{int(value):o}"
-
-
-def _hexadecimal(value: Any, _precision: int) -> str:
+def _hexadecimal(value: Any, precision: int) -> str:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").hex()
     if isinstance(value, bytes):
         return value.hex()
-    if type(value) is not int and type(value) is not Uint:
-        raise _unfit("x", value)
-    return f"{int(value):x}"
+    return _integer("x")(value, precision)
 
 
 _CLAUSES: dict[str, Callable[[Any, int], str]] = {
     "s": _string,
-    "d": _decimal,
+    "d": _integer("d"),
     "f": _fixed,
     "e": _scientific,
-    "b": _binary,
-    "o": _octal,
+    "b": _integer("b", bool),
+    "o": _integer("o"),
     "x": _hexadecimal,
     "X": lambda value, precision: _hexadecimal(value, precision).upper(),
 }

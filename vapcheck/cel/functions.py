@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import ceil
 from typing import Any
 
 from vapcheck.cel import conversions, strings
-from vapcheck.cel.dispatch import Chosen, dispatcher, unit
+from vapcheck.cel.dispatch import Chosen, dispatcher
 from vapcheck.cel.errors import NoSuchOverload
-from vapcheck.cel.libraries import OVERLOADS
-from vapcheck.cel.libraries.costs import matching, size
-from vapcheck.cel.libraries.declaration import Cost, Overload
+from vapcheck.cel.libraries import OVERLOADS, costs
+from vapcheck.cel.libraries.declaration import Cost, Overload, unit
 from vapcheck.cel.operators import RECEIVERS
-from vapcheck.cel.value_types import Optional
 from vapcheck.cel.values import kind
-
-PER_CHARACTER = 0.1
-"""Cost units of reading one character (cel-go common/cost.go)."""
 
 _BY_NAME: dict[tuple[str, bool], list[Overload]] = {}
 for _overload in (
@@ -45,26 +39,6 @@ _PRICED_BY_OVERLOAD = frozenset(
 """Functions that cost one unit where the checker can't determine the overload (cel-go ext/lists.go)."""
 
 
-def actual_size(value: Any) -> int:
-    """What costs count as the size of a value: characters, bytes, elements or entries; 1 for all else."""
-    if isinstance(value, Optional):
-        return actual_size(value.value) if value.present else 1
-    return size(value)
-
-
-def _first_traversed(arguments: Sequence[Any], _result: Any) -> int:
-    return ceil(size(arguments[0]) * PER_CHARACTER)
-
-
-def _match_cost(arguments: Sequence[Any], _result: Any) -> int:
-    return matching(size(arguments[0]), size(arguments[1]))
-
-
-def _contains_cost(arguments: Sequence[Any], _result: Any) -> int:
-    text, part = arguments
-    return ceil(size(text) * PER_CHARACTER) * ceil(size(part) * PER_CHARACTER)
-
-
 def _size_of(value: Any) -> int:
     if isinstance(value, (str, bytes, list, tuple, dict)):
         return len(value)
@@ -82,10 +56,10 @@ def _strings_only(call: Callable[[str, str], bool]) -> Callable[[Any, Any], bool
 
 _UNGUARDED: dict[str, tuple[Callable[..., Any], Cost]] = {
     "size": (_size_of, unit),
-    "contains": (_strings_only(lambda text, part: part in text), _contains_cost),
-    "startsWith": (_strings_only(str.startswith), _first_traversed),
-    "endsWith": (_strings_only(str.endswith), _first_traversed),
-    "matches": (strings.matches, _match_cost),
+    "contains": (_strings_only(lambda text, part: part in text), costs.contains_text),
+    "startsWith": (_strings_only(str.startswith), costs.first),
+    "endsWith": (_strings_only(str.endswith), costs.first),
+    "matches": (strings.matches, costs.pattern),
 }
 """Standard functions that report unfit arguments themselves."""
 _GLOBAL_MATCHES = "matches"
@@ -139,7 +113,7 @@ def function(
     if compiled_pattern:
         return dispatcher("", overloads)
     if name in _UNCHECKED:
-        price = (overloads[0].cost or unit) if len(references) == 1 else unit
+        price = overloads[0].cost if len(references) == 1 else unit
         only, refused = (overloads[0].call, price), (_refuse(name), price if name == "flatten" else unit)
         return lambda arguments: only if isinstance(arguments[0], (list, tuple)) else refused
     meant = [overload for overload in overloads if references == (overload.id,)]

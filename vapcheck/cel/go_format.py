@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.times import text
 from vapcheck.cel.values import BoolKey, Duration, Optional, Timestamp, TypeValue, Uint, kind
+from vapcheck.go_text import double_g
 
 _NATIVE_NAMES = {
     "string": "types.String",

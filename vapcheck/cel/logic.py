@@ -12,9 +12,8 @@ from typing import Any
 
 from vapcheck.cel.errors import CelError, EvaluationError, NoSuchOverload
 from vapcheck.cel.frame import COST, Frame, Run
-from vapcheck.cel.functions import PER_CHARACTER, actual_size
-from vapcheck.cel.value_types import Opaque, Optional
-from vapcheck.cel.values import equal
+from vapcheck.cel.libraries.costs import PER_CHARACTER, size
+from vapcheck.cel.values import Opaque, Optional, equal
 
 
 def both(terms: Sequence[Run], settles: bool) -> Run:
@@ -119,8 +118,15 @@ def _failed(frame: Frame, left: Any, right: Run, error: CelError, price: Price |
     frame[COST] += 1 if price is None else price(one, other)
 
 
+def _size(value: Any) -> int:
+    """What costs count as the size of a value: characters, bytes, elements or entries; 1 for all else."""
+    if isinstance(value, Optional):
+        return _size(value.value) if value.present else 1
+    return size(value)
+
+
 def _shorter(left: Any, right: Any) -> int:
-    return ceil(min(actual_size(left), actual_size(right)) * PER_CHARACTER)
+    return ceil(min(_size(left), _size(right)) * PER_CHARACTER)
 
 
 def _equality_price(left: Any, right: Any) -> int:
@@ -158,14 +164,14 @@ def equality_with_text(left: Run, text: str, wanted: bool) -> Run:
         if isinstance(value, Opaque):
             frame[COST] += 1
             return equal(value, text) if wanted else unequal(value, text)
-        frame[COST] += ceil(min(actual_size(value), len(text)) * PER_CHARACTER) if value else least
+        frame[COST] += ceil(min(_size(value), len(text)) * PER_CHARACTER) if value else least
         return not wanted
 
     return run
 
 
 def unary(operation: Callable[[Any], Any], operand: Run) -> Run:
-    """`!x` or `-x`"""
+    """An operator with one operand, but for `!`."""
 
     def run(frame: Frame) -> Any:
         frame[COST] += 1
@@ -190,11 +196,11 @@ def negation(operand: Run) -> Run:
 
 
 def _joined(left: Any, right: Any) -> int:
-    return ceil((actual_size(left) + actual_size(right)) * PER_CHARACTER)
+    return ceil((_size(left) + _size(right)) * PER_CHARACTER)
 
 
 def _elements(_left: Any, right: Any) -> int:
-    return actual_size(right)
+    return _size(right)
 
 
 PRICES: dict[str, Price] = {"add_string": _joined, "add_bytes": _joined, "in_list": _elements} | {

@@ -7,7 +7,9 @@ here compiles.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from google.protobuf import (
@@ -40,58 +42,7 @@ _MESSAGES = {
     "timestamp": "google.protobuf.Timestamp",
 }
 
-ADMISSION: Types = {
-    "kubernetes.GroupVersionKind": {"group": "string", "version": "string", "kind": "string"},
-    "kubernetes.GroupVersionResource": {"group": "string", "version": "string", "resource": "string"},
-    "kubernetes.UserInfo": {
-        "username": "string",
-        "uid": "string",
-        "groups": "list(string)",
-        "extra": "map(string, list(string))",
-    },
-    "kubernetes.AdmissionRequest": {
-        "kind": "kubernetes.GroupVersionKind",
-        "resource": "kubernetes.GroupVersionResource",
-        "subResource": "string",
-        "requestKind": "kubernetes.GroupVersionKind",
-        "requestResource": "kubernetes.GroupVersionResource",
-        "requestSubResource": "string",
-        "name": "string",
-        "namespace": "string",
-        "operation": "string",
-        "userInfo": "kubernetes.UserInfo",
-        "dryRun": "bool",
-        "options": "dyn",
-    },
-    "kubernetes.NamespaceSpec": {"finalizers": "list(string)"},
-    "kubernetes.NamespaceCondition": {
-        "status": "string",
-        "type": "string",
-        "lastTransitionTime": "timestamp",
-        "message": "string",
-        "reason": "string",
-    },
-    "kubernetes.NamespaceStatus": {"conditions": "list(kubernetes.NamespaceCondition)", "phase": "string"},
-    "kubernetes.NamespaceMetadata": {
-        "name": "string",
-        "generateName": "string",
-        "namespace": "string",
-        "labels": "map(string, string)",
-        "annotations": "map(string, string)",
-        "UID": "string",
-        "creationTimestamp": "timestamp",
-        "deletionGracePeriodSeconds": "int",
-        "deletionTimestamp": "timestamp",
-        "generation": "int",
-        "resourceVersion": "string",
-        "finalizers": "list(string)",
-    },
-    "kubernetes.Namespace": {
-        "metadata": "kubernetes.NamespaceMetadata",
-        "spec": "kubernetes.NamespaceSpec",
-        "status": "kubernetes.NamespaceStatus",
-    },
-}
+ADMISSION: Types = json.loads(Path(__file__).with_name("admission_types.json").read_bytes())
 """What `request` and `namespaceObject` have (apiserver 0.36 pkg/admission/plugin/cel/compile.go)."""
 
 

@@ -28,7 +28,8 @@ def _int(value: int, *operands: int) -> int | float:
     raise CelError("integer overflow")
 
 
-def _uint(value: int) -> Uint:
+def checked_uint(value: int) -> Uint:
+    """An unsigned integer. Raises CelError beyond its 64 bits."""
     if 0 <= value <= UINT_MAX:
         return Uint(value)
     raise CelError("unsigned integer overflow")
@@ -71,7 +72,7 @@ def add(left: Any, right: Any) -> Any:
         if one is int:
             return _int(left + right, left, right)
         if one is Uint:
-            return _uint(int(left) + int(right))
+            return checked_uint(int(left) + int(right))
         if one is Duration:
             return left + right
     if (one is Timestamp and other is Duration) or (one is Duration and other is Timestamp):
@@ -88,7 +89,7 @@ def subtract(left: Any, right: Any) -> Any:
         if one is int:
             return _int(left - right, left, right)
         if one is Uint:
-            return _uint(int(left) - int(right))
+            return checked_uint(int(left) - int(right))
         if one is float or one is Duration or one is Timestamp:
             return left - right
     if one is Timestamp and other is Duration:
@@ -103,7 +104,7 @@ def multiply(left: Any, right: Any) -> Any:
         if one is int:
             return _int(left * right, left, right)
         if one is Uint:
-            return _uint(int(left) * int(right))
+            return checked_uint(int(left) * int(right))
         if one is float:
             return left * right
     return _again("_*_", multiply, left, right, _NUMBERS)
@@ -120,7 +121,7 @@ def divide(left: Any, right: Any) -> Any:
                 raise CelError("division by zero")
             quotient = abs(int(left)) // abs(int(right))
             value = quotient if (left < 0) == (right < 0) else -quotient
-            return _int(value, left, right) if one is int else _uint(value)
+            return _int(value, left, right) if one is int else checked_uint(value)
     return _again("_/_", divide, left, right, _NUMBERS)
 
 
@@ -141,7 +142,7 @@ def modulo(left: Any, right: Any) -> Any:
         if one is int and left == INT_MIN and right == -1:
             raise CelError("integer overflow")
         value = abs(int(left)) % abs(int(right))
-        return _uint(value) if one is Uint else (-value if left < 0 else value)
+        return checked_uint(value) if one is Uint else (-value if left < 0 else value)
     raise _unfit("_%_", left, () if one is bool or one is float else _NUMBERS)
 
 
@@ -154,15 +155,6 @@ def negate(value: Any) -> Any:
     if type(value) is Duration:
         return Duration(0) - value
     raise _unfit("-_", value, (bool,))
-
-
-def logical_not(value: Any) -> bool:
-    """`!`"""
-    if value is True:
-        return False
-    if value is False:
-        return True
-    raise NoSuchOverload
 
 
 _COMPARABLE = (bool, int, float, str, bytes, Duration, Timestamp)
@@ -267,4 +259,3 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "_>=_": greater_equal,
     "@in": contained,
 }
-UNARY: dict[str, Callable[[Any], Any]] = {"-_": negate, "!_": logical_not}

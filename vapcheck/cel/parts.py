@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from vapcheck.cel import refusals
 from vapcheck.cel.dispatch import split_type
 from vapcheck.cel.errors import CompileError
-from vapcheck.cel.extents import Extent, Macro, TooDeepError, extents
+from vapcheck.cel.extents import Extent, Macro, NotCelError, TooDeepError, extents
 from vapcheck.cel.syntax import Call, Comprehension, Identifier, ListLiteral, MapLiteral, Node, Select, Tree
-from vapcheck.cel.tokens import NotCelError
 
 Check = Callable[[str, Mapping[str, str]], Tree]
 """Checks a text with more names of given types. Raises RuntimeError or ValueError in the checker's words."""

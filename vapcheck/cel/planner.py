@@ -13,14 +13,13 @@ from typing import Any
 
 from vapcheck.cel import logic, macros
 from vapcheck.cel.attributes import Qualifier, checked_key, computed_chain, global_chain, local_chain
-from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, text_step
+from vapcheck.cel.calls import call_step, fragile_step, list_step, map_step, message_step, text_step
 from vapcheck.cel.conversions import FOLDED
 from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.frame import LOCALS, Run, Step
 from vapcheck.cel.functions import FRAGILE, PATTERN_FUNCTIONS, function, unguarded
 from vapcheck.cel.libraries.patterns import compile_pattern
-from vapcheck.cel.messages import message_step
-from vapcheck.cel.operators import BINARY, UNARY, constant_set
+from vapcheck.cel.operators import BINARY, constant_set, negate
 from vapcheck.cel.syntax import (
     Call,
     Comprehension,
@@ -66,7 +65,7 @@ class Planner:
         self._kinds: dict[type, Callable[[Any], Step]] = {
             Literal: lambda node: constant(node.value),
             Identifier: self._identifier,
-            Select: self._select,
+            Select: lambda node: Step(self._attribute(node, counted=True)),
             Call: self._call,
             ListLiteral: self._list,
             MapLiteral: self._map,
@@ -78,22 +77,24 @@ class Planner:
         return self._kinds[type(node)](node)
 
     def _identifier(self, node: Identifier) -> Step:
-        if node.name not in self._slots:
-            reference = self._tree.references.get(node.id)
-            if reference is not None and reference.value is not None:
-                return constant(reference.value)
-            if self._tree.types.get(node.id, "").startswith("type("):
-                return constant(TypeValue(reference.name if reference else node.name))
-        return Step(self._attribute(node, counted=True))
+        return self._constant_name(node) or Step(self._attribute(node, counted=True))
 
-    def _select(self, node: Select) -> Step:
-        return Step(self._attribute(node, counted=True))
+    def _constant_name(self, node: Identifier) -> Step | None:
+        """The step for the name of a type or of a constant; None for that of a variable."""
+        if node.name in self._slots:
+            return None
+        reference = self._tree.references.get(node.id)
+        if reference is not None and reference.value is not None:
+            return constant(reference.value)
+        if self._tree.types.get(node.id, "").startswith("type("):
+            return constant(TypeValue(reference.name if reference else node.name))
+        return None
 
     # Attributes: names with fields and indexes
 
     def _is_attribute(self, node: Node) -> bool:
         if isinstance(node, Identifier):
-            return not self.plan(node).constant
+            return self._constant_name(node) is None
         return isinstance(node, Select) or (
             isinstance(node, Call) and (node.function in _INDEXING or node.function == "_?_:_")
         )
@@ -114,17 +115,11 @@ class Planner:
                 break
         chain = tuple(reversed(qualifiers))
         base = int(counted and not (chain and chain[-1].test))
-        if isinstance(root, Identifier) and not self._is_constant_name(root):
+        if isinstance(root, Identifier) and self._constant_name(root) is None:
             return self._named(root.name, chain, base)
         if isinstance(root, Call) and root.function == "_?_:_":
             return computed_chain(self._conditional(root), chain, 0)
         return computed_chain(self.plan(root).run, chain, base)
-
-    def _is_constant_name(self, node: Identifier) -> bool:
-        return node.name not in self._slots and (
-            self._tree.types.get(node.id, "").startswith("type(")
-            or (node.id in self._tree.references and self._tree.references[node.id].value is not None)
-        )
 
     def _named(self, name: str, chain: tuple[Qualifier, ...], base: int) -> Run:
         slot = self._slots.get(name)
@@ -169,9 +164,10 @@ class Planner:
             return Step(self._equality(operands, name == "_==_"))
         if name in ("or", "orValue") and node.target is not None and len(operands) == 2:
             return Step(logic.alternative(operands[0].run, operands[1].run, name == "orValue"))
-        if name in UNARY and len(operands) == 1:
-            run = operands[0].run
-            return Step(logic.negation(run) if name == "!_" else logic.unary(UNARY[name], run))
+        if name == "!_":
+            return Step(logic.negation(operands[0].run))
+        if name == "-_":
+            return Step(logic.unary(negate, operands[0].run))
         if name in BINARY and len(operands) == 2:
             return self._binary(node, operands)
         return self._function(node, operands)

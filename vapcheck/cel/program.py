@@ -107,7 +107,7 @@ class Scope:
 class Program:
     """A compiled expression. It keeps no state of an evaluation and may be shared."""
 
-    __slots__ = ("_alone", "_frame", "_run", "_shared", "expression", "reads", "result_type", "tree")
+    __slots__ = ("_frame", "_run", "alone", "expression", "reads", "result_type", "shared", "tree")
 
     def __init__(
         self, expression: str, result_type: str, reads: frozenset[str], run: Run, slots: int, tree: Tree
@@ -118,19 +118,12 @@ class Program:
         self.reads = reads
         """The declared names that it reads: "object", "variables.pool"."""
         self.tree = tree
-        self._alone = not any(name.startswith(VARIABLE_PREFIX) for name in reads)
-        self._shared = False
+        self.alone = not any(name.startswith(VARIABLE_PREFIX) for name in reads)
+        """Whether it reads no variables, which are each policy's own."""
+        self.shared = False
+        """Whether several policies have it, so that an outcome is worth keeping; only if it is alone."""
         self._run = run
         self._frame: Frame = [0, None, PER_CALL_LIMIT, None, *([None] * (slots - 4))]
-
-    @property
-    def shared(self) -> bool:
-        """Whether several policies have it and it reads no variables, so that an outcome is worth keeping."""
-        return self._shared
-
-    @shared.setter
-    def shared(self, several: bool) -> None:
-        self._shared = several and self._alone
 
     def run(self, scope: Scope) -> Outcome:
         """Value, cost and error of one evaluation; it spends nothing of the scope's budget."""
@@ -157,7 +150,7 @@ class Program:
         Raises EvaluationError: CostExceeded beyond the limit of one expression, BudgetExceeded beyond the
         budget, CelError where it failed.
         """
-        value, cost, error = scope.outcome(self) if self._shared else self.run(scope)
+        value, cost, error = scope.outcome(self) if self.shared else self.run(scope)
         budget = scope.budget
         if budget is not None:
             spent, scope.spent_on_variables = scope.spent_on_variables, 0

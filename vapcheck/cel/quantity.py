@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 Form = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 _WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
@@ -264,16 +264,7 @@ def as_float(quantity: Quantity) -> float:
         number = float(quantity.mantissa)
     except OverflowError:
         number = float("inf") if quantity.mantissa > 0 else float("-inf")
-    return number if quantity.exponent == 0 else number * _float_power(quantity.exponent)
-
-
-def _float_power(exponent: int) -> float:
-    """A power of ten as Go's math.Pow10 puts it together from two tables."""
-    if 0 <= exponent <= 308:
-        return float(f"1e{exponent // 32 * 32}") * float(f"1e{exponent % 32}")
-    if -323 <= exponent < 0:
-        return float(f"1e-{-exponent // 32 * 32}") / float(f"1e{-exponent % 32}")
-    return float("inf") if exponent > 0 else 0.0
+    return number if quantity.exponent == 0 else number * float(f"1e{quantity.exponent}")
 
 
 def _canonical(quantity: Quantity) -> str:

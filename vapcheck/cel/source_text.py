@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vapcheck.cel.go_numbers import double_g
 from vapcheck.cel.syntax import (
     Call,
     Comprehension,
@@ -16,6 +15,7 @@ from vapcheck.cel.syntax import (
     Node,
     Select,
 )
+from vapcheck.go_text import double_g
 
 _LONGEST = 200
 

@@ -13,10 +13,11 @@ from vapcheck.cel.errors import CelError, CostExceeded, NoSuchOverload
 from vapcheck.cel.formatting import format_string
 from vapcheck.cel.go_format import verb_v
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Cost, Overload, free, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, free, member, unit
 from vapcheck.cel.libraries.patterns import search
 from vapcheck.cel.operators import contained
 from vapcheck.cel.values import NONE, Duration, Optional, Timestamp, some
+from vapcheck.go_text import ESCAPES
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
@@ -109,21 +110,8 @@ def join(parts: Sequence[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
-_QUOTED = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
 def quote(text: str) -> str:
-    return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
+    return '"' + "".join(ESCAPES.get(char, char) for char in text) + '"'
 
 
 def _subset(whole: Sequence[Any], part: Sequence[Any]) -> bool:
@@ -175,7 +163,7 @@ _PRICES = costs.STRING_COSTS
 
 
 def _text(id: str, function: str, *signature: str, call: Any, cost: Cost | None = None) -> Overload:
-    return member(id, function, ("string", *signature), call, cost or _PRICES.get(function))
+    return member(id, function, ("string", *signature), call, cost or _PRICES.get(function, unit))
 
 
 STRINGS: tuple[Overload, ...] = (

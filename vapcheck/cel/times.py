@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import datetime
 import re
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.go_numbers import double_f
 from vapcheck.cel.values import INT_MAX, INT_MIN, TIMESTAMP_MAX, TIMESTAMP_MIN, Duration, Timestamp
+from vapcheck.go_text import double_f
 
 SECOND = 10**9
 _UNITS = {
@@ -126,6 +125,8 @@ def _zone(name: str) -> datetime.tzinfo:
     if ":" not in name:
         if name in ("", "UTC"):
             return datetime.UTC
+        import zoneinfo  # takes some milliseconds, and few expressions need it
+
         try:
             return zoneinfo.ZoneInfo(name)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The tokens of a CEL expression (CEL specification, "Grammar"), and readers of a grammar token by token.
+"""The tokens of a CEL expression (CEL specification, "Grammar").
 
 The one lexer, for code that inspects an expression's text beside the checker. In text that is not CEL, what
 it does not recognise is a token of kind `other`, and the rest is still split into tokens.
@@ -23,13 +23,9 @@ _TOKEN = re.compile(
 )
 
 
-class NotCelError(Exception):
-    """The text can't be read as an expression."""
-
-
 class Token(NamedTuple):
     kind: str
-    """space, comment, text, number, name, sign (`in` too where `Reader` reads) or other."""
+    """space, comment, text, number, name, sign or other."""
     text: str
     start: int
     end: int
@@ -45,38 +41,3 @@ def code_of(expression: str) -> str:
     """What of the text is code: the expression with `""` for each string and a space for each comment."""
     written = {"text": '""', "comment": " "}
     return "".join(written.get(token.kind, token.text) for token in tokens(expression))
-
-
-class Reader:
-    """A place between the words of an expression, at the first one to begin with."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens: list[Token] = []
-        for token in tokens(text):
-            if token.kind == "other":
-                raise NotCelError
-            if token.kind not in ("space", "comment"):
-                self._tokens.append(token._replace(kind="sign") if token.text == "in" else token)
-        self._tokens.append(Token("end", "", len(text), len(text)))
-        self._at = 0
-
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _is(self, *signs: str) -> bool:
-        token = self._next
-        return token.kind == "sign" and token.text in signs
-
-    def _take(self, sign: str = "") -> Token:
-        """Go on, behind a given sign where one is given."""
-        token = self._next
-        if token.kind == "end" or (sign and not (token.kind == "sign" and token.text == sign)):
-            raise NotCelError
-        self._at += 1
-        return token
-
-    def _name(self) -> str:
-        if self._next.kind != "name":
-            raise NotCelError
-        return self._take().text

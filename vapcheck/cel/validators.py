@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vapcheck.cel import formatting, times
+from vapcheck.cel.conversions import duration_of_string, timestamp_of_string
 from vapcheck.cel.dispatch import split_type
 from vapcheck.cel.errors import CelError, EvaluationError
 from vapcheck.cel.libraries.patterns import compile_pattern
@@ -102,20 +103,15 @@ def _literal_argument(node: Call) -> Problem | None:
     return None
 
 
-def _duration(value: Any) -> None:
-    if times.parse_duration(value) is None:
-        raise CelError("invalid duration")
-
-
 def _timestamp(value: Any) -> None:
     if type(value) is int:
         times.from_seconds(value)
-    elif times.parse_timestamp(value) is None:
-        raise CelError("invalid timestamp")
+    else:
+        timestamp_of_string(value)
 
 
 _CHECKED: dict[str, Callable[[Any], Any]] = {
-    "duration": _duration,
+    "duration": duration_of_string,
     "timestamp": _timestamp,
     "matches": compile_pattern,
 }

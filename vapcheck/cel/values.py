@@ -1,37 +1,72 @@
 """CEL values that Python's own types don't cover, and the language's kinds and equality.
 
 null, bool, int, float, str, bytes, list (or tuple) and dict stand for themselves, so that objects read from
-JSON are used as they are. Nothing here knows functions.
+JSON are used as they are. It must not depend on any function, so that both the interpreter and the libraries
+can import it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
-from vapcheck.cel.value_types import NONE, Opaque, Optional, Uint, some
-
-__all__ = [
-    "INT_MAX",
-    "INT_MIN",
-    "NONE",
-    "UINT_MAX",
-    "BoolKey",
-    "Duration",
-    "Opaque",
-    "Optional",
-    "Timestamp",
-    "TypeValue",
-    "Uint",
-    "equal",
-    "from_key",
-    "kind",
-    "some",
-    "to_key",
-]
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+class Uint(int):
+    """An unsigned 64 bit integer, `1u`; distinguished from int by its class only."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{int(self)}u"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """A value that may be missing: `optional.of(x)`, `object.?field`."""
+
+    value: Any = None
+    present: bool = False
+
+
+NONE = Optional()
+
+
+def some(value: Any) -> Optional:
+    """An optional that holds `value`."""
+    return Optional(value, True)
+
+
+class Opaque:
+    """A value without fields. Subclasses are frozen dataclasses: their type, and what equality sees."""
+
+    __slots__ = ()
+    type_name: ClassVar[str]
+    """The CEL type, as `kubernetes.Quantity`."""
+
+    def key(self) -> Hashable:
+        """What equality looks at."""
+        raise NotImplementedError
+
+    def equals(self, other: object) -> bool:
+        """CEL's `==` with this value on the left. Raises NoSuchOverload where the API server does."""
+        if type(other) is not type(self):
+            raise NoSuchOverload
+        return self.key() == other.key()
+
+    def size(self) -> int:
+        """The size that costs count with."""
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash((self.type_name, self.key()))
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -17,8 +17,7 @@ from vapcheck.outcome import PolicyFinding, Report
 from vapcheck.policy.compiled_policy import Compiler
 from vapcheck.policy.model import ValidationAction
 from vapcheck.policy.policy_set import PolicySet, engine_finding, is_policy, mutating_policies, read_policies
-from vapcheck.server.addressing import resource_of
-from vapcheck.server.kinds import Kinds
+from vapcheck.server.kinds import Kinds, resource_of
 from vapcheck.server.subresources import subresource_of
 
 

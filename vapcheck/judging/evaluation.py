@@ -10,17 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vapcheck.cel import PER_CALL_LIMIT, Budget, BudgetExceeded, EvaluationError, Program, Scope, explain
+from vapcheck.cel.errors import BudgetExceeded, EvaluationError
+from vapcheck.cel.explanation import explain
+from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 from vapcheck.policy.compiled_policy import CompiledPolicy, CompiledValidation
 from vapcheck.policy.model import Expression
 
 CONDITIONS_BUDGET = 2_500_000
-VALIDATIONS_BUDGET = 10_000_000
-"""CEL cost units, about 10 to the microsecond (apis/cel/config.go)."""
+"""CEL cost units of all match conditions, about 10 to the microsecond (apis/cel/config.go)."""
 _MAX_MESSAGE_BYTES = 5 * 1024
-_OUT_OF_BUDGET = (
-    "validation failed due to running out of cost budget, no further validation rules will be run"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +36,6 @@ class Decision:
     """Where in the object the reason is, when it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one evaluation led to; no decisions means that the request may pass."""
-
-    decisions: tuple[Decision, ...] = ()
-    audit_annotations: Mapping[str, str] = field(default_factory=dict)
-    applied: bool = True
-    """False where a match condition took the request out."""
-
-
-_PASSED = Verdict()
-_LEFT_OUT = Verdict(applied=False)
-
-
 class Evaluation:
     """The policy, applied to the values of one request and one parameter."""
 
@@ -61,18 +45,18 @@ class Evaluation:
         self.evaluated = 0
         """How many expressions were evaluated."""
 
-    def verdict(self) -> Verdict:
-        """Decides. An error is a decision too; what it leads to is up to the policy's failurePolicy."""
+    def verdict(self) -> list[Decision] | None:
+        """Decides: no decisions mean that the request may pass, None that a match condition took it out.
+
+        An error is a decision too; what it leads to is up to the policy's failurePolicy.
+        """
         condition = self._conditions()
         if condition is False:
-            return _LEFT_OUT
+            return None
         if isinstance(condition, Decision):
-            return Verdict((condition,))
+            return [condition]
         decisions = self._validations()
-        if not self._compiled.audit_annotations:
-            return Verdict(tuple(decisions)) if decisions else _PASSED
-        annotations, wrong = self._audit_annotations()
-        return Verdict((*decisions, *wrong), annotations)
+        return [*decisions, *self._audit_errors()] if self._compiled.audit_annotations else decisions
 
     def _conditions(self) -> bool | Decision:
         """Whether all conditions hold; one that is false outweighs errors of the others."""
@@ -85,8 +69,8 @@ class Evaluation:
             try:
                 if self._run(program, scope) is False:
                     return False
-            except BudgetExceeded:
-                return Decision("error", _OUT_OF_BUDGET, row)
+            except BudgetExceeded as error:
+                return Decision("error", str(error), row)
             except EvaluationError as error:
                 errors.append((row, _failed(row, error)))
         if not errors:
@@ -96,19 +80,19 @@ class Evaluation:
         return Decision("error", message, errors[0][0])
 
     def _validations(self) -> list[Decision]:
-        budget = Budget(VALIDATIONS_BUDGET)
+        budget = Budget()
         scope = self._scope.with_variables(self._compiled.variables, budget=budget)
         results: list[Decision | bool] = []
         for item in self._compiled.validations:
             row = item.validation.expression
             try:
                 results.append(self._run(item.program, scope) is True)
-            except BudgetExceeded:
-                return [Decision("error", _OUT_OF_BUDGET, row)]
+            except BudgetExceeded as error:
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 path, values = self._explained(item, scope)
                 results.append(Decision("error", _failed(row, error), row, values=values, path=path))
-        spent = VALIDATIONS_BUDGET - budget.remaining
+        spent = BUDGET - budget.remaining
         worst = self._compiled.messages * PER_CALL_LIMIT + spent
         if budget.remaining >= worst and all(result is True for result in results):
             return []  # no message will be read, and none can run out of what is left
@@ -119,7 +103,7 @@ class Evaluation:
             if isinstance(result, Decision):
                 decisions.append(result)
             elif messages is None:
-                decisions.append(Decision("error", f"failed messageExpression: {_OUT_OF_BUDGET}", row))
+                decisions.append(Decision("error", f"failed messageExpression: {BudgetExceeded()}", row))
             elif not result:
                 reason = item.validation.reason
                 worded = (
@@ -154,21 +138,18 @@ class Evaluation:
             texts.append(_usable(text))
         return texts, failed
 
-    def _audit_annotations(self) -> tuple[dict[str, str], list[Decision]]:
-        found: dict[str, str] = {}
+    def _audit_errors(self) -> list[Decision]:
+        """What is wrong with the audit annotations, whose values go to a log of the server's."""
         wrong: list[Decision] = []
-        scope = self._scope.with_variables(self._compiled.variables, budget=Budget(VALIDATIONS_BUDGET))
+        scope = self._scope.with_variables(self._compiled.variables, budget=Budget())
         for row, program in self._compiled.audit_annotations:
             try:
-                value = self._run(program, scope)
-            except BudgetExceeded:
-                return {}, [Decision("error", _OUT_OF_BUDGET, row)]
+                self._run(program, scope)
+            except BudgetExceeded as error:
+                return [Decision("error", str(error), row)]
             except EvaluationError as error:
                 wrong.append(Decision("audit-error", _failed(row, error), row))
-                continue
-            if value is not None and (text := value.strip()):
-                found[row.name] = text
-        return found, wrong
+        return wrong
 
     def _explained(self, item: CompiledValidation, scope: Scope) -> tuple[str, dict[str, Any]]:
         """Where in the object the reason is, and the values that the reader of a finding wants to see."""

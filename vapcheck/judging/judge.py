@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vapcheck.cel import Scope
-from vapcheck.cel.libraries.authorization import Authorizer, ResourceCheck
+from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from vapcheck.cel.program import Scope
 from vapcheck.judging.context_objects import ContextObjects, doubtful
 from vapcheck.judging.decision_findings import config_level, finding_of, level_of, not_judged
 from vapcheck.judging.evaluation import Decision, Evaluation
@@ -26,9 +26,8 @@ from vapcheck.policy.model import Binding
 from vapcheck.policy.parameters import GIVE_THE_CRD, ParameterError, Parameters
 from vapcheck.policy.plausibility import unknown_kind
 from vapcheck.policy.policy_set import BoundPolicy, PolicySet, engine_finding
-from vapcheck.server.addressing import namespace_of, resource_of
 from vapcheck.server.admission_view import Doubt, as_admitted, pod_templates
-from vapcheck.server.kinds import Kinds, Resource
+from vapcheck.server.kinds import Kinds, Resource, namespace_of, resource_of
 from vapcheck.server.subresources import subresource_of
 
 Body = dict[str, Any]
@@ -157,6 +156,7 @@ class Judge:
     ) -> list[PolicyFinding]:
         findings: list[PolicyFinding] = []
         scopes: dict[Resource, Scope] = {}
+        own = request.resource
         for bound, matched, bindings in self._in_force(request, document, policies):
             policy = bound.compiled.policy
             broken = self._parameters.unknown_kind(policy)
@@ -172,8 +172,8 @@ class Judge:
             for binding in bindings:
                 scope = scopes[matched]
                 try:
-                    if not self._converts(request.resource, matched):
-                        raise ParameterError(_unconverted(request.resource, matched))
+                    if own != matched and not own.alike_in_versions:
+                        raise ParameterError(_unconverted(own, matched))
                     parameters = self._parameters.of(policy, binding, request.namespace)
                 except ParameterError as error:
                     applied = True
@@ -186,10 +186,10 @@ class Judge:
                 for parameter in parameters:
                     values = scope.with_values({"params": parameter}) if policy.param_kind else scope
                     evaluation = Evaluation(bound.compiled, values)
-                    verdict = evaluation.verdict()
+                    decisions = evaluation.verdict()
                     self.tally.evaluations += evaluation.evaluated
-                    applied = applied or verdict.applied
-                    for decision in verdict.decisions:
+                    applied = applied or decisions is not None
+                    for decision in decisions or ():
                         level = level_of(policy, binding, decision)
                         findings.append(finding_of(policy, binding, decision, level, document, path))
             self.tally.matched[policy.name] += applied
@@ -249,9 +249,6 @@ class Judge:
                 unseen.selecting |= selecting
                 unseen.reading |= reading
 
-    def _converts(self, own: Resource, wanted: Resource) -> bool:
-        return own == wanted or self._kinds.alike_in_versions(own.api_version, own.kind)
-
     def _scope(self, request: Request, matched: Resource) -> Scope:
         """What expressions see of a request that matched as this resource."""
 
@@ -264,17 +261,23 @@ class Judge:
         if request.namespace and not request.is_namespace:
             namespace = self.context.namespace(request.namespace)
         own, user = request.resource, request.user
-        authorizer = Authorizer(self.context.rbac, user.name, user.groups)
+        asked = Attributes(
+            user.name,
+            user.groups,
+            group=own.group,
+            resource=own.plural,
+            subresource=request.subresource,
+            namespace=request.namespace,
+            name=request.name,
+        )
         return Scope(
             {
                 "object": converted(request.object),
                 "oldObject": converted(request.old_object),
                 "namespaceObject": namespace,
                 "request": request.as_cel(matched),
-                "authorizer": authorizer,
-                "authorizer.requestResource": ResourceCheck(
-                    authorizer, own.group, own.plural, request.subresource, request.namespace, request.name
-                ),
+                "authorizer": Authorizer(self.context.rbac, Attributes(user.name, user.groups)),
+                "authorizer.requestResource": ResourceCheck(self.context.rbac, asked),
             }
         )
 

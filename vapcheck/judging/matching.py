@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vapcheck.judging.request import Request
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.policy.model import BINDING, GROUP, POLICY, MatchResources, Rule
 from vapcheck.policy.selectors import Selector
 from vapcheck.server.kinds import Kinds, Resource
@@ -52,7 +53,9 @@ class Matcher:
 
     def match(self, criteria: MatchResources, request: Request) -> Resource | None:
         """The resource as which the request matches, or None."""
-        if criteria.selects and not self._selected(criteria, request):
+        if criteria.selects and not (
+            _in_namespace(criteria, request, self._namespaces) and _labels_match(criteria, request)
+        ):
             return None
         if criteria.names_objects:
             return self._by_rules(criteria, request)
@@ -71,9 +74,6 @@ class Matcher:
         if not criteria.rules:
             return request.resource
         return _matching_rule(criteria.rules, criteria.equivalent, request, self._kinds)
-
-    def _selected(self, criteria: MatchResources, request: Request) -> bool:
-        return _in_namespace(criteria, request, self._namespaces) and _labels_match(criteria, request)
 
 
 def _in_namespace(
@@ -100,10 +100,9 @@ def _labels_match(criteria: MatchResources, request: Request) -> bool:
 
 
 def _labels(body: Mapping[str, Any]) -> Mapping[str, str]:
-    labels = (body.get("metadata") or {}).get("labels") or {}
-    if isinstance(labels, dict) and all(isinstance(value, str) for value in labels.values()):
-        return labels
-    return {}  # no server can read them, which is reported elsewhere
+    labels = mapping_in(body, "metadata", "labels")
+    # What is no text no server can read, which is reported elsewhere.
+    return labels if all(isinstance(value, str) for value in labels.values()) else {}
 
 
 def _matching_rule(

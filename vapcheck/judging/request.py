@@ -1,11 +1,11 @@
-"""One request to the API server, as admission sees it.
+"""One request to the API server, as admission sees it, and its user, as a person gives one.
 
-It must not depend on where the object came from or on policies.
+It must not depend on where the object came from or on policies, and checks no permissions (see `rbac`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,42 @@ class User:
         if self.extra:
             body["extra"] = {key: list(values) for key, values in self.extra.items()}
         return body
+
+
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+def identity(
+    name: str = "",
+    groups: Sequence[str] = (),
+    uid: str = "",
+    extra: Mapping[str, tuple[str, ...]] | None = None,
+) -> User:
+    """The user called `name` (default: the engine's own) in `groups` and those that follow from the name.
+
+    Service accounts belong to system:serviceaccounts and that of their namespace, and every user to
+    system:authenticated (Kubernetes 1.36, authentication/serviceaccount and authentication/group).
+    """
+    implied: list[str] = []
+    if name.startswith(_SERVICE_ACCOUNT):
+        namespace = name.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
+        implied += ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    if name != "system:anonymous":
+        implied.append("system:authenticated")
+    every = tuple(dict.fromkeys([*groups, *implied]))
+    return User(name or User().name, every, uid, extra or {})
+
+
+def read_extra(pairs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """What `userInfo.extra` has, of KEY=VALUE texts; a key that is there again has one more value. Raises
+    ValueError, with the text, for what is no such pair."""
+    found: dict[str, tuple[str, ...]] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise ValueError(pair)
+        found[key] = (*found.get(key, ()), value)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

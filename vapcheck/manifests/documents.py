@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import codecs
 import functools
+import json
 import os
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vapcheck.manifests.objects import Located, objects_in
 from vapcheck.manifests.place import place_in
 from vapcheck.manifests.problem import Problem
-from vapcheck.manifests.request_size import MAX_BYTES as MAX_REQUEST
-from vapcheck.manifests.request_size import oversize
 from vapcheck.manifests.secret_kinds import may_hold_secret
 from vapcheck.manifests.stream import KEEP_ONE, Piece, pieces
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """Of the files that are read from a folder, as kubectl has it."""
 MAX_BYTES = 256 << 20
+MAX_REQUEST = 3 << 20
+"""Bytes of one request (apiserver 0.36, DefaultMaxRequestBodyBytes)."""
+_GROWTH = 6
+"""Bytes that one character of YAML can become (`<`, which Go writes as \\u003c), aliases apart."""
+_ESCAPED = re.compile("[<>&]")
+_LINE_ENDS = re.compile("[\u2028\u2029]")
 _FOREIGN = "nothing, if it is for another tool; else write apiVersion and kind"
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -92,21 +98,36 @@ def _read(text: str, file: str, *, in_folder: bool) -> tuple[list[Document], lis
     documents: list[Document] = []
     findings: list[Problem] = []
     for piece in pieces(text):
-        findings += [Problem(file, bad.line, bad.column, bad.message, bad.hint) for bad in piece.problems]
+        findings += [replace(bad, file=file) for bad in piece.problems]
         if piece.value is NotImplemented:
             continue
         for one in objects_in(piece, hide=functools.partial(may_hold_secret, text)):
             if isinstance(one, Located):
-                size = oversize(one.body, piece.text)
+                size = _oversize(one.body, piece.text)
                 if size is not None:
                     findings.append(_too_large(file, one.line, size))
                     continue
                 documents.append(Document(one.body, file, one.line, piece.text, piece.first_line, one.item))
                 continue
-            bad = one.problem
-            hint = _FOREIGN if in_folder and one.foreign else bad.hint
-            findings.append(Problem(file, bad.line, bad.column, bad.message, hint))
+            hint = _FOREIGN if in_folder and one.foreign else one.problem.hint
+            findings.append(replace(one.problem, file=file, hint=hint))
     return documents, findings
+
+
+def _oversize(body: dict[str, Any], text: str) -> int | None:
+    """The bytes of an object that is too large, None for any other; `text` is what it was read from, alone or
+    with others, so that small ones need not be measured."""
+    if len(text) * _GROWTH <= MAX_REQUEST and "*" not in text:
+        return None
+    size = _sent(body)
+    return size if size > MAX_REQUEST else None
+
+
+def _sent(body: dict[str, Any]) -> int:
+    """The length of the object as Go encodes it, with the line end that Go puts behind it."""
+    written = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    size = len(written) if written.isascii() else len(written.encode("utf-8", "surrogatepass"))
+    return size + 5 * len(_ESCAPED.findall(written)) + 3 * len(_LINE_ENDS.findall(written)) + 1
 
 
 def _too_large(file: str, line: int, size: int) -> Problem:

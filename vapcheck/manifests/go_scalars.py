@@ -11,8 +11,11 @@ import binascii
 import math
 import re
 import struct
+from datetime import date
 from decimal import Decimal
 from typing import Any
+
+from vapcheck.go_text import double_g, valid_utf8
 
 _PREFIX = "tag:yaml.org,2002:"
 STR, BINARY, MERGE = _PREFIX + "str", _PREFIX + "binary", _PREFIX + "merge"
@@ -141,7 +144,9 @@ def is_timestamp(text: str) -> bool:
     if match is None:
         return False
     month, day, between, hour, minute, second, zone = match.groups()
-    if not (1 <= int(month) <= 12 and 1 <= int(day) <= _days(int(text[:4]), int(month))):
+    try:
+        date(int(text[:4]) or 4, int(month), int(day))  # Go's calendar has a year 0, which is a leap year
+    except ValueError:
         return False
     if between is None:
         return True
@@ -154,31 +159,15 @@ def is_timestamp(text: str) -> bool:
     return zone == "Z" or (int(zone[1:3]) <= 24 and int(zone[4:6]) < 60)
 
 
-def _days(year: int, month: int) -> int:
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 29 if month == 2 and leap else (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]
-
-
 def _from_base64(text: str) -> str:
     """The text in a !!binary scalar; bytes that are not UTF-8 become U+FFFD, as in Go's JSON."""
     compact = text.replace("\r", "").replace("\n", "")
     try:
         if len(compact) % 4:
             raise binascii.Error
-        return go_text(base64.b64decode(compact, validate=True))
+        return valid_utf8(base64.b64decode(compact, validate=True))
     except (binascii.Error, ValueError) as error:
         raise ScalarError("!!binary value contains invalid base64 data") from error
-
-
-def go_text(raw: bytes) -> str:
-    """Bytes as text with one U+FFFD for each byte that is not UTF-8, as Go ranges over a string."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return "".join(
-            char if not "\udc80" <= char <= "\udcff" else "\ufffd"
-            for char in raw.decode("utf-8", "surrogateescape")
-        )
 
 
 def as_sent(value: Any) -> Any:
@@ -224,15 +213,8 @@ def _float_key(value: float) -> str:
         single = math.copysign(math.inf, value)
     if math.isinf(single):
         return ".inf" if single > 0 else "-.inf"
-    if single == 0:
-        return "-0" if math.copysign(1, single) < 0 else "0"
-    for digits in range(1, 10):
-        shown = f"{single:.{digits - 1}e}"
-        if struct.unpack("f", struct.pack("f", float(shown)))[0] == single:
+    for digits in range(9):
+        shown = float(f"{single:.{digits}e}")
+        if struct.unpack("f", struct.pack("f", shown))[0] == single:
             break
-    mantissa, _, exponent = shown.partition("e")
-    power = int(exponent)
-    if power < -4 or power >= 6:
-        return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    places = len(mantissa.lstrip("-").replace(".", "")) - 1 - power
-    return f"{float(shown):.{max(places, 0)}f}"
+    return double_g(shown)

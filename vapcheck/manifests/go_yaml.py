@@ -46,8 +46,6 @@ def read(text: str) -> Reading:
     root, rest = compose(text)
     decoder = _Decoder()
     value = None if root is None else decoder.value(root, 0)
-    if decoder.unsendable:
-        _refuse_unsendable(value)
     return Reading(value, root, decoder.duplicates, rest)
 
 
@@ -86,25 +84,6 @@ def _refuse_slash(text: str, node: Node) -> None:
         _refuse_slash(text, child)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unsendable:
-    """Stands for a number or key that JSON can't have, until it is known whether another replaces it."""
-
-    error: YamlError
-
-
-def _refuse_unsendable(value: Any) -> None:
-    if isinstance(value, _Unsendable):
-        raise value.error
-    if isinstance(value, dict):
-        for key in value:
-            _refuse_unsendable(key)
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            _refuse_unsendable(item)
-
-
 class _Decoder:
     """Nodes to JSON values."""
 
@@ -112,7 +91,6 @@ class _Decoder:
         self.duplicates: list[tuple[str, int, int]] = []
         self.steps = self.from_aliases = self.inside_alias = 0
         self.open: set[int] = set()
-        self.unsendable = False
 
     def value(self, node: Node, depth: int) -> Any:
         self.count(node, depth)
@@ -151,12 +129,7 @@ class _Decoder:
         return value
 
     def sent(self, node: Node) -> Any:
-        value = self.scalar(node)
-        try:
-            return as_sent(value)
-        except ScalarError as error:
-            self.unsendable = True
-            return _Unsendable(YamlError(str(error), node.line, node.column, error.bare))
+        return self.guarded(node, as_sent, self.scalar(node))
 
     def scalar(self, node: Node) -> Any:
         if not node.tag and not node.plain:
@@ -184,18 +157,13 @@ class _Decoder:
             found[name] = self.value(value, depth + 1)
 
     def key(self, node: Node, depth: int) -> Any:
-        """The key as text, or what stands for one that JSON can't have."""
+        """The key as text."""
         self.count(node, depth)
         if node.kind == "alias":
             return self.through(node, lambda target: self.key(target, depth + 1))
         if node.kind != "scalar":
             raise YamlError("invalid map key: a mapping or list can't be a key", node.line, node.column)
-        value = self.scalar(node)
-        try:
-            return key_text(value)
-        except ScalarError as error:
-            self.unsendable = True
-            return _Unsendable(YamlError(str(error), node.line, node.column, error.bare))
+        return self.guarded(node, key_text, self.scalar(node))
 
     def merge(self, found: dict[str, Any], node: Node, depth: int) -> None:
         """Merge a mapping, an alias of one, or a list of such (of which the first ones count most)."""

@@ -6,19 +6,30 @@ List; other tools don't, so what is inside is read here. It must not read text o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vapcheck.manifests.place import rows_of_items
+from vapcheck.manifests.problem import Problem
 from vapcheck.manifests.secret_kinds import is_secret, unshown
-from vapcheck.manifests.stream import Piece, Problem
+from vapcheck.manifests.stream import Piece
 
 MAX_LISTS = 16
 """Levels of Lists in Lists; three do not occur in practice."""
 _WRITE = "write apiVersion, kind, metadata"
 _MOVE = "write apiVersion and kind, or move the file"
 Path = tuple[str | int, ...]
+
+
+def mapping_in(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The mapping at these keys of an object, empty where there is none; other values are reported when the
+    object is judged."""
+    found: dict[str, Any] = body if isinstance(body, dict) else {}
+    for key in keys:
+        value = found.get(key)
+        found = value if isinstance(value, dict) else {}
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,7 @@ def _is_intended(value: Any) -> bool:
 
 
 def _problem(line: int, message: str, hint: str) -> Problem:
-    return Problem(max(line, 1), 1, message, hint)
+    return Problem("", max(line, 1), 1, message, hint)
 
 
 class _Reader:

@@ -17,6 +17,7 @@ from typing import Any
 from vapcheck.manifests import go_yaml, plain_yaml
 from vapcheck.manifests.go_scalars import MAX_INT, MIN_INT, ScalarError, as_sent
 from vapcheck.manifests.go_yaml import YamlError
+from vapcheck.manifests.problem import Problem
 from vapcheck.manifests.secret_kinds import may_hold_secret
 from vapcheck.manifests.yaml_nodes import MAX_DEPTH
 
@@ -40,16 +41,7 @@ class Piece:
     first_line: int
     """The line of the file that `text` begins in."""
     problems: tuple[Problem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong in one place of a file; line and column from 1."""
-
-    line: int
-    column: int
-    message: str
-    hint: str
+    """Without the file's name."""
 
 
 def pieces(text: str) -> Iterator[Piece]:
@@ -71,7 +63,7 @@ def _yaml_pieces(text: str, line: int, whole: str) -> Iterator[Piece]:
             shown = "anything" if may_hold_secret(whole) else repr(follows[:40])
             message = f"a line with --- can't go on with {shown}"
             hint = "put the text on the next line; kubectl reads nothing of this file"
-            yield Piece(NotImplemented, here, "", here, (Problem(here, 4, message, hint),))
+            yield Piece(NotImplemented, here, "", here, (Problem("", here, 4, message, hint),))
         elif match.start() == begin:
             continue  # nothing before it: it belongs to what follows
         yield from _yaml_piece(text[begin : match.start()], line, whole)
@@ -90,7 +82,7 @@ def _yaml_piece(text: str, line: int, whole: str) -> Iterator[Piece]:
         text += "\n"
     if len(text) > MAX_CHARACTERS:
         problem = Problem(
-            first, 1, f"a document of {len(text):,} characters", "split it into several objects"
+            "", first, 1, f"a document of {len(text):,} characters", "split it into several objects"
         )
         yield Piece(NotImplemented, first, text, line, (problem,))
         return
@@ -110,10 +102,12 @@ def _exactly(text: str, line: int, problems: list[Problem], whole: str) -> Any:
         return NotImplemented
     for key, row, column in reading.duplicates:
         message = f"the key {key!r} appears twice in one object"
-        problems.append(Problem(line + row - 1, column, message, KEEP_ONE))
+        problems.append(Problem("", line + row - 1, column, message, KEEP_ONE))
     if reading.rest:
         message = "what follows the end of the document (...) is never read"
-        problems.append(Problem(line + reading.rest - 1, 1, message, "begin it with --- alone on its line"))
+        problems.append(
+            Problem("", line + reading.rest - 1, 1, message, "begin it with --- alone on its line")
+        )
     return reading.value
 
 
@@ -122,12 +116,13 @@ def _syntax(text: str, error: YamlError, line: int, whole: str) -> Problem:
     said = error.bare if may_hold_secret(whole) else error.message
     if "{{" in text:
         return Problem(
+            "",
             row,
             error.column,
             f"this is a template ({{{{ ... }}}}), which is not YAML before it is rendered: {said}",
             "render it first, with `helm template` for a chart, and check the result",
         )
-    return Problem(row, error.column, f"kubectl can't read this YAML: {said}", "correct the YAML")
+    return Problem("", row, error.column, f"kubectl can't read this YAML: {said}", "correct the YAML")
 
 
 def _json_pieces(text: str) -> Iterator[Piece]:
@@ -168,7 +163,7 @@ def _json_problem(text: str, error: Exception, line: int) -> Problem:
         line = line + error.lineno - 1 if text is not error.doc else error.lineno
     elif isinstance(error, RecursionError):
         message = f"nested deeper than {MAX_DEPTH} levels"
-    return Problem(line, column, f"kubectl can't read this JSON: {message}", "correct the JSON")
+    return Problem("", line, column, f"kubectl can't read this JSON: {message}", "correct the JSON")
 
 
 def _space(text: str, position: int) -> int:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from vapcheck.cel import CompileError, Environment, Program
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError
+from vapcheck.cel.program import Program
 from vapcheck.policy import unseen_variables
 from vapcheck.policy.model import Expression, Policy, Validation
 
@@ -73,7 +75,45 @@ class Compiler:
 
         Match conditions see no variables, message expressions no authorizer: as the API server compiles them.
         """
-        return _compile(policy, self)
+        compiler = _PolicyCompiler(policy, self)
+        plain = _Scope(params=policy.param_kind is not None, authorizer=True)
+        composed, unauthorized = plain, replace(plain, authorizer=False)
+        conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
+        variables: dict[str, Program] = {}
+        for row in policy.variables:
+            program = compiler.compile(composed, row, ())
+            if program is None:
+                return compiler.refusals  # every expression that reads it would be refused for that reason
+            variables[row.name] = program
+            composed = composed.having(row.name, program)
+            unauthorized = unauthorized.having(row.name, program)
+        validations = []
+        for validation in policy.validations:
+            program = compiler.compile(composed, validation.expression, ("bool",))
+            message = None
+            if validation.message_expression:
+                message = compiler.compile(unauthorized, validation.message_expression, ("string",))
+            if program:
+                validations.append(CompiledValidation(validation, program, message))
+        audits = [
+            (row, compiler.compile(composed, row, ("string", "null_type")))
+            for row in policy.audit_annotations
+        ]
+        if len(audits) > _MAX_AUDIT_ANNOTATIONS:
+            compiler.refuse(audits[-1][0], f"at most {_MAX_AUDIT_ANNOTATIONS} audit annotations are allowed")
+        for row, _ in audits:
+            if len(row.text.strip().encode()) > _MAX_AUDIT_EXPRESSION_BYTES:
+                compiler.refuse(row, f"must not exceed {_MAX_AUDIT_EXPRESSION_BYTES} bytes")
+        if compiler.refusals:
+            return compiler.refusals
+        return CompiledPolicy(
+            policy,
+            conditions=tuple((row, program) for row, program in conditions if program),
+            variables=variables,
+            validations=tuple(validations),
+            audit_annotations=tuple((row, program) for row, program in audits if program),
+            messages=sum(item.message is not None for item in validations),
+        )
 
     def program(self, scope: _Scope, text: str, expects: tuple[str, ...]) -> Program:
         """The program of an expression. Raises CompileError."""
@@ -86,7 +126,7 @@ class Compiler:
                 found = error
             self._programs[key] = found
         elif isinstance(found, Program):
-            found.shared = True
+            found.shared = found.alone
         if isinstance(found, CompileError):
             raise found
         return found
@@ -115,47 +155,6 @@ class _Scope:
 
     def having(self, name: str, program: Program) -> _Scope:
         return replace(self, variables=(*self.variables, (name, program)))
-
-
-def _compile(policy: Policy, shared: Compiler) -> CompiledPolicy | list[Refusal]:
-    compiler = _PolicyCompiler(policy, shared)
-    plain = _Scope(params=policy.param_kind is not None, authorizer=True)
-    composed, unauthorized = plain, replace(plain, authorizer=False)
-    conditions = [(row, compiler.compile(plain, row, ("bool",))) for row in policy.conditions]
-    variables: dict[str, Program] = {}
-    for row in policy.variables:
-        program = compiler.compile(composed, row, ())
-        if program is None:
-            return compiler.refusals  # every expression that reads it would be refused for that reason
-        variables[row.name] = program
-        composed = composed.having(row.name, program)
-        unauthorized = unauthorized.having(row.name, program)
-    validations = []
-    for validation in policy.validations:
-        program = compiler.compile(composed, validation.expression, ("bool",))
-        message = None
-        if validation.message_expression:
-            message = compiler.compile(unauthorized, validation.message_expression, ("string",))
-        if program:
-            validations.append(CompiledValidation(validation, program, message))
-    audits = [
-        (row, compiler.compile(composed, row, ("string", "null_type"))) for row in policy.audit_annotations
-    ]
-    if len(audits) > _MAX_AUDIT_ANNOTATIONS:
-        compiler.refuse(audits[-1][0], f"at most {_MAX_AUDIT_ANNOTATIONS} audit annotations are allowed")
-    for row, _ in audits:
-        if len(row.text.strip().encode()) > _MAX_AUDIT_EXPRESSION_BYTES:
-            compiler.refuse(row, f"must not exceed {_MAX_AUDIT_EXPRESSION_BYTES} bytes")
-    if compiler.refusals:
-        return compiler.refusals
-    return CompiledPolicy(
-        policy,
-        conditions=tuple((row, program) for row, program in conditions if program),
-        variables=variables,
-        validations=tuple(validations),
-        audit_annotations=tuple((row, program) for row, program in audits if program),
-        messages=sum(item.message is not None for item in validations),
-    )
 
 
 class _PolicyCompiler:

@@ -6,100 +6,95 @@ in a list of texts as an empty text. What a field means is for `policy_reader` a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 Problems = list[tuple[str, str]]
 """(path in the document, what is wrong and what would be right)."""
 
 
-class FieldReader:
-    """Reads one document; `problems` grows."""
+class Fields:
+    """The fields of one mapping of a document, whose problems all its mappings share."""
 
-    def __init__(self) -> None:
-        self.problems: Problems = []
+    def __init__(self, values: dict[str, Any], path: str, problems: Problems) -> None:
+        self.values, self._path, self._problems = values, path, problems
 
-    def say(self, path: str, message: str) -> None:
-        """Note a problem."""
-        self.problems.append((path, message))
+    def path(self, key: str) -> str:
+        """The path in the document."""
+        return f"{self._path}.{key}" if self._path and key else self._path or key
 
-    def mapping(
-        self, parent: dict[str, Any], key: str, path: str, known: Collection[str], required: bool = False
-    ) -> dict[str, Any]:
+    def say(self, key: str, message: str) -> None:
+        """Note a problem of a field; without a key, of the mapping itself."""
+        self._problems.append((self.path(key), message))
+
+    def mapping(self, key: str, known: Collection[str], required: bool = False) -> Fields:
         """The mapping at `key`, empty where there is none; `known` are its fields."""
-        value = parent.get(key)
-        if value is None:
-            if required:
-                self.say(path, "is required")
-            return {}
-        if not isinstance(value, dict):
-            self.say(path, f"a mapping is expected, not {value!r}")
-            return {}
-        for name in value:
+        return self._mapping(self.values.get(key), key, known, required)
+
+    def _mapping(self, value: Any, key: str, known: Collection[str], required: bool) -> Fields:
+        found = Fields(value if isinstance(value, dict) else {}, self.path(key), self._problems)
+        if value is None and required:
+            self.say(key, "is required")
+        elif value is not None and not isinstance(value, dict):
+            self.say(key, f"a mapping is expected, not {value!r}")
+        for name in found.values:
             if name not in known:
-                self.say(f"{path}.{name}", f"unknown field; known are {', '.join(known)}")
-        return value
+                found.say(name, f"unknown field; known are {', '.join(known)}")
+        return found
 
-    def rows(self, parent: dict[str, Any], key: str, path: str) -> list[Any]:
-        """The list at `key`, empty where there is none."""
-        value = parent.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            self.say(path, f"a list is expected, not {value!r}")
-            return []
-        return value
+    def rows(self, key: str, known: Collection[str]) -> Iterator[Fields]:
+        """The mappings in the list at `key`, none where there is none; `known` are the fields of each."""
+        for index, row in enumerate(self._list(key)):
+            yield self._mapping(row, f"{key}[{index}]", known, required=True)
 
-    def text(self, parent: dict[str, Any], key: str, path: str, required: bool = False) -> str:
+    def _list(self, key: str) -> list[Any]:
+        value = self.values.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self.say(key, f"a list is expected, not {value!r}")
+        return []
+
+    def text(self, key: str, required: bool = False) -> str:
         """The text at `key`, empty where there is none. One that is required must not be blank."""
-        value = parent.get(key)
+        value = self.values.get(key)
         if value is None or value == "":
             if required:
-                self.say(path, "is required")
+                self.say(key, "is required")
             return ""
         if not isinstance(value, str):
-            self.say(path, f"a string is expected, not {value!r}; quote it")
+            self.say(key, f"a string is expected, not {value!r}; quote it")
             return ""
         if required and not value.strip():
-            self.say(path, "must not be blank")
+            self.say(key, "must not be blank")
         return value
 
-    def filled_text(self, parent: dict[str, Any], key: str, path: str) -> str:
+    def filled_text(self, key: str) -> str:
         """The text at `key` without spaces around it: it may be left out, or empty, but not blank."""
-        value = self.text(parent, key, path)
+        value = self.text(key)
         if value and not value.strip():
-            self.say(path, "must not be blank; write something, or leave it out")
+            self.say(key, "must not be blank; write something, or leave it out")
         return value.strip()
 
-    def choice(
-        self, parent: dict[str, Any], key: str, path: str, choices: tuple[str, ...], default: str
-    ) -> str:
+    def choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
         """One of `choices`; where there is none, the default. Empty is none of them."""
-        if parent.get(key) is None:
+        if self.values.get(key) is None:
             return default
-        value = self.text(parent, key, path)
-        if value not in choices and isinstance(parent[key], str):
-            self.say(path, f"{value!r} is none of {', '.join(choices)}")
+        value = self.text(key)
+        if value not in choices and isinstance(self.values[key], str):
+            self.say(key, f"{value!r} is none of {', '.join(choices)}")
         return value
 
-    def texts(
-        self,
-        parent: dict[str, Any],
-        key: str,
-        path: str,
-        choices: tuple[str, ...] = (),
-        unique: bool = False,
-    ) -> tuple[str, ...]:
+    def texts(self, key: str, choices: tuple[str, ...] = (), unique: bool = False) -> tuple[str, ...]:
         """The texts at `key` that are right."""
         found: list[str] = []
-        for index, value in enumerate(self.rows(parent, key, path)):
+        for index, value in enumerate(self._list(key)):
             value = "" if value is None else value
             if not isinstance(value, str):
-                self.say(f"{path}[{index}]", f"a string is expected, not {value!r}; quote it")
+                self.say(f"{key}[{index}]", f"a string is expected, not {value!r}; quote it")
             elif choices and value not in choices:
-                self.say(f"{path}[{index}]", f"{value!r} is none of {', '.join(choices)}")
+                self.say(f"{key}[{index}]", f"{value!r} is none of {', '.join(choices)}")
             elif unique and value in found:
-                self.say(f"{path}[{index}]", f"{value!r} is given twice; take one out")
+                self.say(f"{key}[{index}]", f"{value!r} is given twice; take one out")
             else:
                 found.append(value)
         return tuple(found)

@@ -6,9 +6,7 @@ a rule applies to a request is for `matching`, whether it names something that e
 
 from __future__ import annotations
 
-from typing import Any
-
-from vapcheck.policy.fields import FieldReader
+from vapcheck.policy.fields import Fields
 from vapcheck.policy.model import MatchResources, Rule
 from vapcheck.policy.selectors import Selector, read_selector
 from vapcheck.server.name_forms import is_path_segment
@@ -24,49 +22,35 @@ _FIELDS = (
 _RULE_FIELDS = ("operations", "apiGroups", "apiVersions", "resources", "scope", "resourceNames")
 
 
-def read_match(
-    reader: FieldReader, spec: dict[str, Any], key: str, *, needs_rules: bool = False
-) -> MatchResources:
+def read_match(spec: Fields, key: str, *, needs_rules: bool = False) -> MatchResources:
     """The criteria at `key` of a spec. A policy needs rules; a binding without any applies wherever its
     policy does."""
-    path = f"spec.{key}"
-    fields = reader.mapping(spec, key, path, _FIELDS, required=needs_rules)
-    policy = reader.choice(
-        fields, "matchPolicy", f"{path}.matchPolicy", ("Equivalent", "Exact"), "Equivalent"
-    )
-    rules = _rules(reader, fields, "resourceRules", path)
-    if needs_rules and isinstance(spec.get(key), dict) and not rules:
-        reader.say(f"{path}.resourceRules", "at least one rule is needed")
+    fields = spec.mapping(key, _FIELDS, required=needs_rules)
+    policy = fields.choice("matchPolicy", ("Equivalent", "Exact"), "Equivalent")
+    rules = tuple(map(_rule, fields.rows("resourceRules", _RULE_FIELDS)))
+    if needs_rules and isinstance(spec.values.get(key), dict) and not rules:
+        fields.say("resourceRules", "at least one rule is needed")
     return MatchResources(
         rules=rules,
-        exclude=_rules(reader, fields, "excludeResourceRules", path),
-        namespace_selector=selector(reader, fields, "namespaceSelector", path),
-        object_selector=selector(reader, fields, "objectSelector", path),
+        exclude=tuple(map(_rule, fields.rows("excludeResourceRules", _RULE_FIELDS))),
+        namespace_selector=selector(fields, "namespaceSelector"),
+        object_selector=selector(fields, "objectSelector"),
         equivalent=policy == "Equivalent",
     )
 
 
-def selector(reader: FieldReader, parent: dict[str, Any], key: str, path: str) -> Selector:
+def selector(parent: Fields, key: str) -> Selector:
     """The label selector at `key`; without one, that of everything."""
-    found, problems = read_selector(parent.get(key))
+    found, problems = read_selector(parent.values.get(key))
     for inside, message in problems:
-        reader.say(".".join(part for part in (path, key, inside) if part), message)
+        parent.say(f"{key}.{inside}" if inside else key, message)
     return found
 
 
-def _rules(reader: FieldReader, parent: dict[str, Any], key: str, path: str) -> tuple[Rule, ...]:
-    return tuple(
-        _rule(reader, row, f"{path}.{key}[{index}]")
-        for index, row in enumerate(reader.rows(parent, key, f"{path}.{key}"))
-    )
-
-
-def _rule(reader: FieldReader, row: Any, place: str) -> Rule:
-    fields = reader.mapping({"row": row}, "row", place, _RULE_FIELDS, required=True)
-    operations = reader.texts(fields, "operations", f"{place}.operations", _OPERATIONS)
-    groups = reader.texts(fields, "apiGroups", f"{place}.apiGroups")
-    versions = reader.texts(fields, "apiVersions", f"{place}.apiVersions")
-    resources = reader.texts(fields, "resources", f"{place}.resources")
+def _rule(fields: Fields) -> Rule:
+    operations = fields.texts("operations", _OPERATIONS)
+    groups, versions = fields.texts("apiGroups"), fields.texts("apiVersions")
+    resources = fields.texts("resources")
     for name, values in (
         ("operations", operations),
         ("apiGroups", groups),
@@ -74,30 +58,32 @@ def _rule(reader: FieldReader, row: Any, place: str) -> Rule:
         ("resources", resources),
     ):
         if not values:
-            reader.say(f"{place}.{name}", "at least one item is needed")
+            fields.say(name, "at least one item is needed")
         if name != "resources" and len(values) > 1 and "*" in values:
-            reader.say(f"{place}.{name}", "beside '*' nothing else may be given")
+            fields.say(name, "beside '*' nothing else may be given")
     if "" in versions:
-        reader.say(
-            f"{place}.apiVersions[{versions.index('')}]", "must not be empty; write a version, as in v1"
-        )
-    _judge_resources(reader, resources, f"{place}.resources")
-    names = reader.texts(fields, "resourceNames", f"{place}.resourceNames", unique=True)
+        fields.say(f"apiVersions[{versions.index('')}]", "must not be empty; write a version, as in v1")
+    _judge_resources(fields, resources)
+    names = fields.texts("resourceNames", unique=True)
     for index, name in enumerate(names):
-        if not is_path_segment(name):
-            said = f"{name!r} is not an object's name: neither '.' nor '..', without '/' and '%'"
-            reader.say(f"{place}.resourceNames[{index}]", said)
+        judge_object_name(fields, f"resourceNames[{index}]", name)
     return Rule(
         operations=frozenset(operations),
         groups=frozenset(groups),
         versions=frozenset(versions),
         resources=tuple((res, sub) for res, _, sub in (item.partition("/") for item in resources)),
-        scope=reader.choice(fields, "scope", f"{place}.scope", ("*", "Cluster", "Namespaced"), "*"),
+        scope=fields.choice("scope", ("*", "Cluster", "Namespaced"), "*"),
         resource_names=frozenset(names),
     )
 
 
-def _judge_resources(reader: FieldReader, resources: tuple[str, ...], path: str) -> None:
+def judge_object_name(fields: Fields, key: str, name: str) -> None:
+    """Note a name that no object can have."""
+    if not is_path_segment(name):
+        fields.say(key, f"{name!r} is not an object's name: neither '.' nor '..', without '/' and '%'")
+
+
+def _judge_resources(fields: Fields, resources: tuple[str, ...]) -> None:
     """As the server does, which checks only the wildcards before an item: `pods/*` beside `pods/status` is
     refused in this order and taken in the other; of '*' and `pods` the order matters too."""
     every_subresource: set[str] = set()
@@ -106,17 +92,17 @@ def _judge_resources(reader: FieldReader, resources: tuple[str, ...], path: str)
     for index, item in enumerate(resources):
         resource, slash, subresource = item.partition("/")
         if item == "":
-            reader.say(f"{path}[{index}]", "must not be empty; write a resource, as in pods")
+            fields.say(f"resources[{index}]", "must not be empty; write a resource, as in pods")
         elif not slash:
             plain = item != "*"
         elif resource in every_subresource or subresource in every_resource:
             wider = f"{resource}/*" if resource in every_subresource else f"*/{subresource}"
-            reader.say(f"{path}[{index}]", f"{item!r} is part of {wider!r} already; take it out")
+            fields.say(f"resources[{index}]", f"{item!r} is part of {wider!r} already; take it out")
         if slash and subresource == "*":
             every_subresource.add(resource)
         if slash and resource == "*":
             every_resource.add(subresource)
     if len(resources) > 1 and "*/*" in resources:
-        reader.say(path, "beside '*/*' nothing else may be given")
+        fields.say("resources", "beside '*/*' nothing else may be given")
     if "*" in resources and plain:
-        reader.say(path, "beside '*' no resource without subresource may be given")
+        fields.say("resources", "beside '*' no resource without subresource may be given")

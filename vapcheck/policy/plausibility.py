@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from vapcheck.manifests.documents import Document
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.policy.model import ANNOTATION, Policy, Rule
 from vapcheck.server import name_forms
 from vapcheck.server.admission_view import Doubt, as_admitted
@@ -28,22 +29,18 @@ def wrong_metadata(document: Document, kinds: Kinds) -> Iterator[tuple[str, str]
     for doubt in doubts:
         if not doubt.path.startswith("spec"):  # there the reader of policies has a better message
             yield doubt.path, f"{doubt.message}; {doubt.hint}" if doubt.hint else doubt.message
-    metadata = document.body.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    name = metadata.get("name")
+    name = mapping_in(document.body, "metadata").get("name")
     if not name:
         yield "metadata.name", "is required"
     elif not isinstance(name, str) or not name_forms.is_subdomain(name):
         yield "metadata.name", f"{name!r} is not a name: {name_forms.SUBDOMAIN}"
-    labels = metadata.get("labels")
-    for key, value in (labels if isinstance(labels, dict) else {}).items():
+    for key, value in mapping_in(document.body, "metadata", "labels").items():
         if not name_forms.is_label_key(key):
             yield f"metadata.labels[{key}]", f"{key!r} is not a label key: {name_forms.LABEL_KEY}"
         if isinstance(value, str) and not name_forms.is_label_value(value):
             said = f"{value!r} is not a label value: at most 63 letters, digits, '-', '_', '.'"
             yield f"metadata.labels[{key}]", said
-    annotations = metadata.get("annotations")
-    for key, value in (annotations if isinstance(annotations, dict) else {}).items():
+    for key, value in mapping_in(document.body, "metadata", "annotations").items():
         if not name_forms.is_label_key(key.lower()):
             yield (
                 f"metadata.annotations[{key}]",

@@ -7,11 +7,12 @@ Only the form is judged here; expressions are compiled elsewhere, and what a pol
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import cast
 
 from vapcheck.manifests.documents import Document
-from vapcheck.policy.fields import FieldReader, Problems
-from vapcheck.policy.match_rules import read_match, selector
+from vapcheck.manifests.objects import mapping_in
+from vapcheck.policy.fields import Fields, Problems
+from vapcheck.policy.match_rules import judge_object_name, read_match, selector
 from vapcheck.policy.model import Binding, Expression, ParamRef, Policy, Validation, ValidationAction
 from vapcheck.server import name_forms
 
@@ -26,6 +27,7 @@ _POLICY_FIELDS = (
     "paramKind",
 )
 _BINDING_FIELDS = ("policyName", "matchResources", "validationActions", "paramRef")
+_VALIDATION_FIELDS = ("expression", "message", "messageExpression", "reason")
 _MAX_CONDITIONS = 64
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*\Z")
 _RESERVED = frozenset(
@@ -57,20 +59,16 @@ _RESERVED = frozenset(
 
 def read_policy(document: Document) -> tuple[Policy, Problems]:
     """The policy, as far as it can be understood, and everything that is wrong with its form."""
-    reader = FieldReader()
-    spec = reader.mapping(document.body, "spec", "spec", _POLICY_FIELDS, required=True)
-    match = read_match(reader, spec, "matchConstraints", needs_rules=True)
-    failure = reader.choice(spec, "failurePolicy", "spec.failurePolicy", ("Fail", "Ignore"), "Fail")
-    conditions = _conditions(reader, spec)
-    variables = _variables(reader, spec)
-    validations = tuple(
-        _validation(reader, row, f"spec.validations[{index}]")
-        for index, row in enumerate(reader.rows(spec, "validations", "spec.validations"))
-    )
-    audits = _audit_annotations(reader, spec)
+    problems: Problems = []
+    spec = Fields(document.body, "", problems).mapping("spec", _POLICY_FIELDS, required=True)
+    match = read_match(spec, "matchConstraints", needs_rules=True)
+    failure = spec.choice("failurePolicy", ("Fail", "Ignore"), "Fail")
+    conditions = _conditions(spec)
+    variables = _variables(spec)
+    validations = tuple(map(_validation, spec.rows("validations", _VALIDATION_FIELDS)))
+    audits = _audit_annotations(spec)
     if not validations and not audits:
-        reader.say("spec.validations", "validations or auditAnnotations need at least one item")
-    annotations = _metadata(document).get("annotations")
+        spec.say("validations", "validations or auditAnnotations need at least one item")
     policy = Policy(
         name=_name(document),
         document=document,
@@ -80,159 +78,143 @@ def read_policy(document: Document) -> tuple[Policy, Problems]:
         validations=validations,
         audit_annotations=audits,
         fails_closed=failure != "Ignore",
-        param_kind=_param_kind(reader, spec),
+        param_kind=_param_kind(spec),
         # Of another type they are refused with the rest of the metadata (`plausibility`).
-        annotations={str(k): str(v) for k, v in annotations.items()} if isinstance(annotations, dict) else {},
+        annotations={
+            str(key): str(value)
+            for key, value in mapping_in(document.body, "metadata", "annotations").items()
+        },
     )
-    return policy, reader.problems
+    return policy, problems
 
 
 def read_binding(document: Document) -> tuple[Binding, Problems]:
     """The binding, as far as it can be understood, and everything that is wrong with its form."""
-    reader = FieldReader()
-    spec = reader.mapping(document.body, "spec", "spec", _BINDING_FIELDS, required=True)
-    path = "spec.validationActions"
-    actions = reader.texts(spec, "validationActions", path, ("Deny", "Warn", "Audit"), unique=True)
+    problems: Problems = []
+    spec = Fields(document.body, "", problems).mapping("spec", _BINDING_FIELDS, required=True)
+    actions = spec.texts("validationActions", ("Deny", "Warn", "Audit"), unique=True)
     if not actions:
-        reader.say(path, "at least one of Deny, Warn, Audit is needed")
+        spec.say("validationActions", "at least one of Deny, Warn, Audit is needed")
     if {"Deny", "Warn"} <= set(actions):
-        reader.say(path, "Deny and Warn exclude each other; choose one")
-    policy = reader.text(spec, "policyName", "spec.policyName", required=True)
+        spec.say("validationActions", "Deny and Warn exclude each other; choose one")
+    policy = spec.text("policyName", required=True)
     if policy.strip() and not name_forms.is_subdomain(policy):
-        reader.say("spec.policyName", f"{policy!r} is not a policy's name: {name_forms.SUBDOMAIN}")
+        spec.say("policyName", f"{policy!r} is not a policy's name: {name_forms.SUBDOMAIN}")
     binding = Binding(
         name=_name(document),
         document=document,
         policy=policy,
-        match=read_match(reader, spec, "matchResources"),
+        match=read_match(spec, "matchResources"),
         actions=cast("tuple[ValidationAction, ...]", actions),
-        param_ref=_param_ref(reader, spec),
+        param_ref=_param_ref(spec),
     )
-    return binding, reader.problems
-
-
-def _metadata(document: Document) -> dict[str, Any]:
-    found = document.body.get("metadata")
-    return found if isinstance(found, dict) else {}
+    return binding, problems
 
 
 def _name(document: Document) -> str:
-    return str(_metadata(document).get("name") or "")
+    return str(mapping_in(document.body, "metadata").get("name") or "")
 
 
-def _named(
-    reader: FieldReader, spec: dict[str, Any], key: str, name: str, expression: str
-) -> list[tuple[str, Expression]]:
-    """Rows of a name and an expression, such as variables; with the place of each name."""
+def _named(spec: Fields, key: str, name: str, expression: str) -> list[tuple[Fields, Expression]]:
+    """Rows of a name and an expression, such as variables."""
     found = []
-    for index, row in enumerate(reader.rows(spec, key, f"spec.{key}")):
-        path = f"spec.{key}[{index}]"
-        fields = reader.mapping({"row": row}, "row", path, (name, expression), required=True)
-        label = reader.text(fields, name, f"{path}.{name}", required=True)
-        text = reader.text(fields, expression, f"{path}.{expression}", required=True)
-        found.append((f"{path}.{name}", Expression(text, f"{path}.{expression}", label)))
+    for row in spec.rows(key, (name, expression)):
+        label, text = row.text(name, required=True), row.text(expression, required=True)
+        found.append((row, Expression(text, row.path(expression), label)))
     return found
 
 
-def _conditions(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
-    rows = _named(reader, spec, "matchConditions", "name", "expression")
+def _conditions(spec: Fields) -> tuple[Expression, ...]:
+    rows = _named(spec, "matchConditions", "name", "expression")
     if len(rows) > _MAX_CONDITIONS:
         said = f"{len(rows)} are too many, {_MAX_CONDITIONS} are allowed; join some by &&"
-        reader.say("spec.matchConditions", said)
-    for place, row in rows:
+        spec.say("matchConditions", said)
+    for fields, row in rows:
         if row.name.strip() and not name_forms.is_label_key(row.name):
-            reader.say(place, f"{row.name!r} is not a name: {name_forms.LABEL_KEY}")
-    return _distinct(reader, rows)
+            fields.say("name", f"{row.name!r} is not a name: {name_forms.LABEL_KEY}")
+    return _distinct(rows, "name")
 
 
-def _variables(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
-    rows = _named(reader, spec, "variables", "name", "expression")
-    for place, row in rows:
+def _variables(spec: Fields) -> tuple[Expression, ...]:
+    rows = _named(spec, "variables", "name", "expression")
+    for fields, row in rows:
         if row.name.strip() and (not _IDENTIFIER.match(row.name) or row.name in _RESERVED):
-            reader.say(place, f"{row.name!r} is not a CEL identifier")
+            fields.say("name", f"{row.name!r} is not a CEL identifier")
     return tuple(row for _, row in rows)
 
 
-def _audit_annotations(reader: FieldReader, spec: dict[str, Any]) -> tuple[Expression, ...]:
-    rows = _named(reader, spec, "auditAnnotations", "key", "valueExpression")
-    for place, row in rows:
+def _audit_annotations(spec: Fields) -> tuple[Expression, ...]:
+    rows = _named(spec, "auditAnnotations", "key", "valueExpression")
+    for fields, row in rows:
         # The server writes them down as `<policy>/<key>`, so that the key itself has no prefix.
         if row.name.strip() and ("/" in row.name or not name_forms.is_label_key(row.name)):
-            reader.say(
-                place, f"{row.name!r} is not a key: letters, digits, '-', '_', '.', at most 63, no prefix"
-            )
-    return _distinct(reader, rows)
+            said = f"{row.name!r} is not a key: letters, digits, '-', '_', '.', at most 63, no prefix"
+            fields.say("key", said)
+    return _distinct(rows, "key")
 
 
-def _distinct(reader: FieldReader, rows: list[tuple[str, Expression]]) -> tuple[Expression, ...]:
+def _distinct(rows: list[tuple[Fields, Expression]], key: str) -> tuple[Expression, ...]:
     seen: set[str] = set()
-    for place, row in rows:
+    for fields, row in rows:
         if row.name and row.name in seen:
-            reader.say(place, f"{row.name!r} is given twice; rename one")
+            fields.say(key, f"{row.name!r} is given twice; rename one")
         seen.add(row.name)
     return tuple(row for _, row in rows)
 
 
-def _validation(reader: FieldReader, row: Any, path: str) -> Validation:
-    known = ("expression", "message", "messageExpression", "reason")
-    fields = reader.mapping({"row": row}, "row", path, known, required=True)
-    expression = reader.text(fields, "expression", f"{path}.expression", required=True)
-    message = reader.filled_text(fields, "message", f"{path}.message")
+def _validation(fields: Fields) -> Validation:
+    expression = fields.text("expression", required=True)
+    message = fields.filled_text("message")
     if re.search(r"[\n\r]", message):
-        reader.say(f"{path}.message", "must not contain line breaks")
-    place = f"{path}.messageExpression"
-    worded = reader.filled_text(fields, "messageExpression", place)
-    return Validation(
-        expression=Expression(expression, f"{path}.expression"),
-        message=message,
+        fields.say("message", "must not contain line breaks")
+    worded = None
+    if fields.filled_text("messageExpression"):
         # As it is written, so that columns are those of the text.
-        message_expression=Expression(fields["messageExpression"], place) if worded else None,
-        reason=reader.choice(fields, "reason", f"{path}.reason", _REASONS, "Invalid"),
+        worded = Expression(fields.values["messageExpression"], fields.path("messageExpression"))
+    return Validation(
+        expression=Expression(expression, fields.path("expression")),
+        message=message,
+        message_expression=worded,
+        reason=fields.choice("reason", _REASONS, "Invalid"),
     )
 
 
-def _param_kind(reader: FieldReader, spec: dict[str, Any]) -> tuple[str, str] | None:
-    if spec.get("paramKind") is None:
+def _param_kind(spec: Fields) -> tuple[str, str] | None:
+    if spec.values.get("paramKind") is None:
         return None
-    path = "spec.paramKind"
-    fields = reader.mapping(spec, "paramKind", path, ("apiVersion", "kind"))
-    api_version = reader.text(fields, "apiVersion", f"{path}.apiVersion", required=True)
+    fields = spec.mapping("paramKind", ("apiVersion", "kind"))
+    api_version = fields.text("apiVersion", required=True)
     group, _, version = api_version.rpartition("/")
     if api_version.strip():
         if group and not name_forms.is_subdomain(group):
-            reader.say(f"{path}.apiVersion", f"the group {group!r} is none: {name_forms.SUBDOMAIN}")
+            fields.say("apiVersion", f"the group {group!r} is none: {name_forms.SUBDOMAIN}")
         if not name_forms.is_dns_label(version):
-            reader.say(f"{path}.apiVersion", f"the version {version!r} is none: {name_forms.DNS_LABEL}")
-    kind = reader.text(fields, "kind", f"{path}.kind", required=True)
+            fields.say("apiVersion", f"the version {version!r} is none: {name_forms.DNS_LABEL}")
+    kind = fields.text("kind", required=True)
     if kind.strip() and not name_forms.is_dns_label(kind.lower()):
-        reader.say(
-            f"{path}.kind", f"{kind!r} is not a kind: letters, digits and '-', at most 63, a letter first"
-        )
+        said = f"{kind!r} is not a kind: letters, digits and '-', at most 63, a letter first"
+        fields.say("kind", said)
     return f"{group}/{version}" if group else version, kind
 
 
-def _param_ref(reader: FieldReader, spec: dict[str, Any]) -> ParamRef | None:
-    path = "spec.paramRef"
-    if spec.get("paramRef") is None:
+def _param_ref(spec: Fields) -> ParamRef | None:
+    if spec.values.get("paramRef") is None:
         return None
     known = ("name", "namespace", "selector", "parameterNotFoundAction")
-    fields = reader.mapping(spec, "paramRef", path, known, required=True)
-    name = reader.text(fields, "name", f"{path}.name")
-    if not name_forms.is_path_segment(name):
-        said = f"{name!r} is not an object's name: neither '.' nor '..', without '/' and '%'"
-        reader.say(f"{path}.name", said)
-    selected = fields.get("selector") is not None
+    fields = spec.mapping("paramRef", known, required=True)
+    name = fields.text("name")
+    judge_object_name(fields, "name", name)
+    selected = fields.values.get("selector") is not None
     if bool(name) == selected:
-        reader.say(path, "exactly one of name and selector is needed")
-    action = fields.get("parameterNotFoundAction")
-    if action not in ("Allow", "Deny"):
-        wrong = (
-            "is required; choose Allow or Deny" if action is None else f"{action!r} is none of Allow, Deny"
-        )
-        reader.say(f"{path}.parameterNotFoundAction", wrong)
+        fields.say("", "exactly one of name and selector is needed")
+    action = fields.values.get("parameterNotFoundAction")
+    if action is None:
+        fields.say("parameterNotFoundAction", "is required; choose Allow or Deny")
+    elif action not in ("Allow", "Deny"):
+        fields.say("parameterNotFoundAction", f"{action!r} is none of Allow, Deny")
     return ParamRef(
         name=name,
-        namespace=reader.text(fields, "namespace", f"{path}.namespace"),
-        selector=selector(reader, fields, "selector", path) if selected else None,
+        namespace=fields.text("namespace"),
+        selector=selector(fields, "selector") if selected else None,
         deny_when_missing=action == "Deny",
     )

@@ -11,19 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from vapcheck.cel import CompileError, Environment
+from vapcheck.cel.environment import AUTHORIZER, REQUEST, Environment, kept_type
+from vapcheck.cel.errors import CompileError
 from vapcheck.cel.tokens import tokens
 from vapcheck.policy.model import Expression, Policy
 from vapcheck.server.object_types import DYN, Liberties, ObjectTypes, short_name
 from vapcheck.server.schema import Schema
 
-_COMMON = {
-    "request": "kubernetes.AdmissionRequest",
-    "namespaceObject": "kubernetes.Namespace",
-    "authorizer": "kubernetes.authorization.Authorizer",
-    "authorizer.requestResource": "kubernetes.authorization.ResourceCheck",
-}
-"""Names that mean the same in all policies (apiserver/pkg/admission/plugin/cel/compile.go, 1.36)."""
 _OWN = frozenset(("object", "oldObject", "params", "variables"))
 """Names that a policy has for itself."""
 _CALLED = re.compile(r"\s*\(")
@@ -37,11 +31,6 @@ _AS_MAP = re.compile(
     r"|cannot be the range of a comprehension"
 )
 """What a map may be used for and an object not, as far as the checker knows."""
-_PLAIN = frozenset(
-    ("bool", "bytes", "double", "dyn", "duration", "int", "list", "map", "null_type", "string", "timestamp")
-)
-"""Types that a variable has for its readers too, beside those of objects; any other is `dyn` to them, as in
-the API server (convertCelTypeToDeclType of composition.go)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,7 @@ class Attempt:
     names: frozenset[str]
     """All words of the policy."""
     liberties: Liberties = field(default_factory=Liberties)
-    types: ObjectTypes | None = None
+    types: ObjectTypes = field(init=False)
     raw: dict[str, str] = field(default_factory=dict)
     """What the checker said, by the expression's path."""
 
@@ -91,12 +80,6 @@ class Attempt:
             names[_name("params", self.number)] = self.types.declare((self.params,)) if self.params else DYN
         return names
 
-    def kept(self, signature: str) -> str:
-        """The type that a variable has for its readers: objects of ours and plain ones, else `dyn`."""
-        assert self.types is not None
-        words = re.findall(r"[\w.]+", signature)
-        return signature if all(w in _PLAIN or w in self.types.table for w in words) else DYN
-
     def problems(self) -> Iterator[tuple[Expression, list[Problem]]]:
         """What is wrong, by expression."""
         for row, _, _ in self.texts:
@@ -105,7 +88,6 @@ class Attempt:
 
     def take_liberties(self) -> bool:
         """Allow what works in evaluation although the checker objects; whether there is anything new."""
-        assert self.types is not None
         before = len(self.liberties.alike), len(self.liberties.loose)
         for text in self.raw.values():
             for found in _PROBLEM.finditer(text):
@@ -120,7 +102,6 @@ class Attempt:
         return before != (len(self.liberties.alike), len(self.liberties.loose))
 
     def _problem(self, found: re.Match[str]) -> Problem | None:
-        assert self.types is not None
         line, column, message = int(found[1]), int(found[2]), found[3]
         if "*error*" in message:
             return None  # follows from another one
@@ -132,7 +113,6 @@ class Attempt:
 
     def _types_of(self, name: str) -> str:
         """What a type of ours stands for, in words: `PodSpec or JobSpec`."""
-        assert self.types is not None
         return " or ".join(sorted({short_name(schema) for schema in self.types.definitions(name)})) or name
 
 
@@ -141,12 +121,13 @@ _Row = tuple[Attempt, Expression, str, frozenset[str]]
 
 def attempt(attempts: Sequence[Attempt]) -> None:
     """Checks every expression of these policies, variables before what reads them."""
-    names = dict(_COMMON)
+    names = REQUEST | AUTHORIZER
     for one in attempts:
         names |= one.begin()
     waiting = [(one, *row) for one in attempts for row in one.texts]
     while waiting:
-        environment = Environment(names, _table(attempts))
+        table = {name: fields for one in attempts for name, fields in one.types.table.items()}
+        environment = Environment(names, table)
         known, ready, later = set(names), list[_Row](), list[_Row]()
         for item in waiting:
             (ready if item[3] <= known else later).append(item)
@@ -156,15 +137,11 @@ def attempt(attempts: Sequence[Attempt]) -> None:
         for one, row, text, _ in ready:
             signature = DYN
             try:
-                signature = one.kept(environment.compile(text).result_type)
+                signature = kept_type(environment.compile(text).result_type, table)
             except CompileError as error:
                 one.raw[row.path] = error.message
             if row.path.startswith("spec.variables"):
                 names[_variable(row.name, one.number)] = signature
-
-
-def _table(attempts: Sequence[Attempt]) -> dict[str, dict[str, str]]:
-    return {name: fields for one in attempts if one.types for name, fields in one.types.table.items()}
 
 
 def _expressions(policy: Policy) -> Iterator[Expression]:

@@ -77,7 +77,7 @@ def as_admitted(
             doubts.extend(doubts_about_metadata(body, _METADATA))
     else:
         given = body.get("status")
-        if given is not None and kind not in _KEEP_STATUS and kinds.drops_status(api_version, kind):
+        if given is not None and kind not in _KEEP_STATUS and resource and resource.drops_status:
             out = _converter(kinds, api_version, kind)({key: body[key] for key in body if key != "status"})
             dropped = schema.properties.get("status")
             if dropped is not None and dropped.name:

@@ -69,6 +69,7 @@ def _builtin_object(name: str) -> Convert:
         (key, value, isinstance(value, dict | list), properties[key].presence == "!")
         for key, value in _defaults().get(name, {}).items()
     ]
+    partial = [(key, value) for key, value, _, _ in defaults if value and isinstance(value, dict)]
     hook = HOOKS.get(name)
     doubts = DOUBTS
 
@@ -105,6 +106,9 @@ def _builtin_object(name: str) -> Convert:
         for key, default, compound, if_empty in defaults:
             if key not in out or (if_empty and not out[key]):
                 out[key] = deepcopy(default) if compound else default
+        for key, default in partial:
+            if out[key].__class__ is dict:
+                out[key] = deepcopy(default) | out[key]
         for key, zero in always:
             if key not in out:
                 out[key] = zero() if callable(zero) else zero

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,8 @@ from typing import Any
 from vapcheck.cel import quantity as arithmetic
 from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.quantity import Quantity, compare, parse_quantity, rounded_up
+from vapcheck.cel.times import SECOND, parse_timestamp, timestamp_text
+from vapcheck.cel.values import Timestamp
 
 _MILLI = -3
 _TOO_FAR = 1000
@@ -23,10 +24,7 @@ _TOO_FAR = 1000
 _READABLE = frozenset({str, int, float})
 _SPACE = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 """Around quantities, what the server skips: white space to Go that JSON doesn't escape."""
-_TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
-)
-"""RFC 3339 as Go reads it."""
+_MICRO = re.compile(r"[.,]\d{6}(Z|[+-]\d\d:\d\d)$", re.ASCII)
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
@@ -106,33 +104,23 @@ def larger(left: Mapping[str, str], right: Mapping[str, str]) -> dict[str, str]:
 
 def time(value: Any) -> str | None:
     """A point in time in UTC, in whole seconds."""
-    return _time(value, micro=False)
+    return _time(value, "")
 
 
 def micro_time(value: Any) -> str | None:
     """A point in time in UTC, in microseconds, which have to be written."""
-    return _time(value, micro=True)
+    found = _MICRO.search(value) if isinstance(value, str) else None
+    return _time(value, found[0][:7].replace(",", ".")) if found else None
 
 
-def _time(value: Any, *, micro: bool) -> str | None:
-    if not isinstance(value, str) or not (match := _TIME.fullmatch(value)):
-        return None
-    parts, sign = match[7] or "", match[8]
-    if micro and len(parts) != 6:
-        return None
-    year, month, day, hour, minute, second, ahead, more = (int(match[n] or 0) for n in (*range(1, 7), 9, 10))
-    if ahead > 24 or more > 60:
-        return None
-    try:  # Go's calendar begins with the year 0, a leap year
-        moment = datetime(year or 4, month, day, hour, minute, second)
-    except ValueError:
-        return None
-    offset = timedelta(hours=ahead, minutes=more)
+def _time(value: Any, fraction: str) -> str | None:
     try:
-        moment = (moment.replace(year=year) - offset) if sign == "+" else (moment.replace(year=year) + offset)
-    except (ValueError, OverflowError):
-        return value  # in a year that Python doesn't have
-    return f"{moment.isoformat()}{f'.{parts}' if micro else ''}Z"
+        moment = parse_timestamp(value) if isinstance(value, str) else None
+    except EvaluationError:
+        return str(value)  # in a year that Python doesn't have
+    if moment is None:
+        return None
+    return timestamp_text(Timestamp(moment.nanoseconds // SECOND * SECOND))[:-1] + f"{fraction}Z"
 
 
 def base64_text(value: Any) -> str | None:

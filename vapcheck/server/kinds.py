@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vapcheck.manifests.documents import Document
+from vapcheck.manifests.objects import mapping_in
 from vapcheck.server.schema import Schema, builtin, of_crd
 
 _DATA = Path(__file__).parent / "kinds" / "resources.json"
@@ -32,6 +33,12 @@ class Resource:
     kind: str
     plural: str
     namespaced: bool
+    drops_status: bool = field(default=False, compare=False)
+    """Whether the server drops the status of an object that is made: of built-in kinds, and of custom ones
+    that have status as a subresource."""
+    alike_in_versions: bool = field(default=False, compare=False)
+    """Whether the server converts between the versions of the kind by writing another apiVersion: custom ones
+    with conversion None (apiextensions-apiserver 0.36, conversion/nop_converter.go)."""
 
     @property
     def api_version(self) -> str:
@@ -42,26 +49,24 @@ class Kinds:
     """The kinds that a cluster has."""
 
     def __init__(
-        self,
-        resources: Iterable[Resource],
-        schemas: Mapping[tuple[str, str], Schema | str],
-        with_status: frozenset[tuple[str, str]] = frozenset(),
-        alike: frozenset[tuple[str, str]] = frozenset(),
+        self, resources: Iterable[Resource], schemas: Mapping[tuple[str, str], Schema | str]
     ) -> None:
-        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition; `with_status`: the
-        custom kinds whose status is a subresource; `alike`: those whose versions differ by apiVersion only.
-        """
-        self._with_status = with_status
-        self._alike = alike
+        """`schemas` by (apiVersion, kind): a schema, or the name of a built-in definition."""
         self._resources = tuple(resources)
         self._schemas = dict(schemas)
         self._by_kind = {(row.api_version, row.kind): row for row in self._resources}
         self._by_plural = {(row.group, row.version, row.plural): row for row in self._resources}
 
     @classmethod
+    @functools.cache
     def builtin(cls) -> Kinds:
         """The kinds of Kubernetes itself, alpha and beta ones included."""
-        return _builtin()
+        resources, schemas = [], {}
+        for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
+            row = Resource(group, version, kind, plural, namespaced, drops_status=True)
+            resources.append(row)
+            schemas[row.api_version, kind] = definition
+        return cls(resources, schemas)
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources)
@@ -70,25 +75,23 @@ class Kinds:
         """These kinds and those that CustomResourceDefinitions among `documents` add; self where there are
         none. A definition that isn't well formed adds nothing."""
         added: dict[Resource, Schema] = {}
-        with_status, alike = set(self._with_status), set(self._alike)
         for document in documents:
             body = document.body
             if body.get("kind") == "CustomResourceDefinition" and str(body.get("apiVersion")).startswith(
                 "apiextensions.k8s.io/"
             ):
-                added.update(_defined(body, with_status, alike))
+                added.update(_defined(body))
         if not added:
             return self
         schemas = {(row.api_version, row.kind): schema for row, schema in added.items()}
         kept = [row for row in self._resources if (row.api_version, row.kind) not in schemas]
-        every = {**self._schemas, **schemas}
-        return Kinds([*kept, *added], every, frozenset(with_status), frozenset(alike))
+        return Kinds([*kept, *added], {**self._schemas, **schemas})
 
     def with_resources(self, rows: Iterable[Resource]) -> Kinds:
         """These kinds and, without their fields, those of `rows` that are not among them."""
         added = {(row.api_version, row.kind): row for row in rows}
         new = [row for key, row in added.items() if key not in self._by_kind]
-        return Kinds([*self._resources, *new], self._schemas, self._with_status, self._alike)
+        return Kinds([*self._resources, *new], self._schemas)
 
     def resource(self, api_version: str, kind: str) -> Resource | None:
         """The resource of `kind`, None for one that isn't known."""
@@ -122,37 +125,14 @@ class Kinds:
         """Whether the kind is one of Kubernetes itself."""
         return isinstance(self._schemas.get((api_version, kind)), str)
 
-    def drops_status(self, api_version: str, kind: str) -> bool:
-        """Whether the server drops the status of an object: built-in kinds, and custom ones that have status
-        as a subresource."""
-        return (api_version, kind) in self._with_status or self.is_builtin(api_version, kind)
-
-    def alike_in_versions(self, api_version: str, kind: str) -> bool:
-        """Whether the server converts between the versions of a kind by writing another apiVersion: custom
-        ones with conversion None (apiextensions-apiserver 0.36, conversion/nop_converter.go)."""
-        return (api_version, kind) in self._alike
-
     def schema(self, api_version: str, kind: str) -> Schema | None:
         """The fields of a kind, None for one that isn't known."""
         found = self._schemas.get((api_version, kind))
         return builtin(found) if isinstance(found, str) else found
 
 
-@functools.cache
-def _builtin() -> Kinds:
-    resources, schemas = [], {}
-    for group, version, kind, plural, namespaced, definition in json.loads(_DATA.read_bytes()):
-        row = Resource(group, version, kind, plural, namespaced)
-        resources.append(row)
-        schemas[row.api_version, kind] = definition
-    return Kinds(resources, schemas)
-
-
-def _defined(
-    body: Mapping[str, Any], with_status: set[tuple[str, str]], alike: set[tuple[str, str]]
-) -> dict[Resource, Schema]:
-    """What a CustomResourceDefinition adds, by version that is served; kinds with a status subresource are
-    put into `with_status`, those without a conversion into `alike`."""
+def _defined(body: Mapping[str, Any]) -> dict[Resource, Schema]:
+    """What a CustomResourceDefinition adds, by version that is served."""
     try:
         spec = body["spec"]
         names, namespaced = spec["names"], spec.get("scope") == "Namespaced"
@@ -161,13 +141,43 @@ def _defined(
         found = {}
         for version in spec["versions"]:
             if version.get("served", True):
-                row = Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced)
+                row = Resource(
+                    spec["group"],
+                    version["name"],
+                    names["kind"],
+                    names["plural"],
+                    namespaced,
+                    drops_status=isinstance((version.get("subresources") or {}).get("status"), dict),
+                    alike_in_versions=not converted,
+                )
                 raw = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
                 found[row] = of_crd(raw, preserve=preserve, top=True)
-                if isinstance((version.get("subresources") or {}).get("status"), dict):
-                    with_status.add((row.api_version, row.kind))
-                if not converted:
-                    alike.add((row.api_version, row.kind))
         return found if all(isinstance(row.kind, str) and row.plural for row in found) else {}
     except (KeyError, TypeError, AttributeError):
         return {}
+
+
+def resource_of(body: Mapping[str, Any], kinds: Kinds) -> Resource:
+    """The resource of an object; of an unknown kind the most likely one: with the plural that `kubectl` would
+    guess, and namespaced, as most are."""
+    api_version, kind = str(body.get("apiVersion", "")), str(body.get("kind", ""))
+    known = kinds.resource(api_version, kind)
+    if known is not None:
+        return known
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, kind, _guessed_plural(kind), namespaced=True)
+
+
+def namespace_of(body: Mapping[str, Any]) -> str:
+    """The namespace that an object names, or nothing."""
+    return str(mapping_in(body, "metadata").get("namespace") or "")
+
+
+def _guessed_plural(kind: str) -> str:
+    """The usual plural of a kind's name (as apimachinery's UnsafeGuessKindToResource does)."""
+    name = kind.lower()
+    if name.endswith("s"):
+        return name + "es"
+    if name.endswith("y"):
+        return name[:-1] + "ies"
+    return name + "s"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vapcheck.server.server_defaults import containers_of
+
 Body = dict[str, Any]
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a folder
 _TOKEN_VOLUME = "kube-api-access-xxxxx"  # noqa: S105 - a name; the server's ends at random
@@ -55,12 +57,7 @@ def admit_pod(pod: Body, surroundings: Surroundings | None) -> None:
     """Change `pod` as the plugins would. What `surroundings` doesn't have is taken to be the default."""
     around = surroundings or Surroundings()
     spec, namespace = pod["spec"], pod["metadata"].get("namespace", "default")
-    containers = [
-        container
-        for key in ("containers", "initContainers")
-        for container in spec.get(key) or ()
-        if isinstance(container, dict)
-    ]
+    containers = containers_of(spec)
     for item in around.limits.get(namespace, ()):
         said: list[str] = []
         for key, words in (("containers", "container"), ("initContainers", "init container")):
@@ -156,13 +153,7 @@ def _covers(row: Body, key: str) -> bool:
 
 def quality_of_service(spec: Body) -> str:
     """The class that the server puts into the status of a new pod: Guaranteed, Burstable or BestEffort."""
-    containers = [
-        row
-        for key in ("containers", "initContainers")
-        for row in spec.get(key) or ()
-        if isinstance(row, dict)
-    ]
-    resources = [row.get("resources") or {} for row in containers]
+    resources = [row.get("resources") or {} for row in containers_of(spec)]
     if isinstance(spec.get("resources"), dict):
         resources = [spec["resources"]]
     asked = [

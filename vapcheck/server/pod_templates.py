@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from vapcheck.manifests.objects import mapping_in
+
 Body = dict[str, Any]
-_WORKLOADS = {
+WORKLOADS = {
     ("apps", "Deployment"): "spec.template",
     ("apps", "StatefulSet"): "spec.template",
     ("apps", "DaemonSet"): "spec.template",
@@ -14,6 +16,7 @@ _WORKLOADS = {
     ("batch", "Job"): "spec.template",
     ("batch", "CronJob"): "spec.jobTemplate.spec.template",
 }
+"""Group and kind of what makes pods, and where in it the pod is."""
 _HASH = "xxxxxxxxxx"
 """Stands for the hash or time that a controller puts into names."""
 
@@ -26,21 +29,17 @@ def pod_templates(body: Body) -> list[tuple[str, Body]]:
     """
     kind = body.get("kind")
     group = str(body.get("apiVersion", "")).rpartition("/")[0]
-    path = _WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
+    path = WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
     if path is None or not isinstance(kind, str):
         return []
-    template: Any = body
-    for key in path.split("."):
-        template = template.get(key) if isinstance(template, dict) else None
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+    template = mapping_in(body, *path.split("."))
+    if not isinstance(template.get("spec"), dict):
         return []
     return [(path, _pod(kind, body, template))]
 
 
 def _pod(kind: str, body: Body, template: Body) -> Body:
-    owner, given = body.get("metadata"), template.get("metadata")
-    owner = owner if isinstance(owner, dict) else {}
-    given = given if isinstance(given, dict) else {}
+    owner, given = mapping_in(body, "metadata"), mapping_in(template, "metadata")
     name = owner.get("name") or f"{owner.get('generateName', '')}xxxxx"
     metadata: Body = {"name": f"{name}-0"} if kind == "StatefulSet" else {"generateName": _prefix(kind, name)}
     for source, keys in ((owner, ("namespace",)), (given, ("labels", "annotations", "finalizers"))):

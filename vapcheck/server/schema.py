@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -114,18 +114,12 @@ def _field(text: str, package: str) -> Schema:
     presence = text[0] if text[0] in "?!*" else ""
     kind = text[len(presence) :]
     if presence:
-        plain = _field(kind, package)
-        return _with_presence(plain, presence)
+        return replace(_field(kind, package), presence=presence)
     if kind.startswith("[]"):
         return Schema("array", items=_field(kind[2:], package))
     if kind.startswith("{}"):
         return Schema("object", values=_field(kind[2:], package))
     return _SCALARS.get(kind) or builtin(kind if "." in kind else f"{package}.{kind}")
-
-
-def _with_presence(schema: Schema, presence: str) -> Schema:
-    values = {name: getattr(schema, name) for name in Schema.__dataclass_fields__}
-    return Schema(**(values | {"presence": presence}))
 
 
 def of_crd(raw: Mapping[str, Any], *, preserve: bool = False, top: bool = False) -> Schema:

@@ -40,13 +40,19 @@ def _volume(out: Fields) -> None:
         image["pullPolicy"] = pull_policy(image.get("reference", ""))
 
 
+def containers_of(spec: Fields) -> list[Fields]:
+    """The containers of a pod and those that start before them."""
+    rows = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return [row for row in rows if isinstance(row, dict)]
+
+
 def _pod(out: Fields) -> None:
     spec = out["spec"]
     if not isinstance(spec, dict):
         return
     spec.setdefault("enableServiceLinks", True)
-    for container in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]:
-        if not isinstance(container, dict) or not isinstance(container.get("resources"), dict):
+    for container in containers_of(spec):
+        if not isinstance(container.get("resources"), dict):
             continue
         limits = container["resources"].get("limits")
         if limits:
@@ -214,27 +220,6 @@ def _subject(out: Fields) -> None:
         out["apiGroup"] = "rbac.authorization.k8s.io"
 
 
-_SCALING: dict[str, Fields] = {
-    "scaleUp": {
-        "stabilizationWindowSeconds": 0,
-        "selectPolicy": "Max",
-        "policies": [
-            {"type": "Pods", "value": 4, "periodSeconds": 15},
-            {"type": "Percent", "value": 100, "periodSeconds": 15},
-        ],
-    },
-    "scaleDown": {
-        "selectPolicy": "Max",
-        "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}],
-    },
-}
-
-
-def _scaling_behavior(out: Fields) -> None:
-    for name, rules in _SCALING.items():
-        out[name] = {**rules, **(out.get(name) or {})}
-
-
 def _device_request(out: Fields) -> None:
     if out["allocationMode"] == "ExactCount":
         out.setdefault("count", 1)
@@ -270,7 +255,6 @@ HOOKS: dict[str, Callable[[Fields], None]] = {
     "batch.v1.Job": _job,
     "networking.v1.NetworkPolicySpec": _network_policy_spec,
     "rbac.v1.Subject": _subject,
-    "autoscaling.v2.HorizontalPodAutoscalerBehavior": _scaling_behavior,
     "resource.v1.ExactDeviceRequest": _device_request,
     "resource.v1.DeviceSubRequest": _device_request,
 }

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vapcheck.server.addressing import resource_of
-from vapcheck.server.kinds import Kinds, Resource
+from vapcheck.server.kinds import Kinds, Resource, resource_of
 
 Body = dict[str, Any]
 

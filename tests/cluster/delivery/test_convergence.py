@@ -12,7 +12,9 @@ import yaml
 
 from gpupool.cluster.kube_api import KubeApi
 from tests.cluster.delivery.conftest import Trial
-from vapcheck.cel import Environment, EvaluationError, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import EvaluationError
+from vapcheck.cel.program import Scope
 
 Object = dict[str, Any]
 Key = tuple[str, str | None, str]

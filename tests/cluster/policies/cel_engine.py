@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from tests.cluster.policies.cel_expressions import Expression
 from tests.cluster.policies.cel_server import Outcome, shown, specimen, variable_failed
-from vapcheck.cel import CompileError, Environment, EvaluationError, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError, EvaluationError
 from vapcheck.cel.libraries.authorization import Attributes, Authorizer, ResourceCheck
+from vapcheck.cel.program import Scope
 from vapcheck.judging.request import Request, User
 from vapcheck.server.kinds import Resource
 
@@ -39,7 +41,7 @@ def engine_outcome(number: int, expression: Expression) -> Outcome:
 
 def _scope() -> Scope:
     """The values of the request that the server is sent."""
-    authorizer = Authorizer(AdminOnly(), ADMIN, ("system:masters",))
+    decider, groups = AdminOnly(), ("system:masters",)
     resource = Resource("differential.gpupool.dev", "v1", "Specimen", "specimens", namespaced=True)
     user = User(ADMIN, ("system:masters", "system:authenticated"))
     request = Request("CREATE", resource, "specimen", "default", specimen(0), None, user, dry_run=True)
@@ -48,14 +50,21 @@ def _scope() -> Scope:
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
-    asked = ResourceCheck(authorizer, resource.group, resource.plural, namespace="default", name="specimen")
+    asked = Attributes(
+        ADMIN,
+        groups,
+        group=resource.group,
+        resource=resource.plural,
+        namespace="default",
+        name="specimen",
+    )
     return Scope(
         {
             "object": specimen(0),
             "oldObject": None,
             "request": request.as_cel(),
             "namespaceObject": namespace,
-            "authorizer": authorizer,
-            "authorizer.requestResource": asked,
+            "authorizer": Authorizer(decider, Attributes(ADMIN, groups)),
+            "authorizer.requestResource": ResourceCheck(decider, asked),
         }
     )

@@ -12,10 +12,11 @@ import pytest
 from gpupool.cli.policy_outputs import Output, write
 from gpupool.cli.policy_values import LONGEST, json_values, spell
 from tests.unit.cli.policy_sample import DENIED, sample
-from vapcheck.cel import Environment, EvaluationError, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import EvaluationError
 from vapcheck.cel.libraries.authorization import Decision
-from vapcheck.cel.value_types import NONE, Uint, some
-from vapcheck.cel.values import BoolKey
+from vapcheck.cel.program import Scope
+from vapcheck.cel.values import NONE, BoolKey, Uint, some
 
 CEL = [
     "duration('1h')",

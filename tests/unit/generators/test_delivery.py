@@ -16,7 +16,9 @@ from generators.layout import manifest_path
 from generators.manifest import Bundle, Manifest
 from generators.render import files, write
 from tests.environment_strategies import plan_of
-from vapcheck.cel import Environment, EvaluationError, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import EvaluationError
+from vapcheck.cel.program import Scope
 
 REPO = {"repo": "https://git.example.com/ml/platform.git", "path": "rendered/x"}
 ARGOCD, FLUX = {"engine": "argocd", **REPO}, {"engine": "flux", **REPO}

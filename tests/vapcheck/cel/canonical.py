@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from vapcheck.cel import times
-from vapcheck.cel.go_format import double_g
 from vapcheck.cel.values import Duration, Optional, Timestamp, TypeValue, Uint, from_key, kind
+from vapcheck.go_text import double_g
 
 
 def canonical(value: Any) -> str:

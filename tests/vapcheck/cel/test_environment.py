@@ -2,7 +2,9 @@
 
 import pytest
 
-from vapcheck.cel import CompileError, Environment, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError
+from vapcheck.cel.program import Scope
 
 ADMISSION = Environment.admission(params=True)
 

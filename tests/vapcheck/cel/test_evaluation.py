@@ -4,18 +4,9 @@ import json
 
 import pytest
 
-from vapcheck.cel import (
-    BUDGET,
-    PER_CALL_LIMIT,
-    Budget,
-    BudgetExceeded,
-    CompileError,
-    CostExceeded,
-    Environment,
-    EvaluationError,
-    Program,
-    Scope,
-)
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import BudgetExceeded, CompileError, CostExceeded, EvaluationError
+from vapcheck.cel.program import BUDGET, PER_CALL_LIMIT, Budget, Program, Scope
 
 ADMISSION = Environment.admission()
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.vapcheck.cel.canonical import canonical
-from vapcheck.cel import CompileError, Environment, Scope
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError
+from vapcheck.cel.program import Scope
 
 RECORDED = json.loads((Path(__file__).parent / "expectations.json").read_text())
 CASES = RECORDED["cases"]

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from vapcheck.cel import Environment, EvaluationError, Explanation, Scope, explain
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import EvaluationError
+from vapcheck.cel.explanation import Explanation, explain
+from vapcheck.cel.program import Scope
 
 POD: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"app": "web", "team/x": ""}},

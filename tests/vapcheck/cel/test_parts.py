@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from vapcheck.cel import CompileError, Environment, EvaluationError, Scope, explain
+from vapcheck.cel.environment import Environment
+from vapcheck.cel.errors import CompileError, EvaluationError
+from vapcheck.cel.explanation import explain
+from vapcheck.cel.program import Scope
 
 ADMISSION = Environment.admission()
 NAMES = Scope({"object": {"names": ["a", "b"], "deep": {}}})

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from vapcheck import from_bodies
-from vapcheck.cel import Budget, EvaluationError, Scope
+from vapcheck.cel.errors import EvaluationError
+from vapcheck.cel.program import Budget, Scope
 from vapcheck.policy.compiled_policy import CompiledPolicy, Compiler
 from vapcheck.policy.reader import read_policy
 

@@ -12,15 +12,23 @@ from vapcheck.cel.libraries.authorization import (
     Attributes,
     AuthorizationError,
     Authorizer,
-    GroupCheck,
-    check_path,
-    check_resource,
+    check,
     path,
     resource,
     service_account,
 )
-from vapcheck.cel.libraries.list_extension import distinct, flatten, numbers_up_to, slice_of, sort
-from vapcheck.cel.libraries.lists import index_of, is_sorted, last_index_of, maximum, minimum
+from vapcheck.cel.libraries.lists import (
+    distinct,
+    flatten,
+    index_of,
+    is_sorted,
+    last_index_of,
+    maximum,
+    minimum,
+    numbers_up_to,
+    slice_of,
+    sort,
+)
 from vapcheck.cel.quantity import parse_quantity
 from vapcheck.cel.values import Duration, Uint
 
@@ -89,8 +97,8 @@ class Recorder:
 
 def test_the_authorizers_chain_gathers_what_is_asked() -> None:
     recorder = Recorder()
-    ada = Authorizer(recorder, "ada", ("dev",))
-    check = resource(GroupCheck(ada, "apps"), "deployments")
+    ada = Authorizer(recorder, Attributes("ada", ("dev",)))
+    asked = resource(CALLS["authorizer_group"].call(ada, "apps"), "deployments")
     for id, text in (
         ("resourcecheck_subresource", "scale"),
         ("resourcecheck_namespace", "ns"),
@@ -98,8 +106,8 @@ def test_the_authorizers_chain_gathers_what_is_asked() -> None:
         ("authorizer_fieldselector", "a=b"),
         ("authorizer_labelselector", "c=d"),
     ):
-        check = CALLS[id].call(check, text)
-    decision = check_resource(check, "update")
+        asked = CALLS[id].call(asked, text)
+    decision = check(asked, "update")
     assert (decision.allowed, decision.reason, decision.errored) == (True, "because", False)
     assert recorder.asked == [
         Attributes("ada", ("dev",), "update", "", "apps", "deployments", "scale", "ns", "web", "a=b", "c=d")
@@ -108,18 +116,18 @@ def test_the_authorizers_chain_gathers_what_is_asked() -> None:
 
 def test_the_authorizer_of_a_service_account() -> None:
     recorder = Recorder()
-    account = service_account(Authorizer(recorder, "ada"), "ns", "bot")
-    assert not check_path(path(account, "/healthz"), "get").allowed
+    account = service_account(Authorizer(recorder, Attributes("ada")), "ns", "bot")
+    assert not check(path(account, "/healthz"), "get").allowed
     asked = recorder.asked[0]
     assert asked.user == "system:serviceaccount:ns:bot"
     assert asked.groups == ("system:serviceaccounts", "system:serviceaccounts:ns")
-    failed = check_path(path(account, "/healthz"), "fail")
+    failed = check(path(account, "/healthz"), "fail")
     assert (failed.errored, failed.error, failed.allowed) == (True, "no answer", False)
     with pytest.raises(CelError, match="Invalid service account name"):
         service_account(account, "ns", "Bad!")
     with pytest.raises(CelError, match="Invalid service account namespace"):
         service_account(account, "a.b", "bot")
-    for wrong, call in (("path", path), ("resource", lambda a, b: resource(GroupCheck(a, ""), b))):
+    for wrong, call in (("path", path), ("resource", resource)):
         with pytest.raises(CelError, match=f"{wrong} must not be empty"):
             call(account, " ")
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vapcheck.cel.errors import CelError
-from vapcheck.cel.libraries.go_text import quote
 from vapcheck.cel.libraries.name_formats import OVERLOADS as FORMATS
 from vapcheck.cel.libraries.name_formats import named, validate
 from vapcheck.cel.libraries.patterns import compile_pattern, find, find_all, search
 from vapcheck.cel.libraries.urls import is_url, parameters, parse_url
 from vapcheck.cel.libraries.versions import compare, is_semver, parse_semver
+from vapcheck.go_text import quote
 
 
 def problems(format: str, text: str) -> list[str]:

@@ -8,7 +8,6 @@ returns one, or raises CelError.
 
 from vapcheck.cel.libraries import (
     authorization,
-    list_extension,
     lists,
     name_formats,
     networks,
@@ -28,6 +27,5 @@ OVERLOADS: tuple[Overload, ...] = (
     *networks.OVERLOADS,
     *name_formats.OVERLOADS,
     *versions.OVERLOADS,
-    *list_extension.OVERLOADS,
 )
 """Every function, where the order of one name's overloads is the order in which they are tried."""

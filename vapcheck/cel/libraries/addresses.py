@@ -1,17 +1,17 @@
 """IP addresses as Go's net/netip reads and writes them (go1.26), with its messages.
 
-Python's `ipaddress` is not used: it accepts other texts, and errors must have Go's wording.
+Python's `ipaddress` only writes them: it accepts other texts, and errors must have Go's wording.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 
-from vapcheck.cel.libraries.go_text import quote
+from vapcheck.go_text import quote
 
 _HEX = re.compile(r"[0-9a-fA-F]*")
-_ZEROS = re.compile(r"(?:(?<=:)|^)0(?::0)+(?=:|$)")
 
 
 class AddressError(Exception):
@@ -40,22 +40,16 @@ class Address:
         """Its first `length` bits as a number."""
         return self.number >> (self.bits - length)
 
+    @property
+    def plain(self) -> IPv4Address | IPv6Address:
+        """As the standard library has it, without the zone."""
+        return IPv4Address(self.number) if self.bits == 32 else IPv6Address(self.number)
+
     def __str__(self) -> str:
-        if self.bits == 32:
-            return _dotted(self.number)
         zone = f"%{self.zone}" if self.zone else ""
         if self.mapped:
-            return f"::ffff:{_dotted(self.number & 0xFFFFFFFF)}{zone}"
-        groups = ":".join(f"{self.number >> shift & 0xFFFF:x}" for shift in range(112, -1, -16))
-        longest = max(_ZEROS.finditer(groups), key=lambda run: run.end() - run.start(), default=None)
-        if longest is None:
-            return groups + zone
-        before, after = groups[: longest.start()].rstrip(":"), groups[longest.end() :].lstrip(":")
-        return f"{before}::{after}{zone}"
-
-
-def _dotted(number: int) -> str:
-    return ".".join(str(number >> shift & 0xFF) for shift in (24, 16, 8, 0))
+            return f"::ffff:{IPv4Address(self.number & 0xFFFFFFFF)}{zone}"
+        return f"{self.plain}{zone}"
 
 
 def parse_address(text: str) -> Address:

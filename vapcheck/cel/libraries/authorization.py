@@ -6,15 +6,15 @@ one that reads the RBAC objects of a bundle. Facts: apiserver 0.36 pkg/cel/libra
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
-from vapcheck.cel.libraries.declaration import Overload, member
+from vapcheck.cel.libraries.declaration import Cost, Overload, member, unit
 from vapcheck.cel.libraries.name_formats import is_namespace_name, is_service_account_name
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class Attributes:
     """One question to an authorizer."""
 
     user: str
-    groups: tuple[str, ...]
-    verb: str
+    groups: tuple[str, ...] = ()
+    verb: str = ""
     path: str = ""
     """For anything but a resource; then `resource` is empty."""
     group: str = ""
@@ -63,46 +63,39 @@ class _Incomparable(Opaque):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Authorizer(_Incomparable):
-    """The variable `authorizer`: a user and whom to ask."""
+class Question(_Incomparable):
+    """What was gathered so far of a question, at the least whom it is about, and whom to ask."""
 
-    type_name: ClassVar[str] = "kubernetes.authorization.Authorizer"
     decider: Decider
-    user: str
-    groups: tuple[str, ...] = ()
+    asked: Attributes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PathCheck(_Incomparable):
+class Authorizer(Question):
+    """The variable `authorizer`."""
+
+    __slots__ = ()
+    type_name = "kubernetes.authorization.Authorizer"
+
+
+class PathCheck(Question):
     """A question about a path, but for its verb."""
 
-    type_name: ClassVar[str] = "kubernetes.authorization.PathCheck"
-    authorizer: Authorizer
-    path: str
+    __slots__ = ()
+    type_name = "kubernetes.authorization.PathCheck"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupCheck(_Incomparable):
+class GroupCheck(Question):
     """An API group to ask about."""
 
-    type_name: ClassVar[str] = "kubernetes.authorization.GroupCheck"
-    authorizer: Authorizer
-    group: str
+    __slots__ = ()
+    type_name = "kubernetes.authorization.GroupCheck"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceCheck(_Incomparable):
+class ResourceCheck(Question):
     """A question about a resource, but for its verb. Also the variable `authorizer.requestResource`."""
 
-    type_name: ClassVar[str] = "kubernetes.authorization.ResourceCheck"
-    authorizer: Authorizer
-    group: str
-    resource: str
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    field_selector: str = ""
-    label_selector: str = ""
+    __slots__ = ()
+    type_name = "kubernetes.authorization.ResourceCheck"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,18 +109,16 @@ class Decision(_Incomparable):
     errored: bool = False
 
 
-def path(authorizer: Authorizer, path: str) -> PathCheck:
-    """Raises CelError for an empty path."""
-    if not path.strip():
-        raise CelError("path must not be empty")
-    return PathCheck(authorizer, path)
+def adding(field: str, gives: type[Question], required: bool = False) -> Callable[[Question, str], Question]:
+    """The function that adds one attribute to a question; an empty one raises CelError if it is required."""
 
+    def add(question: Question, value: str) -> Question:
+        if required and not value.strip():
+            raise CelError(f"{field} must not be empty")
+        more: dict[str, Any] = {field: value}
+        return gives(question.decider, replace(question.asked, **more))
 
-def resource(check: GroupCheck, resource: str) -> ResourceCheck:
-    """Raises CelError for an empty name."""
-    if not resource.strip():
-        raise CelError("resource must not be empty")
-    return ResourceCheck(check.authorizer, check.group, resource)
+    return add
 
 
 def service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
@@ -137,76 +128,41 @@ def service_account(authorizer: Authorizer, namespace: str, name: str) -> Author
     if not is_namespace_name(namespace):
         raise CelError("Invalid service account namespace")
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-    return Authorizer(authorizer.decider, f"system:serviceaccount:{namespace}:{name}", groups)
+    return Authorizer(authorizer.decider, Attributes(f"system:serviceaccount:{namespace}:{name}", groups))
 
 
-def _decided(decider: Decider, attributes: Attributes) -> Decision:
+def check(question: Question, verb: str) -> Decision:
+    """Ask about a path or a resource."""
     try:
-        allowed, reason = decider.decide(attributes)
+        allowed, reason = question.decider.decide(replace(question.asked, verb=verb))
     except AuthorizationError as error:
         return Decision(False, error=str(error), errored=True)
     return Decision(allowed, reason)
 
 
-def check_path(check: PathCheck, verb: str) -> Decision:
-    """Ask about a path."""
-    who = check.authorizer
-    return _decided(who.decider, Attributes(who.user, who.groups, verb, path=check.path))
-
-
-def check_resource(check: ResourceCheck, verb: str) -> Decision:
-    """Ask about a resource."""
-    who = check.authorizer
-    attributes = Attributes(
-        who.user,
-        who.groups,
-        verb,
-        group=check.group,
-        resource=check.resource,
-        subresource=check.subresource,
-        namespace=check.namespace,
-        name=check.name,
-        field_selector=check.field_selector,
-        label_selector=check.label_selector,
-    )
-    return _decided(who.decider, attributes)
-
-
-def _setting(id: str, function: str, field: str, cost: Any = costs.one) -> Overload:
+def _narrowing(id: str, function: str, field: str, cost: Cost = unit) -> Overload:
     """A function that narrows a question about a resource."""
-    return member(
-        id,
-        function,
-        (_RESOURCE, "string", _RESOURCE),
-        lambda check, value: replace(check, **{field: value}),
-        cost,
-    )
+    return member(id, function, (_RESOURCE, "string", _RESOURCE), adding(field, ResourceCheck), cost)
 
 
 _AUTHORIZER, _PATH, _GROUP = Authorizer.type_name, PathCheck.type_name, GroupCheck.type_name
 _RESOURCE, _DECISION = ResourceCheck.type_name, Decision.type_name
+_ACCOUNT = (_AUTHORIZER, "string", "string", _AUTHORIZER)
+path, resource = adding("path", PathCheck, required=True), adding("resource", ResourceCheck, required=True)
 OVERLOADS: tuple[Overload, ...] = (
-    member("authorizer_path", "path", (_AUTHORIZER, "string", _PATH), path, costs.one),
-    member("authorizer_group", "group", (_AUTHORIZER, "string", _GROUP), GroupCheck, costs.one),
-    member(
-        "authorizer_serviceaccount",
-        "serviceAccount",
-        (_AUTHORIZER, "string", "string", _AUTHORIZER),
-        service_account,
-        costs.one,
-    ),
-    member("groupcheck_resource", "resource", (_GROUP, "string", _RESOURCE), resource, costs.one),
-    _setting("resourcecheck_subresource", "subresource", "subresource"),
-    _setting("resourcecheck_namespace", "namespace", "namespace"),
-    _setting("resourcecheck_name", "name", "name"),
-    _setting("authorizer_fieldselector", "fieldSelector", "field_selector", costs.selector),
-    _setting("authorizer_labelselector", "labelSelector", "label_selector", costs.selector),
-    member("pathcheck_check", "check", (_PATH, "string", _DECISION), check_path, costs.authorization),
-    member(
-        "resourcecheck_check", "check", (_RESOURCE, "string", _DECISION), check_resource, costs.authorization
-    ),
-    member("decision_errored", "errored", (_DECISION, "bool"), lambda decision: decision.errored, costs.one),
-    member("decision_error", "error", (_DECISION, "string"), lambda decision: decision.error, costs.one),
-    member("decision_allowed", "allowed", (_DECISION, "bool"), lambda decision: decision.allowed, costs.one),
-    member("decision_reason", "reason", (_DECISION, "string"), lambda decision: decision.reason, costs.one),
+    member("authorizer_path", "path", (_AUTHORIZER, "string", _PATH), path),
+    member("authorizer_group", "group", (_AUTHORIZER, "string", _GROUP), adding("group", GroupCheck)),
+    member("authorizer_serviceaccount", "serviceAccount", _ACCOUNT, service_account),
+    member("groupcheck_resource", "resource", (_GROUP, "string", _RESOURCE), resource),
+    _narrowing("resourcecheck_subresource", "subresource", "subresource"),
+    _narrowing("resourcecheck_namespace", "namespace", "namespace"),
+    _narrowing("resourcecheck_name", "name", "name"),
+    _narrowing("authorizer_fieldselector", "fieldSelector", "field_selector", costs.selector),
+    _narrowing("authorizer_labelselector", "labelSelector", "label_selector", costs.selector),
+    member("pathcheck_check", "check", (_PATH, "string", _DECISION), check, costs.authorization),
+    member("resourcecheck_check", "check", (_RESOURCE, "string", _DECISION), check, costs.authorization),
+    member("decision_errored", "errored", (_DECISION, "bool"), lambda decision: decision.errored),
+    member("decision_error", "error", (_DECISION, "string"), lambda decision: decision.error),
+    member("decision_allowed", "allowed", (_DECISION, "bool"), lambda decision: decision.allowed),
+    member("decision_reason", "reason", (_DECISION, "string"), lambda decision: decision.reason),
 )

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vapcheck.cel.libraries.declaration import Cost
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
 
-_PER_CHARACTER = 0.1
+PER_CHARACTER = 0.1
+"""Cost units of reading one character (cel-go common/cost.go)."""
 _PER_PATTERN_CHARACTER = 0.25
 _LIST = 10
 _REQUIREMENT = 50
@@ -31,9 +32,9 @@ def size(value: Any) -> int:
 def traversal(value: Any) -> int:
     """Cost of walking through a value with everything in it."""
     if isinstance(value, str):
-        return int(len(value.encode("utf-8", "surrogatepass")) * _PER_CHARACTER)
+        return int(len(value.encode("utf-8", "surrogatepass")) * PER_CHARACTER)
     if isinstance(value, bytes):
-        return int(len(value) * _PER_CHARACTER)
+        return int(len(value) * PER_CHARACTER)
     if isinstance(value, dict):
         return sum(traversal(name) + traversal(entry) for name, entry in value.items())
     return sum(map(traversal, value)) if isinstance(value, (list, tuple)) else 1
@@ -41,17 +42,12 @@ def traversal(value: Any) -> int:
 
 def walk(count: int, times: int = 1) -> int:
     """Cost of reading `count` characters `times` times."""
-    return math.ceil(count * times * _PER_CHARACTER)
+    return math.ceil(count * times * PER_CHARACTER)
 
 
 def matching(characters: int, pattern: int) -> int:
     """Cost of matching a text of so many characters against a pattern of so many."""
-    return math.ceil((1.0 + characters) * _PER_CHARACTER) * math.ceil(pattern * _PER_PATTERN_CHARACTER)
-
-
-def one(_args: Sequence[Any], _result: Any) -> int:
-    """Accessors and arithmetic."""
-    return 1
+    return math.ceil((1.0 + characters) * PER_CHARACTER) * math.ceil(pattern * _PER_PATTERN_CHARACTER)
 
 
 def authorization(_args: Sequence[Any], _result: Any) -> int:
@@ -60,8 +56,8 @@ def authorization(_args: Sequence[Any], _result: Any) -> int:
 
 
 def first(args: Sequence[Any], _result: Any) -> int:
-    """Reading the first argument once: parsers."""
-    return walk(size(args[0]))
+    """Reading the first argument once: parsers, startsWith()."""
+    return math.ceil(size(args[0]) * PER_CHARACTER)
 
 
 def first_twice(args: Sequence[Any], _result: Any) -> int:
@@ -80,8 +76,13 @@ def result_twice(_args: Sequence[Any], result: Any) -> int:
 
 
 def pattern(args: Sequence[Any], _result: Any) -> int:
-    """`find` and `findAll`."""
+    """`matches`, `find` and `findAll`."""
     return matching(size(args[0]), size(args[1]))
+
+
+def contains_text(args: Sequence[Any], _result: Any) -> int:
+    """Looking for one text in another."""
+    return walk(size(args[0])) * walk(size(args[1]))
 
 
 def selector(args: Sequence[Any], _result: Any) -> int:
@@ -115,7 +116,7 @@ def all_pairs(args: Sequence[Any], _result: Any) -> int:
     keys = args[-1]
     factor = 2.0
     if keys and isinstance(keys[0], (str, bytes)):
-        factor += _PER_CHARACTER
+        factor += PER_CHARACTER
     return _making(len(keys) ** 2 * factor)
 
 

@@ -17,6 +17,11 @@ Cost = Callable[[Sequence[Any], Any], int]
 """Cost units of one call, from its arguments (the receiver first) and its result."""
 
 
+def unit(_arguments: Sequence[Any], _result: Any) -> int:
+    """Whatever has no price of its own: one unit (cel-go 0.26 interpreter/runtimecost.go)."""
+    return 1
+
+
 @dataclass(frozen=True, slots=True)
 class Overload:
     """One signature of one function."""
@@ -29,23 +34,20 @@ class Overload:
     returns: str
     call: Callable[..., Any]
     """Raises CelError with the API server's text."""
-    cost: Cost | None
-    """None: one unit, cel-go's default (cel-go 0.26 interpreter/runtimecost.go)."""
+    cost: Cost
     id: str
     """The overload's name in the API server (apiserver 0.36 pkg/cel/library), unique."""
-    unguarded: bool = False
-    """Called with arguments of any kind, which the function checks itself."""
 
 
 def member(
-    id: str, function: str, signature: tuple[str, ...], call: Callable[..., Any], cost: Cost | None = None
+    id: str, function: str, signature: tuple[str, ...], call: Callable[..., Any], cost: Cost = unit
 ) -> Overload:
     """A function called on a receiver; the last type of `signature` is the result's."""
     return Overload(function, True, signature[:-1], signature[-1], call, cost, id)
 
 
 def free(
-    id: str, function: str, signature: tuple[str, ...], call: Callable[..., Any], cost: Cost | None = None
+    id: str, function: str, signature: tuple[str, ...], call: Callable[..., Any], cost: Cost = unit
 ) -> Overload:
     """A function without receiver; the last type of `signature` is the result's."""
     return Overload(function, False, signature[:-1], signature[-1], call, cost, id)

@@ -6,7 +6,7 @@ pkg/api/validate/content, kube-openapi pkg/validation/strfmt. The texts and patt
 
 from __future__ import annotations
 
-import calendar
+import datetime
 import functools
 import re
 from collections.abc import Callable, Mapping
@@ -21,11 +21,10 @@ from vapcheck.cel.libraries.declaration import Overload, free, member
 from vapcheck.cel.libraries.patterns import compile_pattern
 from vapcheck.cel.libraries.url_escapes import UrlError
 from vapcheck.cel.libraries.urls import request_uri
-from vapcheck.cel.value_types import NONE, Opaque, Optional, some
+from vapcheck.cel.values import NONE, Opaque, Optional, some
 
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 Validate = Callable[[str], list[str]]
 
 
@@ -115,10 +114,11 @@ def is_date(text: str) -> bool:
     if match is None:
         return False
     year, month, day = map(int, match.groups())
-    if not 1 <= month <= 12:
+    try:
+        datetime.date(year or 4, month, day)  # Go's calendar has a year 0, which is a leap year
+    except ValueError:
         return False
-    days = 29 if month == 2 and calendar.isleap(year) else _DAYS[month - 1]
-    return 1 <= day <= days
+    return True
 
 
 def is_datetime(text: str) -> bool:
@@ -196,7 +196,7 @@ OVERLOADS: tuple[Overload, ...] = (
         validate,
         _validation_cost,
     ),
-    free("format-named", "format.named", ("string", f"optional_type({_TYPE})"), named, costs.one),
+    free("format-named", "format.named", ("string", f"optional_type({_TYPE})"), named),
     *(
         free(f"format.{name}", f"format.{name}", (_TYPE,), functools.partial(_format, name))
         for name in _VALIDATORS

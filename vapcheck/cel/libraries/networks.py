@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 from typing import ClassVar
 
 from vapcheck.cel.errors import CelError, NoSuchOverload
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import Address, AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote
 
 _WHEN = "network address parse error during conversion from string: "
 
@@ -111,15 +112,6 @@ def is_canonical(text: str) -> bool:
     return str(parse_ip(text)) == text
 
 
-def _is_loopback(ip: IP) -> bool:
-    address = ip.address
-    return address.network(8) == 127 if address.bits == 32 else address.number == 1
-
-
-def _is_multicast(ip: IP) -> bool:
-    return ip.address.network(4) == 0xE if ip.address.bits == 32 else ip.address.network(8) == 0xFF
-
-
 def _is_link_local_multicast(ip: IP) -> bool:
     if ip.address.bits == 32:
         return ip.address.network(24) == 0xE00000
@@ -127,15 +119,14 @@ def _is_link_local_multicast(ip: IP) -> bool:
 
 
 def _is_link_local_unicast(ip: IP) -> bool:
-    if ip.address.bits == 32:
-        return ip.address.network(16) == 0xA9FE
-    return ip.address.network(10) == 0xFE80 >> 6
+    return ip.address.plain.is_link_local
 
 
 def _is_global_unicast(ip: IP) -> bool:
-    broadcast = ip.address.bits == 32 and ip.address.number == 0xFFFFFFFF
-    special = _is_loopback(ip) or _is_multicast(ip) or _is_link_local_unicast(ip)
-    return ip.address.number != 0 and not broadcast and not special
+    plain = ip.address.plain
+    broadcast = plain == IPv4Address("255.255.255.255")
+    special = plain.is_unspecified or plain.is_loopback or plain.is_multicast or plain.is_link_local
+    return not (broadcast or special)
 
 
 def contains_ip(cidr: CIDR, ip: IP | str) -> bool:
@@ -168,21 +159,13 @@ def masked(cidr: CIDR) -> CIDR:
 _IP, _CIDR = IP.type_name, CIDR.type_name
 OVERLOADS: tuple[Overload, ...] = (
     free("string_to_ip", "ip", ("string", _IP), parse_ip, costs.first),
-    member("ip_family", "family", (_IP, "int"), lambda ip: 4 if ip.address.bits == 32 else 6, costs.one),
+    member("ip_family", "family", (_IP, "int"), lambda ip: 4 if ip.address.bits == 32 else 6),
     free("ip_is_canonical", "ip.isCanonical", ("string", "bool"), is_canonical, costs.first_twice),
-    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.number == 0, costs.one),
-    member("ip_is_loopback", "isLoopback", (_IP, "bool"), _is_loopback, costs.one),
-    member(
-        "ip_is_link_local_multicast",
-        "isLinkLocalMulticast",
-        (_IP, "bool"),
-        _is_link_local_multicast,
-        costs.one,
-    ),
-    member(
-        "ip_is_link_local_unicast", "isLinkLocalUnicast", (_IP, "bool"), _is_link_local_unicast, costs.one
-    ),
-    member("ip_is_global_unicast", "isGlobalUnicast", (_IP, "bool"), _is_global_unicast, costs.one),
+    member("ip_is_unspecified", "isUnspecified", (_IP, "bool"), lambda ip: ip.address.plain.is_unspecified),
+    member("ip_is_loopback", "isLoopback", (_IP, "bool"), lambda ip: ip.address.plain.is_loopback),
+    member("ip_is_link_local_multicast", "isLinkLocalMulticast", (_IP, "bool"), _is_link_local_multicast),
+    member("ip_is_link_local_unicast", "isLinkLocalUnicast", (_IP, "bool"), _is_link_local_unicast),
+    member("ip_is_global_unicast", "isGlobalUnicast", (_IP, "bool"), _is_global_unicast),
     free("is_ip", "isIP", ("string", "bool"), is_ip, costs.first),
     free("ip_to_string", "string", (_IP, "string"), str),
     free("string_to_cidr", "cidr", ("string", _CIDR), parse_cidr, costs.first),
@@ -204,9 +187,9 @@ OVERLOADS: tuple[Overload, ...] = (
     member(
         "cidr_contains_cidr", "containsCIDR", (_CIDR, _CIDR, "bool"), contains_cidr, costs.contains_network
     ),
-    member("cidr_ip", "ip", (_CIDR, _IP), lambda cidr: IP(cidr.address), costs.one),
-    member("cidr_prefix_length", "prefixLength", (_CIDR, "int"), lambda cidr: cidr.length, costs.one),
-    member("cidr_masked", "masked", (_CIDR, _CIDR), masked, costs.one),
+    member("cidr_ip", "ip", (_CIDR, _IP), lambda cidr: IP(cidr.address)),
+    member("cidr_prefix_length", "prefixLength", (_CIDR, "int"), lambda cidr: cidr.length),
+    member("cidr_masked", "masked", (_CIDR, _CIDR), masked),
     free("is_cidr", "isCIDR", ("string", "bool"), is_cidr, costs.first),
     free("cidr_to_string", "string", (_CIDR, "string"), str),
 )

@@ -1,12 +1,13 @@
 """Regular expressions in linear time, with Go's syntax errors; `find` and `findAll`.
 
 RE2 and Go's regexp share their syntax except in rare cases; what RE2 accepts and Go doesn't is refused here.
-Python's `re` must not be used on a policy's pattern: it can take exponential time.
+Python's `re` must not run a policy's pattern: it can take exponential time.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import re2
@@ -33,6 +34,8 @@ _GO_WORDING = {
 """RE2's words for its error codes and Go's (go1.26 regexp/syntax/parse.go)."""
 _NEEDS_WHOLE = {"missing )", "unexpected )"}
 """Errors whose argument is the whole pattern in Go."""
+_SINGLE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
+"""`\\C`, one byte of a character, which RE2 has and Go refuses."""
 _CACHED = 1024
 
 
@@ -45,7 +48,7 @@ def compile_pattern(pattern: str) -> Any:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
         raise CelError(_in_go(error, pattern)) from None
-    if _single_byte(pattern):
+    if _SINGLE_BYTE.search(pattern):
         raise CelError("error parsing regexp: invalid escape sequence: `\\C`")
     return compiled
 
@@ -58,20 +61,6 @@ def _in_go(error: Exception, pattern: str) -> str:
             argument = pattern if word in _NEEDS_WHOLE else text[len(word) :].removeprefix(": ")
             return f"error parsing regexp: {_GO_WORDING[word]}: `{argument}`"
     return f"error parsing regexp: {text}"
-
-
-def _single_byte(pattern: str) -> bool:
-    """Whether it has `\\C`, one byte of a character, which RE2 has and Go refuses."""
-    escaped = quoted = False
-    for char in pattern:
-        if escaped:
-            if char == "C" and not quoted:
-                return True
-            quoted = char == "Q" or (quoted and char != "E")
-            escaped = False
-        else:
-            escaped = char == "\\"
-    return False
 
 
 def search(text: str, pattern: str) -> bool:

@@ -40,29 +40,17 @@ _PAIR = (_TYPE, _TYPE)
 OVERLOADS: tuple[Overload, ...] = (
     free("string_to_quantity", "quantity", ("string", _TYPE), parse_quantity, costs.first),
     free("is_quantity_string", "isQuantity", ("string", "bool"), is_quantity, costs.first),
-    free("quantity_sign", "sign", (_TYPE, "int"), sign, costs.one),
+    free("quantity_sign", "sign", (_TYPE, "int"), sign),
+    member("quantity_is_greater_than", "isGreaterThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) > 0),
+    member("quantity_is_less_than", "isLessThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) < 0),
+    member("quantity_compare_to", "compareTo", (*_PAIR, "int"), compare),
+    member("quantity_get_float", "asApproximateFloat", (_TYPE, "double"), as_float),
+    member("quantity_get_int", "asInteger", (_TYPE, "int"), to_integer),
     member(
-        "quantity_is_greater_than",
-        "isGreaterThan",
-        (*_PAIR, "bool"),
-        lambda a, b: compare(a, b) > 0,
-        costs.one,
+        "quantity_is_integer", "isInteger", (_TYPE, "bool"), lambda quantity: as_integer(quantity) is not None
     ),
-    member(
-        "quantity_is_less_than", "isLessThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) < 0, costs.one
-    ),
-    member("quantity_compare_to", "compareTo", (*_PAIR, "int"), compare, costs.one),
-    member("quantity_get_float", "asApproximateFloat", (_TYPE, "double"), as_float, costs.one),
-    member("quantity_get_int", "asInteger", (_TYPE, "int"), to_integer, costs.one),
-    member(
-        "quantity_is_integer",
-        "isInteger",
-        (_TYPE, "bool"),
-        lambda quantity: as_integer(quantity) is not None,
-        costs.one,
-    ),
-    member("quantity_add", "add", (*_PAIR, _TYPE), add, costs.one),
-    member("quantity_add_int", "add", (_TYPE, "int", _TYPE), lambda a, n: add(a, _of(n)), costs.one),
-    member("quantity_sub", "sub", (*_PAIR, _TYPE), subtract, costs.one),
-    member("quantity_sub_int", "sub", (_TYPE, "int", _TYPE), lambda a, n: subtract(a, _of(n)), costs.one),
+    member("quantity_add", "add", (*_PAIR, _TYPE), add),
+    member("quantity_add_int", "add", (_TYPE, "int", _TYPE), lambda a, n: add(a, _of(n))),
+    member("quantity_sub", "sub", (*_PAIR, _TYPE), subtract),
+    member("quantity_sub_int", "sub", (_TYPE, "int", _TYPE), lambda a, n: subtract(a, _of(n))),
 )

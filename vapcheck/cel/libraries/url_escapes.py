@@ -8,7 +8,7 @@ from __future__ import annotations
 import string
 from dataclasses import dataclass
 
-from vapcheck.cel.libraries.go_text import quote
+from vapcheck.go_text import quote
 
 _ALWAYS = frozenset((string.ascii_letters + string.digits + "-_.~").encode())
 _HEX = frozenset(string.hexdigits.encode())

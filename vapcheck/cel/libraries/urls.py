@@ -14,7 +14,6 @@ from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.addresses import AddressError, parse_address
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote, valid_utf8
 from vapcheck.cel.libraries.url_escapes import (
     FRAGMENT,
     HOST,
@@ -27,7 +26,8 @@ from vapcheck.cel.libraries.url_escapes import (
     is_escaped,
     unescape,
 )
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote, valid_utf8
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 _USER = re.compile(rb"[A-Za-z0-9._:~!$&'()*+,;=%@-]*")
@@ -241,28 +241,14 @@ _URL = URL.type_name
 OVERLOADS: tuple[Overload, ...] = (
     free("string_to_url", "url", ("string", _URL), parse_url, costs.first),
     free("is_url_string", "isURL", ("string", "bool"), is_url),
-    member("url_get_scheme", "getScheme", (_URL, "string"), lambda url: valid_utf8(url.scheme), costs.one),
-    member("url_get_host", "getHost", (_URL, "string"), lambda url: valid_utf8(url.host), costs.one),
+    member("url_get_scheme", "getScheme", (_URL, "string"), lambda url: valid_utf8(url.scheme)),
+    member("url_get_host", "getHost", (_URL, "string"), lambda url: valid_utf8(url.host)),
     member(
-        "url_get_hostname",
-        "getHostname",
-        (_URL, "string"),
-        lambda url: valid_utf8(_split_port(url.host)[0]),
-        costs.one,
+        "url_get_hostname", "getHostname", (_URL, "string"), lambda url: valid_utf8(_split_port(url.host)[0])
     ),
+    member("url_get_port", "getPort", (_URL, "string"), lambda url: valid_utf8(_split_port(url.host)[1])),
     member(
-        "url_get_port",
-        "getPort",
-        (_URL, "string"),
-        lambda url: valid_utf8(_split_port(url.host)[1]),
-        costs.one,
+        "url_get_escaped_path", "getEscapedPath", (_URL, "string"), lambda url: valid_utf8(_escaped_path(url))
     ),
-    member(
-        "url_get_escaped_path",
-        "getEscapedPath",
-        (_URL, "string"),
-        lambda url: valid_utf8(_escaped_path(url)),
-        costs.one,
-    ),
-    member("url_get_query", "getQuery", (_URL, "map(string, list(string))"), parameters, costs.one),
+    member("url_get_query", "getQuery", (_URL, "map(string, list(string))"), parameters),
 )

@@ -12,8 +12,8 @@ from typing import ClassVar
 from vapcheck.cel.errors import CelError
 from vapcheck.cel.libraries import costs
 from vapcheck.cel.libraries.declaration import Overload, accepted_by, free, member
-from vapcheck.cel.libraries.go_text import quote
-from vapcheck.cel.value_types import Opaque
+from vapcheck.cel.values import Opaque
+from vapcheck.go_text import quote
 
 _DIGITS = re.compile(r"[0-9]*")
 _IDENTIFIER = re.compile(r"[0-9A-Za-z-]*")
@@ -133,12 +133,10 @@ OVERLOADS: tuple[Overload, ...] = (
     free("string_bool_to_semver", "semver", ("string", "bool", _TYPE), parse_semver, costs.first),
     free("is_semver_string", "isSemver", ("string", "bool"), is_semver, costs.first),
     free("is_semver_string_bool", "isSemver", ("string", "bool", "bool"), is_semver, costs.first),
-    member(
-        "semver_is_greater_than", "isGreaterThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) > 0, costs.one
-    ),
-    member("semver_is_less_than", "isLessThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) < 0, costs.one),
-    member("semver_compare_to", "compareTo", (*_PAIR, "int"), compare, costs.one),
-    member("semver_major", "major", (_TYPE, "int"), lambda version: _as_int64(version.major), costs.one),
-    member("semver_minor", "minor", (_TYPE, "int"), lambda version: _as_int64(version.minor), costs.one),
-    member("semver_patch", "patch", (_TYPE, "int"), lambda version: _as_int64(version.patch), costs.one),
+    member("semver_is_greater_than", "isGreaterThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) > 0),
+    member("semver_is_less_than", "isLessThan", (*_PAIR, "bool"), lambda a, b: compare(a, b) < 0),
+    member("semver_compare_to", "compareTo", (*_PAIR, "int"), compare),
+    member("semver_major", "major", (_TYPE, "int"), lambda version: _as_int64(version.major)),
+    member("semver_minor", "minor", (_TYPE, "int"), lambda version: _as_int64(version.minor)),
+    member("semver_patch", "patch", (_TYPE, "int"), lambda version: _as_int64(version.patch)),
 )
