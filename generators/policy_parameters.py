@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from generators.manifest import Manifest
-from generators.metadata import TENANT_LABEL, metadata
+from generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
@@ -33,15 +33,8 @@ _OWNER_USERS = (
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    yield _parameters(plan, POOLS, _pools(plan))
-    yield _parameters(plan, TENANTS, _tenants(plan))
-    yield _parameters(plan, OWNERS, _owners(plan))
-    yield _parameters(plan, LIMITS, _limits(plan))
-
-
-def _parameters(plan: Plan, name: str, data: Mapping[str, str]) -> Manifest:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(plan, name, SYSTEM_NAMESPACE)}
-    return Manifest({**body, "data": dict(data)})
+    for name, facts in ((POOLS, _pools), (TENANTS, _tenants), (OWNERS, _owners), (LIMITS, _limits)):
+        yield manifest_of(plan, "ConfigMap", name, SYSTEM_NAMESPACE, data=facts(plan))
 
 
 def _pools(plan: Plan) -> dict[str, str]:

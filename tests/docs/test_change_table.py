@@ -134,11 +134,10 @@ CHANGES = (
     Change(
         row="add a generated object",
         new={
-            "generators/greeting.py": "from generators.manifest import Manifest\n"
-            "from generators.metadata import metadata\nfrom gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
+            "generators/greeting.py": "from generators.metadata import manifest_of\n"
+            "from gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
             "def generate(plan):\n"
-            '    named = metadata(plan, "greeting", SYSTEM_NAMESPACE)\n'
-            '    yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named})\n',
+            '    yield manifest_of(plan, "ConfigMap", "greeting", SYSTEM_NAMESPACE)\n',
         },
         edits={
             "generators/__init__.py": (
