@@ -17,7 +17,7 @@ from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan
 from gpupool.plan.capacity import grant_slices, share_of
 from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
-from gpupool.plan.delivery import ENGINE_CLASSES, PULUMI, Delivery
+from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits, Waiver
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
@@ -233,11 +233,12 @@ def _delivery(environment: spec.Environment) -> Delivery:
     given = environment.delivery
     if given.engine == "pulumi":
         return PULUMI
-    engine = ENGINE_CLASSES[given.engine]
+    engine = ENGINE_FACTS[given.engine]
     return Delivery(
-        by=engine.of(given, environment.metadata.name),
+        by=engine,
         repo=given.repo or "",
         path=PurePosixPath(given.path or ".").as_posix(),
         revision=given.revision,
         on_removal=given.on_removal or engine.on_removal,
+        given=given,
     )

@@ -1,8 +1,8 @@
 """The environment file as strict types: what may be written, and nothing of what it means.
 
-Used at the edge only: `load` reads a file into these models, `resolve` turns them into a Plan, and
-nothing uses them after that. Every attribute docstring here is the field's description in the
-published JSON Schema (`gpupool/schema/environment.schema.json`).
+Used at the edge: `load` reads a file into these models, and `resolve` turns them into a Plan, which keeps a
+section as it is where nothing has to be worked out. Every attribute docstring here is the field's description
+in the published JSON Schema (`gpupool/schema/environment.schema.json`).
 
 No cross-checks live here: whatever needs a second field or the catalog is in `gpupool.plan.checks`.
 """

@@ -206,16 +206,9 @@ CHANGES = (
             "gpupool/spec/delivery.py": (('] = "pulumi"', ', "kapp"'),),
             "gpupool/plan/delivery.py": (
                 (
-                    "ENGINE_CLASSES: ",
-                    "@dataclass(frozen=True, slots=True)\nclass Kapp:\n"
-                    '    name: ClassVar[str] = "kapp"\n    title: ClassVar[str] = "kapp"\n'
-                    '    managers: ClassVar[frozenset[str]] = frozenset({"kapp"})\n'
-                    '    on_removal: ClassVar[str] = "keep"\n    asks: ClassVar[bool] = False\n'
-                    '    takes_scp: ClassVar[bool] = True\n    credentials: ClassVar[str] = "a Secret"\n\n'
-                    "    @classmethod\n    def of(cls, _given: spec.Delivery, _name: str, /) -> Self:\n"
-                    "        return cls()\n\n\n",
+                    "    )\n}\n\n\n@dataclass",
+                    '        Engine("kapp", "kapp", frozenset({"kapp"}), "keep", False, True, "a Secret"),\n',
                 ),
-                (", Flux)}", ", Kapp"),
             ),
             "generators/delivery.py": (
                 ("\n\nclass Engine(", "from generators import delivery_kapp\n"),
