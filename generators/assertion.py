@@ -16,8 +16,9 @@ from generators.kinds import KINDS
 from generators.manifest import Manifest
 from generators.metadata import content_name, manifest_of, object_labels
 from generators.project_files import gpu_texts, policy_texts
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.policy_files import read_objects
+from gpupool.spec.services import Assertion
 
 NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"

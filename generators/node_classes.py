@@ -7,7 +7,8 @@ from typing import Any
 
 from generators.manifest import Manifest
 from generators.metadata import manifest_of
-from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Karpenter, Plan, Pool
+from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
+from gpupool.spec.environment import Karpenter
 
 LOCAL_CLASS = "default"
 _ROOT_VOLUME = {

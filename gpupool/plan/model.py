@@ -18,6 +18,8 @@ from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import Priority, Share, Tenant
 from gpupool.sharing import Isolation, Sharing
+from gpupool.spec.environment import Cluster, Karpenter
+from gpupool.spec.services import Assertion
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""
@@ -228,16 +230,6 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
-    platform: str
-    """eks, static or local."""
-    name: str
-    region: str | None
-    kubernetes_version: str
-    kube_context: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class GpuOperator:
     install: bool
     version: str
@@ -245,26 +237,6 @@ class GpuOperator:
     driver_version: str | None
     """None: the one that the release brings."""
     values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Karpenter:
-    install: bool
-    version: str
-    node_role: str | None
-    discovery_tag: str
-    ami_alias: str
-    interruption_queue: str | None
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """How `gpupool assert` runs in the cluster."""
-
-    image: str
-    schedule: str
-    pushgateway: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from gpupool.plan import model as plan
 from gpupool.plan.capacity import grant_slices, share_of
 from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
 from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
-from gpupool.plan.policies import Policies, PolicyLimits, Waiver
+from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
 from gpupool.plan.queue_settings import queue_settings
@@ -114,9 +114,7 @@ def _plan(context: Context, text: str) -> plan.Plan:
     cluster, operator = environment.cluster, environment.gpu_operator
     return plan.Plan(
         environment=environment.metadata.name,
-        cluster=plan.Cluster(
-            cluster.platform, cluster.name, cluster.region, cluster.kubernetes_version, cluster.kube_context
-        ),
+        cluster=cluster,
         gpu_operator=plan.GpuOperator(
             operator.install,
             operator.version,
@@ -137,28 +135,14 @@ def _plan(context: Context, text: str) -> plan.Plan:
         queue=queue_settings(environment),
         policies=_policies(context),
         delivery=_delivery(environment),
-        assertion=_assertion(environment),
+        assertion=environment.monitoring.assertion,
         text=text,
     )
 
 
-def _assertion(environment: spec.Environment) -> plan.Assertion | None:
-    given = environment.monitoring.assertion
-    return plan.Assertion(given.image, given.schedule, given.pushgateway) if given else None
-
-
-def _karpenter(environment: spec.Environment) -> plan.Karpenter:
+def _karpenter(environment: spec.Environment) -> spec.Karpenter:
     given = environment.karpenter
-    tag = given.discovery_tag or environment.cluster.name
-    return plan.Karpenter(
-        install=given.install,
-        version=given.version,
-        node_role=given.node_role,
-        discovery_tag=tag,
-        ami_alias=given.ami_alias,
-        interruption_queue=given.interruption_queue,
-        values=given.values,
-    )
+    return given.model_copy(update={"discovery_tag": given.discovery_tag or environment.cluster.name})
 
 
 def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
@@ -216,7 +200,7 @@ def _policies(context: Context) -> Policies:
     return Policies(
         default=given.default,
         overrides=given.overrides,
-        waivers=tuple(Waiver(w.policy, w.namespace, w.owner, w.reason, w.until) for w in given.waivers),
+        waivers=tuple(given.waivers),
         limits=PolicyLimits(
             registries=tuple(limits.registries),
             job_ttl_seconds=duration_seconds(limits.job_ttl),

@@ -6,8 +6,8 @@ from datetime import date
 from typing import Literal
 
 from gpupool.plan.model import Plan
-from gpupool.plan.policies import Waiver
 from gpupool.report.model import WaiverNote
+from gpupool.spec.services import Waiver
 
 SOON_DAYS = 30
 """Every report lists a waiver that ends within so many days."""

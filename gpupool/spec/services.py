@@ -5,6 +5,7 @@ As strict as the rest (`gpupool.spec`, which puts the sections together), and as
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -23,6 +24,9 @@ class Waiver(Model):
     """Why the policy can't be kept here."""
     until: Day
     """Last day on which it holds."""
+
+    def expired(self, today: date) -> bool:
+        return today > self.until
 
 
 class PolicyLimits(Model):
