@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gpupool.cli.output import FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.findings import GpupoolError, UsageError, ready_files
 
 if TYPE_CHECKING:
     from generators.manifest import Bundle
@@ -33,7 +34,6 @@ def validate(
 
     Example: gpupool validate prod staging
     """
-    from gpupool.findings import UsageError, ready_files
     from gpupool.plan.resolve import findings_of
     from gpupool.spec.load import environment_names, environments_folder, find_environment
 
@@ -102,7 +102,6 @@ def render(
     from generators import generate
     from generators.render import check as compare
     from generators.render import write
-    from gpupool.findings import GpupoolError
     from gpupool.plan.resolve import read_plan
 
     bundle = generate(read_plan(env))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpupool.cli.output import Format, FormatOption, print_error, print_json
+from gpupool.findings import GpupoolError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.promote.environment_file import EnvironmentFile
@@ -58,8 +59,6 @@ def promote(
 
     Example: gpupool promote dev staging --write
     """
-    from gpupool.findings import UsageError
-
     if check:
         if write or only or nodes_max or allow_delete or skip or ahead:
             raise UsageError("--check goes with --base and --format only")
@@ -85,8 +84,7 @@ def _promote(
 ) -> None:
     from datetime import date
 
-    from gpupool.cli.promote_check import hold_source, origins
-    from gpupool.findings import SpecError, UsageError
+    from gpupool.cli.promote_check import hold_source, origins, read_file
     from gpupool.promote.chain import Chain
     from gpupool.promote.merge import promote as merge
     from gpupool.promote.rules import rules_of
@@ -96,7 +94,7 @@ def _promote(
     paths = [find_environment(env) for env in (source_env, target_env)]
     if paths[0].resolve() == paths[1].resolve():
         raise UsageError(f"name two different environments; {source_env} and {target_env} are one file")
-    source, target = (_read(path) for path in paths)
+    source, target = map(read_file, paths)
     if not skip:
         Chain(origins(paths[1].parent)).hold(source.name, target.name)
     _validate(paths[0], source.text)
@@ -123,13 +121,6 @@ def _promote(
     _print_summary(source, target, promoted, write)
 
 
-def _read(path: Path) -> EnvironmentFile:
-    from gpupool.promote.environment_file import read_environment_file
-    from gpupool.spec.yaml_source import display_path
-
-    return read_environment_file(display_path(path), path.read_bytes())
-
-
 def _validate(path: Path, text: str) -> None:
     """Raises SpecError where `text`, as the file at `path`, is not a valid environment."""
     from gpupool.plan.resolve import resolve
@@ -140,7 +131,6 @@ def _validate(path: Path, text: str) -> None:
 
 
 def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -> None:
-    from gpupool.findings import UsageError
     from gpupool.spec.promotion import SECTIONS
 
     pools = {
@@ -153,8 +143,6 @@ def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -
 
 def _write(path: Path, text: str) -> None:
     """Write as a whole or not at all, with the byte order mark that was there."""
-    from gpupool.findings import GpupoolError
-
     mark = b"\xef\xbb\xbf" if path.read_bytes().startswith(b"\xef\xbb\xbf") else b""
     beside = path.with_name(f".{path.name}.new")
     try:

@@ -14,6 +14,7 @@ import typer
 
 from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table
 from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +60,6 @@ def repartition(
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
-    from gpupool.findings import UsageError
     from gpupool.plan.resolve import read_plan
     from gpupool.repartition import run
     from infra import program
@@ -223,7 +223,6 @@ def _judge(env: str, plan: Plan) -> None:
 
 
 def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> Options:
-    from gpupool.findings import UsageError
     from gpupool.repartition.run import Options
 
     if now and wait:
