@@ -66,13 +66,13 @@ def releases(context: Context) -> Iterator[Problem]:
             f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
         )
         yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
-    release: OperatorRelease | None = None
-    if operator.version in known:
-        release = known[operator.version]
-    elif release := known.spelled_otherwise(operator.version):
+    release = known.releases.get(operator.version) or known.spelled_otherwise(operator.version)
+    if release and release.version != operator.version:
         message = f"GPU Operator {operator.version} is not a version of the chart"
         yield Problem(("gpuOperator", "version"), message, f"write {release.version}")
-    elif version_key(operator.version) < min(version_key(version) for version in known.releases):
+    if release is None and version_key(operator.version) < min(
+        version_key(version) for version in known.releases
+    ):
         message = f"GPU Operator {operator.version} is older than any that gpupool knows"
         yield Problem(
             ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"

@@ -199,8 +199,8 @@ def driver_version(operator: GpuOperator) -> str | None:
     """The driver that the operator installs; None where no source says what its release brings."""
     if operator.driver_version:
         return operator.driver_version
-    releases = load_operator_releases()
-    return releases[operator.version].driver if operator.version in releases else None
+    release = load_operator_releases().releases.get(operator.version)
+    return release.driver if release else None
 
 
 def _parallel(values: Mapping[str, Any]) -> int:
