@@ -39,10 +39,6 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 def _pools(plan: Plan) -> dict[str, str]:
     """`capacity` is what all pools can offer at their maximum; no pool's name has a dot, so no keys meet."""
-    capacity: dict[str, int] = {}
-    for pool in plan.pools:
-        for resource, count in pool.slices_max.items():
-            capacity[resource] = capacity.get(resource, 0) + count
     node_pools = [capacity.name for pool in plan.pools for capacity in pool.capacities]
     types = [
         machine.instance_type for pool in plan.pools for machine in pool.machines if machine.instance_type
@@ -53,7 +49,7 @@ def _pools(plan: Plan) -> dict[str, str]:
             [f"karpenter.sh/nodepool={name}" for name in node_pools]
             + [f"node.kubernetes.io/instance-type={name}" for name in types]
         ),
-        "capacity": _counts(capacity),
+        "capacity": _counts(plan.slices_max),
         # Limits of the site, here because a binding has one object of parameters.
         "podGraceSeconds": str(plan.policies.limits.pod_grace_seconds),
         "jobDeadlineSeconds": str(plan.policies.limits.job_deadline_seconds),

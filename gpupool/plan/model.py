@@ -7,6 +7,7 @@ number such as the slices of a node is worked out here once and typed nowhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -292,6 +293,14 @@ class Plan:
     def resources(self) -> tuple[str, ...]:
         """Every extended resource that some pool hands out, sorted."""
         return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
+
+    @property
+    def slices_max(self) -> Mapping[str, int]:
+        """Extended resource -> count with every pool at its maximum."""
+        total = Counter[str]()
+        for pool in self.pools:
+            total.update(pool.slices_max)
+        return total
 
     @property
     def slots(self) -> tuple[Slots, ...]:

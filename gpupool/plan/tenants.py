@@ -6,6 +6,7 @@ memory is here too, because a tenant's bounds are sums of such shares.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -120,10 +121,9 @@ class Tenant:
     @property
     def quota(self) -> Mapping[str, int]:
         """Extended resource -> count over all pools: a namespace's quota can't distinguish pools."""
-        total: dict[str, int] = {}
+        total = Counter[str]()
         for grant in self.grants.values():
-            for name, count in grant.items():
-                total[name] = total.get(name, 0) + count
+            total.update(grant)
         return total
 
     def as_dict(self) -> dict[str, Any]:
