@@ -14,10 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 from gpupool.catalog.models import GpuModel
+from gpupool.json_keys import Keys, json_of
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import Priority, Share, Tenant
+from gpupool.plan.tenants import Priority, Project, Share, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, Karpenter
 from gpupool.spec.services import Assertion
@@ -33,6 +34,10 @@ POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
 SYSTEM_NAMESPACE = "gpupool-system"
 OPERATOR_NAMESPACE = "gpu-operator"
+
+
+def _as_json(cost: tuple[float, float] | None) -> dict[str, float | None]:
+    return dict(zip(("min", "max"), cost or (None, None), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,38 +201,9 @@ class Pool:
             highest += capacity.max_nodes * max(known) * HOURS_PER_MONTH
         return (round(lowest, 2), round(highest, 2))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The pool as `plan --format json` promises it."""
-        cost = self.monthly_usd()
-        return {
-            "name": self.name,
-            "gpu": self.gpu.key,
-            "mode": self.sharing.mode,
-            "nodesMax": self.nodes_max,
-            "warm": self.warm,
-            "jobsOnly": self.jobs_only,
-            "gpusPerNode": self.gpus_per_node,
-            "slicesPerNode": dict(self.slices_per_node),
-            "gpuEquivalents": {name: float(share) for name, share in self.equivalents.items()},
-            "labels": dict(self.labels),
-            "taints": [taint.as_dict() for taint in self.taints],
-            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
-            "machines": [
-                {
-                    "instanceType": m.instance_type,
-                    "gpus": m.gpus,
-                    "slices": dict(m.slices),
-                    "usdPerHour": m.usd_per_hour,
-                    "size": m.size.as_dict() if m.size else None,
-                }
-                for m in self.machines
-            ],
-            "nodePools": [
-                {"name": c.name, "capacityType": c.type, "maxNodes": c.max_nodes} for c in self.capacities
-            ],
-            "nodes": list(self.node_names),
-            "nodeSelector": dict(self.node_selector),
-        }
+    @property
+    def _monthly_usd(self) -> dict[str, float | None]:
+        return _as_json(self.monthly_usd())
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +224,6 @@ class Slots:
     resource: str
     count: int
     equivalent: Fraction
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "pool": self.pool,
-            "resource": self.resource,
-            "slots": self.count,
-            "gpuEquivalent": float(self.equivalent),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,15 +287,29 @@ class Plan:
             return None
         return (round(sum(cost[0] for cost in known), 2), round(sum(cost[1] for cost in known), 2))
 
+    @property
+    def _monthly_usd(self) -> dict[str, float | None]:
+        return _as_json(self.monthly_usd())
+
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan --format json` promises it."""
-        cost = self.monthly_usd()
-        return {
-            "environment": self.environment,
-            "platform": self.cluster.platform,
-            "pools": [pool.as_dict() for pool in self.pools],
-            "priorities": [{"name": p.name, "value": p.value, "level": p.level} for p in self.priorities],
-            "tenants": [tenant.as_dict() for tenant in self.tenants],
-            "queue": {**self.queue.as_dict(), "slots": [slots.as_dict() for slots in self.slots]},
-            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
-        }
+        found: dict[str, Any] = json_of(self, _KEYS)
+        found["queue"]["slots"] = json_of(self.slots, _KEYS)
+        return found
+
+
+_KEYS: Keys = {
+    Plan: "environment platform=cluster.platform pools priorities tenants queue monthlyUsd=_monthly_usd",
+    Pool: "name gpu=gpu.key mode=sharing.mode nodesMax warm jobsOnly gpusPerNode slicesPerNode "
+    "gpuEquivalents=equivalents labels taints monthlyUsd=_monthly_usd machines nodePools=capacities "
+    "nodes=node_names nodeSelector",
+    Machine: "instanceType gpus slices usdPerHour size",
+    Capacity: "name capacityType=type maxNodes",
+    Taint: Taint.as_dict,
+    Share: Share.as_dict,
+    Priority: "name value level",
+    Tenant: "name id namespace projects quota pools=grants requests weight maxPriority budgetUsd=budget.usd",
+    Project: "name id budgetUsd=budget.usd",
+    QueueSettings: QueueSettings.as_dict,
+    Slots: "pool resource slots=count gpuEquivalent=equivalent",
+}

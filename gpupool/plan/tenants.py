@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from vapcheck.server.canonical_text import quantity
 
@@ -86,9 +85,6 @@ class Project:
     budget: Budget | None = None
     """Within the tenant's; None: the tenant's alone."""
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "id": self.id, "budgetUsd": self.budget.usd if self.budget else None}
-
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
@@ -125,18 +121,3 @@ class Tenant:
         for grant in self.grants.values():
             total.update(grant)
         return total
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tenant as `plan --format json` promises it."""
-        return {
-            "name": self.name,
-            "id": self.id,
-            "namespace": self.namespace,
-            "projects": [project.as_dict() for project in self.projects],
-            "quota": dict(self.quota),
-            "pools": {pool: dict(grant) for pool, grant in self.grants.items()},
-            "requests": self.requests.as_dict() if self.requests else None,
-            "weight": self.weight,
-            "maxPriority": self.max_priority,
-            "budgetUsd": self.budget.usd if self.budget else None,
-        }
