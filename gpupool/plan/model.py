@@ -18,10 +18,11 @@ from gpupool.json_keys import Keys, json_of
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import Priority, Project, Share, Tenant
+from gpupool.plan.tenants import Priority, Share, Tenant
 from gpupool.sharing import Isolation, Sharing
 from gpupool.spec.environment import Cluster, Karpenter
 from gpupool.spec.services import Assertion
+from gpupool.spec.tenants import Project
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""

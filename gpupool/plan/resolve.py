@@ -22,12 +22,13 @@ from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
 from gpupool.plan.queue_settings import queue_settings
-from gpupool.plan.tenants import NOTHING, Budget, Priority, Project, Share, Tenant
+from gpupool.plan.tenants import NOTHING, Priority, Share, Tenant
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.gaps import Gaps
 from gpupool.spec.load import Loaded, find_environment, load
+from gpupool.spec.tenants import Project
 from gpupool.spec.yaml_source import Loc
 
 _CAPACITY: tuple[Loc, ...] = (
@@ -153,14 +154,14 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         name=tenant.name,
         id=tenant.id,
         namespace=tenant.namespace,
-        projects=tuple(_project(project) for project in tenant.projects),
+        projects=tuple(Project(name=one) if isinstance(one, str) else one for one in tenant.projects),
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
         grants=grants,
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
-        budget=_budget(tenant.budget),
+        budget=tenant.budget,
         ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
@@ -168,18 +169,6 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         extra=extra,
         requests=_requests(context, grants, extra),
     )
-
-
-def _budget(given: spec_tenants.Budget | None) -> Budget | None:
-    if given is None:
-        return None
-    return Budget(given.usd, given.period, tuple(given.alert_at), given.on_exhausted, given.overrun_by)
-
-
-def _project(given: str | spec_tenants.Project) -> Project:
-    if isinstance(given, str):
-        return Project(given)
-    return Project(given.name, given.id, _budget(given.budget))
 
 
 def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from gpupool.spec.tenants import Budget, Project
 from vapcheck.server.canonical_text import quantity
 
 
@@ -65,25 +66,6 @@ class Priority:
         """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
         for the queue to decide, which knows shares, minimum run times and what would be lost."""
         return f"{self.name}{QUEUED}" if self.preempts else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    usd: float
-    period: str
-    alert_at: tuple[float, ...]
-    on_exhausted: str
-    overrun_by: float = 0.0
-    """Share by which critical jobs may exceed it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    name: str
-    id: str | None = None
-    """UUID that older clients call it by."""
-    budget: Budget | None = None
-    """Within the tenant's; None: the tenant's alone."""
 
 
 @dataclass(frozen=True, slots=True)

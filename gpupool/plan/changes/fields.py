@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import FieldChange
 from gpupool.plan.model import POOL_LABEL, Machine, Pool
-from gpupool.plan.tenants import NOTHING, Budget, Project, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.spec.tenants import Budget, Project
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""

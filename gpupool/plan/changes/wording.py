@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from gpupool.money import usd
 from gpupool.plan.changes.model import Cost
 from gpupool.plan.model import Pool, Taint, Window
-from gpupool.plan.tenants import Budget
+from gpupool.spec.tenants import Budget
 
 _WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 

@@ -6,7 +6,7 @@ import json
 
 from gpupool import __version__
 from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
-from gpupool.plan.tenants import Budget, Project
+from gpupool.spec.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
 
 BASE: Data = {
@@ -108,8 +108,8 @@ def test_projects_are_names_or_have_ids_and_budgets() -> None:
     (tenant,) = plan.tenants
     assert tenant.id == uuid
     assert tenant.projects == (
-        Project("a"),
-        Project("b", uuid, Budget(5, "week", (0.8, 1.0), "wait", 0.1)),
+        Project(name="a"),
+        Project(name="b", id=uuid, budget=Budget(usd=5, period="week", overrunBy=0.1)),
     )
     assert plan.as_dict()["tenants"][0]["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
 
