@@ -34,7 +34,6 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option("--timeout", metavar="TIME", help="What the operator gets for one node, such as 15m."),
 ]
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def repartition(
@@ -224,17 +223,15 @@ def _judge(env: str, plan: Plan) -> None:
 
 def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> Options:
     from gpupool.repartition.run import Options
+    from gpupool.spec.field_types import duration_seconds
 
     if now and wait:
         raise UsageError(
             "--now begins outside the maintenance window and --wait waits for it; use one of them"
         )
-    seconds = None
-    if timeout is not None:
-        found = re.fullmatch(r"([1-9][0-9]*)([smh])", timeout)
-        if found is None:
-            raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
-        seconds = float(int(found[1]) * _UNITS[found[2]])
+    if timeout is not None and not re.fullmatch(r"[1-9][0-9]*[smh]", timeout):
+        raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
+    seconds = float(duration_seconds(timeout)) if timeout else None
     return Options(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
 
 
