@@ -28,11 +28,10 @@ from gpupool.cli.policy_targets import (
 )
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
-from vapcheck import Document, PolicyFinding, Report, read_files
+from vapcheck import Document, PolicyFinding, Problem, Report, read_files
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_environments import ReadEnvironment
-    from vapcheck import Problem
     from vapcheck.policy.model import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"

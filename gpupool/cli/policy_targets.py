@@ -13,15 +13,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpupool import shipped
 from gpupool.findings import UsageError
-from vapcheck import Document, ObjectRef, from_bodies, read_files, read_text
+from vapcheck import Document, ObjectRef, Problem, from_bodies, read_files, read_text
 from vapcheck.manifests.documents import is_not_kubernetes
-
-if TYPE_CHECKING:
-    from vapcheck import Problem
 
 STDIN, STDIN_NAME = "-", "stdin"
 """As a target, and as the file of a finding."""

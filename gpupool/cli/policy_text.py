@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from gpupool.cli.policy_outputs import NO_MATCH, idle_policies, is_idle, one_line, place
+from gpupool.cli.policy_outputs import NO_MATCH, Check, idle_policies, is_idle, one_line, place
 from gpupool.cli.policy_values import spell
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 _COLOURS = {"deny": "\x1b[31m", "warn": "\x1b[33m", "audit": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
