@@ -36,7 +36,7 @@ def reference(plan: Plan, pool: Pool) -> dict[str, str]:
 def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
     if pool.image is None:
         return {"amiSelectorTerms": [{"alias": karpenter.ami_alias}]}
-    terms = {"amiFamily": pool.image.family, "amiSelectorTerms": [dict(t) for t in pool.image.selector_terms]}
+    terms = {"amiFamily": pool.image.family, "amiSelectorTerms": pool.image.terms()}
     return terms | ({"userData": pool.image.user_data} if pool.image.user_data else {})
 
 

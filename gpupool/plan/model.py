@@ -18,9 +18,9 @@ from gpupool.json_keys import Keys, json_of
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import Priority, Share, Tenant
+from gpupool.plan.tenants import Share, Tenant
 from gpupool.sharing import Isolation, Sharing
-from gpupool.spec.environment import Cluster, Karpenter
+from gpupool.spec.environment import Cluster, Karpenter, MachineImage, Priority
 from gpupool.spec.services import Assertion
 from gpupool.spec.tenants import Project
 
@@ -102,15 +102,6 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineImage:
-    """The image of a pool's machines where it is not the environment's own."""
-
-    family: str
-    selector_terms: tuple[Mapping[str, Any], ...]
-    user_data: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Pool:
     name: str
     description: str
@@ -125,6 +116,7 @@ class Pool:
     """Nodes kept ready whatever the demand."""
     spot_share: float
     image: MachineImage | None
+    """Of its machines, where it is not the environment's own."""
     zones: tuple[str, ...]
     consolidate_after: str
     expire_after: str

@@ -21,8 +21,8 @@ from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
 from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
-from gpupool.plan.queue_settings import queue_settings
-from gpupool.plan.tenants import NOTHING, Priority, Share, Tenant
+from gpupool.plan.queue import queue_settings
+from gpupool.plan.tenants import NOTHING, Share, Tenant
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
@@ -125,10 +125,7 @@ def _plan(context: Context, text: str) -> plan.Plan:
         ),
         karpenter=None if cluster.platform == "static" else _karpenter(environment),
         pools=tuple(context.pools.values()),
-        priorities=tuple(
-            Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
-            for p in environment.priorities
-        ),
+        priorities=tuple(environment.priorities),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
         monthly_usd_max=environment.cost.monthly_usd_max,
         prometheus_operator=environment.monitoring.prometheus_operator,

@@ -1,4 +1,4 @@
-"""The tenants of a Plan, with what they may use and spend, and the priorities of their jobs.
+"""The tenants of a Plan, with what they may use and spend.
 
 Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). What a share of a node is in CPU and
 memory is here too, because a tenant's bounds are sums of such shares.
@@ -48,24 +48,6 @@ class Share:
 
 
 NOTHING = Share(0, 0)
-QUEUED = "-queued"
-"""Ends the name of the second class of a priority that preempts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Priority:
-    name: str
-    value: int
-    level: str
-    preempts: bool
-    preemptible: bool
-    description: str
-
-    @property
-    def queue_class(self) -> str:
-        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
-        for the queue to decide, which knows shares, minimum run times and what would be lost."""
-        return f"{self.name}{QUEUED}" if self.preempts else self.name
 
 
 @dataclass(frozen=True, slots=True)

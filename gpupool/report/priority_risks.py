@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Priority
 from gpupool.report.model import Risk
 from gpupool.report.risk_context import Context
+from gpupool.spec.environment import Priority
 
 
 def priorities(context: Context) -> Iterator[Risk]:

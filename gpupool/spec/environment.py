@@ -10,11 +10,10 @@ No cross-checks live here: whatever needs a second field or the catalog is in `g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from gpupool.spec.cost import Cost
 from gpupool.spec.delivery import Delivery
 from gpupool.spec.field_types import (
     AmiAlias,
@@ -35,10 +34,12 @@ from gpupool.spec.field_types import (
 )
 from gpupool.spec.promotion import Promotion
 from gpupool.spec.queue import Queue
-from gpupool.spec.services import Monitoring, Policies
+from gpupool.spec.services import Cost, Monitoring, Policies
 from gpupool.spec.tenants import Tenant
 
 API_VERSION = "gpupool.dev/v1alpha1"
+QUEUED = "-queued"
+"""Ends the name of the second class of a priority that preempts."""
 SLICES_PER_GPU_MAX = 3000
 """The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some
 65 bytes each: 3000 on each of 16 GPUs still fit."""
@@ -169,6 +170,10 @@ class MachineImage(Model):
     user_data: str | None = None
     """What the machine runs at its first start."""
 
+    def terms(self) -> list[dict[str, Any]]:
+        """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+        return [term.model_dump(by_alias=True, exclude_none=True) for term in self.selector_terms]
+
 
 class Nodes(Model):
     instance_types: list[str] = []
@@ -254,6 +259,12 @@ class Priority(Model):
     """Whether its jobs may be pushed out."""
     description: str = ""
     """What the priority is for, in a sentence."""
+
+    @property
+    def queue_class(self) -> str:
+        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
+        for the queue to decide, which knows shares, minimum run times and what would be lost."""
+        return f"{self.name}{QUEUED}" if self.preempts else self.name
 
 
 class Environment(Model):

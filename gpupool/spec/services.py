@@ -1,4 +1,4 @@
-"""What runs beside the pools, as sections of the environment file: policies, monitoring.
+"""What runs beside the pools, as sections of the environment file: policies, monitoring, the ceiling of cost.
 
 As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
 """
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Image, Model, Name
+from gpupool.spec.field_types import Day, Duration, Image, Model, Name, Usd
 
 
 class Waiver(Model):
@@ -64,6 +64,12 @@ class Assertion(Model):
     """When to run, as a CronJob schedule."""
     pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
     """Address of a Prometheus Pushgateway that gets the figures; default: none."""
+
+
+class Cost(Model):
+    monthly_usd_max: Usd | None = None
+    """Most that all pools at their maximum may cost a month, and that tenants' budgets may add up to, in USD;
+    default: no ceiling."""
 
 
 class Monitoring(Model):

@@ -67,8 +67,7 @@ def _image(pool: Pool) -> str | None:
     if pool.image is None:
         return None
     terms = "; ".join(
-        ", ".join(f"{key}={value}" for key, value in sorted(term.items()))
-        for term in pool.image.selector_terms
+        ", ".join(f"{key}={value}" for key, value in sorted(term.items())) for term in pool.image.terms()
     )
     return f"{pool.image.family} ({terms})" + (" with userData" if pool.image.user_data else "")
 
