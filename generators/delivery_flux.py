@@ -140,23 +140,21 @@ def _source(bundle: Bundle) -> dict[str, Any]:
     spec = {
         "interval": flux.interval,
         "url": delivery.repo,
-        "ref": _artifact(delivery.revision) if registry else _git(delivery.revision),
+        "ref": _revision(delivery.revision, registry),
         **({"secretRef": {"name": flux.secret}} if flux.secret else {}),
     }
     kind = "OCIRepository" if registry else "GitRepository"
     return {**_named(bundle, _SOURCE_API, kind), "spec": spec}
 
 
-def _git(revision: str) -> dict[str, str]:
+def _revision(revision: str, registry: bool) -> dict[str, str]:
+    if registry:
+        return {"digest" if revision.startswith("sha256:") else "tag": revision}
     if _COMMIT.fullmatch(revision):
         return {"commit": revision}
     if revision.startswith("refs/"):
         return {"name": revision}
     return {"tag" if _VERSION.fullmatch(revision) else "branch": revision}
-
-
-def _artifact(revision: str) -> dict[str, str]:
-    return {"digest" if revision.startswith("sha256:") else "tag": revision}
 
 
 def _kustomizations(bundle: Bundle, waves: Mapping[Wave, list[Manifest]]) -> Iterator[dict[str, Any]]:

@@ -84,7 +84,7 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
     rows: list[tuple[str, str]] = [
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
-        *(("values", text) for text in _values(finding)),
+        *(("values", f"{name} = {spell(value, VALUE_WIDTH)}") for name, value in finding.values.items()),
         ("fix", " ".join(finding.fix.split())),
     ]
     before = ""
@@ -92,7 +92,3 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
         if text:
             yield f"{'' if label == before else label:<10}  {one_line(text)}"
             before = label
-
-
-def _values(finding: PolicyFinding) -> Iterator[str]:
-    return (f"{name} = {spell(value, VALUE_WIDTH)}" for name, value in finding.values.items())

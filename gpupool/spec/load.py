@@ -29,7 +29,7 @@ _FREE: tuple[Loc, ...] = (
     ("karpenter", "values"),
     ("queue", "chart", "values"),
 )
-"""Mappings with any values in them; 0 is any index."""
+"""Mappings with any values in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,8 @@ class Loaded:
     def named(self, section: str) -> set[str]:
         """Every name that the file gives in `section`, broken items included."""
         items = self.source.data.get(section) if isinstance(self.source.data, dict) else None
-        names = (
-            [item.get("name") for item in items or [] if isinstance(item, dict)]
-            if isinstance(items, list)
-            else []
-        )
+        mappings = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        names = [item.get("name") for item in mappings]
         # A name without its quotes is a finding; that others refer to it is none.
         return {str(name) for name in names if isinstance(name, str | int | float | Unclear)}
 
@@ -167,16 +164,9 @@ def _kind(value: Any) -> str:
 def _strip_tags(kind: str, loc: Loc) -> Loc:
     """Without what pydantic puts in between: the union tag after `sharing`, that after a project's index,
     `[key]` after a mapping's key, and inside free values the kind of each container."""
-    free = next(
-        (
-            len(path)
-            for path in _FREE
-            if path == tuple(0 if isinstance(p, int) else p for p in loc[: len(path)])
-        ),
-        None,
-    )
-    if free is not None:
-        loc = loc[: free + 1] + loc[free + 2 :: 2]
+    for path in _FREE:
+        if loc[: len(path)] == path:
+            loc = loc[: len(path) + 1] + loc[len(path) + 2 :: 2]
     parts = list[str | int]()
     for at, part in enumerate(loc):
         variant = loc[at - 1 : at] == ("sharing",) and part in SHARING_VARIANTS
