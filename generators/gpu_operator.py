@@ -52,7 +52,7 @@ def values(plan: Plan) -> dict[str, Any]:
     tolerations = operand_tolerations(plan)
     mig_configs = mig_config_map(plan)
     ours: dict[str, Any] = {
-        "driver": _driver(plan),
+        "driver": plan.gpu_operator.driver.model_dump(exclude_none=True),
         # Empty, so that each node's device-plugin config decides: a value here would override them all.
         "mig": {"strategy": ""},
         "devicePlugin": {
@@ -75,11 +75,6 @@ def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
     for pool in plan.pools:
         wanted += [taint.toleration() for taint in pool.taints if taint.toleration() not in wanted]
     return [wanted[0], *sorted(wanted[1:], key=lambda toleration: sorted(toleration.items()))]
-
-
-def _driver(plan: Plan) -> dict[str, Any]:
-    version = plan.gpu_operator.driver_version
-    return {"enabled": plan.gpu_operator.driver_enabled} | ({"version": version} if version else {})
 
 
 def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:

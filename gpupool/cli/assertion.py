@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from gpupool.cli.output import print_error
+from gpupool.cli.output import EnvArgument, print_error
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AssertFormat = Literal["text", "json", "prometheus"]
 
 
 def assert_(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")],
+    env: EnvArgument,
     format: Annotated[
         AssertFormat,
         typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.cli.output import FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError, ready_files
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 _NO_CHART = "not installed in the cluster: queue.chart does not say where its chart and image are"
 _SHOWN = 10
 """Files that a rendering warns of, one by one."""
-
-Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 
 
 def validate(
@@ -61,7 +59,7 @@ PlanFormat = Literal["text", "json", "env"]
 
 
 def plan(
-    env: Env,
+    env: EnvArgument,
     format: Annotated[
         PlanFormat,
         typer.Option("--format", help="text for people, json for machines, env: slots as shell variables."),
@@ -85,7 +83,7 @@ def plan(
 
 
 def render(
-    env: Env,
+    env: EnvArgument,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table
+from gpupool.cli.output import EnvArgument, Format, FormatOption, print_error, print_json, print_table
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gpupool.repartition.run import Options
     from gpupool.rollback.last_good import LastGood
 
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 EvictOption = Annotated[
     bool, typer.Option("--evict", help="Evict jobs, within their grace and disruption budgets.")
 ]

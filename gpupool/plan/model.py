@@ -20,7 +20,7 @@ from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
 from gpupool.plan.tenants import Share, Tenant
 from gpupool.sharing import Isolation, Sharing
-from gpupool.spec.environment import Cluster, Karpenter, MachineImage, Priority
+from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
 from gpupool.spec.services import Assertion
 from gpupool.spec.tenants import Project
 
@@ -197,16 +197,6 @@ class Pool:
     @property
     def _monthly_usd(self) -> dict[str, float | None]:
         return _as_json(self.monthly_usd())
-
-
-@dataclass(frozen=True, slots=True)
-class GpuOperator:
-    install: bool
-    version: str
-    driver_enabled: bool
-    driver_version: str | None
-    """None: the one that the release brings."""
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

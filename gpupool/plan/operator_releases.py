@@ -51,6 +51,8 @@ class OperatorReleases:
 
     tested: str
     """The release that gpupool is tested with; the default of `gpuOperator.version`."""
+    chart_values: list[str]
+    """Top-level values of its chart."""
     releases: Mapping[str, OperatorRelease]
 
     def has(self, version: str, feature: str) -> bool:
@@ -71,7 +73,9 @@ def load_operator_releases() -> OperatorReleases:
     """The releases in `operator_releases.yaml`. Cached."""
     data = yaml.load(_FILE.read_bytes(), Loader=yaml.CSafeLoader)
     rows = [_release(row, data["features"]) for row in data["releases"]]
-    return OperatorReleases(tested=data["tested"], releases={release.version: release for release in rows})
+    return OperatorReleases(
+        data["tested"], data["chartValues"], {release.version: release for release in rows}
+    )
 
 
 def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRelease:

@@ -112,17 +112,11 @@ def _context(
 
 def _plan(context: Context, text: str) -> plan.Plan:
     environment = context.environment
-    cluster, operator = environment.cluster, environment.gpu_operator
+    cluster = environment.cluster
     return plan.Plan(
         environment=environment.metadata.name,
         cluster=cluster,
-        gpu_operator=plan.GpuOperator(
-            operator.install,
-            operator.version,
-            operator.driver.enabled,
-            operator.driver.version,
-            operator.values,
-        ),
+        gpu_operator=environment.gpu_operator,
         karpenter=None if cluster.platform == "static" else _karpenter(environment),
         pools=tuple(context.pools.values()),
         priorities=tuple(environment.priorities),

@@ -24,15 +24,6 @@ _KARPENTER_MINIMUM = (1, 7)
 _KUBERNETES_MINIMUM = (1, 30)
 """First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
 
-_CHART_KEYS = (
-    *("nfd", "node-feature-discovery", "psa", "cdi", "operator", "validator", "daemonsets", "driver"),
-    *("toolkit", "devicePlugin", "gfd", "mig", "migManager", "dcgm", "dcgmExporter", "nodeStatusExporter"),
-    *("gds", "gdrcopy", "sandboxWorkloads", "sandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
-    *("vfioManager", "kataManager", "ccManager", "hostPaths", "clusterPolicy", "gpuCluster", "extraObjects"),
-)
-"""Top-level values of chart gpu-operator v26.7.0. Another release may have others, so that only what is
-spelled almost like one of these is refused."""
-
 _DERIVED = {
     ("mig", "strategy"): "each pool's sharing decides it per node",
     ("devicePlugin", "enabled"): "without the device plugin no GPU is advertised",
@@ -115,9 +106,10 @@ def values(context: Context) -> Iterator[Problem]:
     environment = context.environment
     yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
+    known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:
-        close = get_close_matches(key, _CHART_KEYS, 1, 0.8)
-        if close and key not in _CHART_KEYS:
+        close = get_close_matches(key, known, 1, 0.8)
+        if close and key not in known:
             message = f"Helm value {key} is not a value of the operator's chart"
             yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
     partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]

@@ -14,12 +14,13 @@ from typing import Any
 from generators.device_plugin import config_map_name as plugin_config
 from generators.gpu_operator import operand_tolerations
 from generators.mig_parted import config_map_name as mig_config
-from gpupool.plan.model import GpuOperator, Plan, Pool
+from gpupool.plan.model import Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
 from gpupool.report.effects.effect import effect, stay
 from gpupool.report.environment_state import EnvironmentState
 from gpupool.report.model import NodeEffect, PodFate
+from gpupool.spec.environment import GpuOperator
 
 _IN_PLACE = (26, 7, 0)
 """Release from which a driver pod restarts in place where only its surroundings changed (pull request 2527).
@@ -69,9 +70,9 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         return
     if not now.install:
         return
-    if was.driver_enabled != now.driver_enabled:
+    if was.driver.enabled != now.driver.enabled:
         yield _driver_switched(now, old)
-    elif now.driver_enabled:
+    elif now.driver.enabled:
         yield from _driver(old, new)
     elif was.version != now.version:
         yield _everywhere(
@@ -126,7 +127,7 @@ def _installed(now: GpuOperator, plan: Plan) -> NodeEffect:
 
 
 def _driver_switched(now: GpuOperator, plan: Plan) -> NodeEffect:
-    if now.driver_enabled:
+    if now.driver.enabled:
         return _everywhere(
             "gpuOperator.driver.enabled becomes true",
             "the operator installs the driver on nodes whose image has none, and leaves the others alone",
@@ -153,7 +154,7 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     reasons = []
     if was.version != now.version:
         reasons.append(f"gpuOperator.version goes from {was.version} to {now.version}")
-    if was.driver_version != now.driver_version or (None not in versions and versions[0] != versions[1]):
+    if was.driver.version != now.driver.version or (None not in versions and versions[0] != versions[1]):
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
     if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
         yield _everywhere(
@@ -197,8 +198,8 @@ def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
 
 def driver_version(operator: GpuOperator) -> str | None:
     """The driver that the operator installs; None where no source says what its release brings."""
-    if operator.driver_version:
-        return operator.driver_version
+    if operator.driver.version:
+        return operator.driver.version
     release = load_operator_releases().releases.get(operator.version)
     return release.driver if release else None
 
