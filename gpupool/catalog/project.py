@@ -20,7 +20,7 @@ from gpupool.catalog.gpu_file import GpuFile
 from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
 from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.load import environments_folder
+from gpupool.project import environments_folder
 from gpupool.spec.messages import describe
 from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, parse_source
 

@@ -33,7 +33,8 @@ def validate(
     Example: gpupool validate prod staging
     """
     from gpupool.plan.resolve import findings_of
-    from gpupool.spec.load import environment_names, environments_folder, find_environment
+    from gpupool.project import environments_folder
+    from gpupool.spec.load import environment_names, find_environment
 
     names = env or environment_names()
     if not names:

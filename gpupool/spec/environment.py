@@ -29,6 +29,7 @@ from gpupool.spec.field_types import (
     NodeName,
     Positive,
     Share,
+    Text,
     Usd,
     Version,
 )
@@ -142,7 +143,6 @@ class UsdPerHour(Model):
 
 
 _AmiId = Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-z]+$")]
-_Said = Annotated[str, StringConstraints(min_length=1)]
 
 
 class ImageTerm(Model):
@@ -152,13 +152,13 @@ class ImageTerm(Model):
     """An image of Amazon's, family@version; with nothing beside it."""
     id: _AmiId | None = None
     """The image's id, such as ami-0123456789abcdef0; with nothing beside it."""
-    name: _Said | None = None
+    name: Text | None = None
     """The image's name, in which * stands for anything."""
-    owner: _Said | None = None
+    owner: Text | None = None
     """The account that the image is from, or self, amazon, aws-marketplace; beside name or tags."""
-    ssm_parameter: _Said | None = None
+    ssm_parameter: Text | None = None
     """Name or ARN of the SSM parameter that has the image's id."""
-    tags: Annotated[dict[_Said, _Said], Field(max_length=20)] | None = None
+    tags: Annotated[dict[Text, Text], Field(max_length=20)] | None = None
     """Tags that the image has; * as value stands for any."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
+from gpupool.project import environments_folder
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps, value_at
 from gpupool.spec.messages import describe
@@ -55,15 +56,6 @@ class Loaded:
         names = [item.get("name") for item in mappings]
         # A name without its quotes is a finding; that others refer to it is none.
         return {str(name) for name in names if isinstance(name, str | int | float | Unclear)}
-
-
-def environments_folder(start: Path | None = None) -> Path:
-    """The `environments` folder of the project that `start` (default: here) lies in."""
-    here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir():
-            return folder / "environments"
-    return here / "environments"
 
 
 def environment_names() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Image, Model, Name, Usd
+from gpupool.spec.field_types import Day, Duration, Image, Model, Name, Text, Usd
 
 
 class Waiver(Model):
@@ -18,9 +18,9 @@ class Waiver(Model):
     """The policy that is waived."""
     namespace: Name | None = None
     """Namespace that it holds in; default: everywhere."""
-    owner: Annotated[str, StringConstraints(min_length=1)]
+    owner: Text
     """The owner of the exception."""
-    reason: Annotated[str, StringConstraints(min_length=1)]
+    reason: Text
     """Why the policy can't be kept here."""
     until: Day
     """Last day on which it holds."""
