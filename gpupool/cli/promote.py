@@ -7,12 +7,13 @@ Reads and writes files and prints; `gpupool.promote` decides what is promoted. T
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_error, print_json
+from gpupool.cli.output import FormatOption, print_error, print_json
 from gpupool.findings import GpupoolError, SpecError, UsageError
 
 if TYPE_CHECKING:
@@ -72,28 +73,18 @@ def promote(
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
         raise UsageError("--base goes with --check")
-    from gpupool.promote.merge import Wish
-
-    _promote(
-        named[0], named[1], Wish(frozenset(only or ()), allow_delete, nodes_max), write, skip, ahead, format
-    )
-
-
-def _promote(
-    source_env: str, target_env: str, wish: Wish, write: bool, skip: bool, ahead: bool, format: Format
-) -> None:
-    from datetime import date
-
     from gpupool.cli.promote_check import hold_source, origins, read_file
     from gpupool.promote.chain import Chain
+    from gpupool.promote.merge import Wish
     from gpupool.promote.merge import promote as merge
     from gpupool.promote.rules import rules_of
     from gpupool.spec.load import find_environment
     from gpupool.spec.yaml_source import display_path
 
-    paths = [find_environment(env) for env in (source_env, target_env)]
+    wish = Wish(frozenset(only or ()), allow_delete, nodes_max)
+    paths = [find_environment(env) for env in named]
     if paths[0].resolve() == paths[1].resolve():
-        raise UsageError(f"name two different environments; {source_env} and {target_env} are one file")
+        raise UsageError(f"name two different environments; {named[0]} and {named[1]} are one file")
     source, target = map(read_file, paths)
     if not skip:
         Chain(origins(paths[1].parent)).hold(source.name, target.name)

@@ -200,16 +200,6 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
-    """What the queue may hand out of one resource of one pool."""
-
-    pool: str
-    resource: str
-    count: int
-    equivalent: Fraction
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     environment: str
     cluster: Cluster
@@ -253,15 +243,6 @@ class Plan:
             total.update(pool.slices_max)
         return total
 
-    @property
-    def slots(self) -> tuple[Slots, ...]:
-        """The queue's slots, derived from the pools."""
-        return tuple(
-            Slots(pool.name, name, count, pool.equivalents[name])
-            for pool in self.pools
-            for name, count in pool.slices_max.items()
-        )
-
     def monthly_usd(self) -> tuple[float, float] | None:
         """Cost of all pools at the warm floor and at the maximum; None where a price is unknown."""
         costs = [pool.monthly_usd() for pool in self.pools]
@@ -277,7 +258,16 @@ class Plan:
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan --format json` promises it."""
         found: dict[str, Any] = json_of(self, _KEYS)
-        found["queue"]["slots"] = json_of(self.slots, _KEYS)
+        found["queue"]["slots"] = [
+            {
+                "pool": pool.name,
+                "resource": name,
+                "slots": count,
+                "gpuEquivalent": float(pool.equivalents[name]),
+            }
+            for pool in self.pools
+            for name, count in pool.slices_max.items()
+        ]
         return found
 
 
@@ -294,5 +284,4 @@ _KEYS: Keys = {
     Tenant: "name id namespace projects quota pools=grants requests weight maxPriority budgetUsd=budget.usd",
     Project: "name id budgetUsd=budget.usd",
     QueueSettings: QueueSettings.as_dict,
-    Slots: "pool resource slots=count gpuEquivalent=equivalent",
 }
