@@ -15,8 +15,9 @@ from typing import Any
 from generators.manifest import Manifest
 from generators.metadata import object_labels
 from gpupool.plan.model import Plan
-from gpupool.plan.policies import Action, Policies, Waiver
+from gpupool.plan.policies import Action, Policies
 from gpupool.plan.policy_files import BINDING, read_objects
+from gpupool.spec.services import Waiver
 
 WAIVED = "waivers.policies.gpupool.dev/"
 """Prefix of the annotations that list a binding's waivers, by namespace."""

@@ -14,10 +14,11 @@ from typing import Any
 from generators import restricted_pod
 from generators.kinds import KINDS
 from generators.manifest import Manifest
-from generators.metadata import content_name, metadata
+from generators.metadata import content_name, manifest_of, object_labels
 from generators.project_files import gpu_texts, policy_texts
-from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Assertion, Plan
+from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.policy_files import read_objects
+from gpupool.spec.services import Assertion
 
 NAME = "gpupool-assert"
 FOLDER = "/etc/gpupool"
@@ -54,20 +55,18 @@ def generate(plan: Plan) -> Iterator[Manifest]:
     if plan.assertion is None:
         return
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": SYSTEM_NAMESPACE}
-    made = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(plan, NAME, SYSTEM_NAMESPACE)}
-    yield Manifest(made)
-    yield _role(plan, "ClusterRole", None, [*_list(_rules(None)), _charts(plan)])
+    yield manifest_of(plan, "ServiceAccount", NAME, SYSTEM_NAMESPACE)
+    yield manifest_of(plan, "ClusterRole", NAME, rules=[*_list(_rules(None)), _charts(plan)])
     yield _binding(plan, "ClusterRole", None, account)
     own = policy_texts(plan)
     for namespace, rules in _namespaces(plan).items():
-        yield _role(plan, "Role", namespace, _list(rules))
+        yield manifest_of(plan, "Role", NAME, namespace, rules=_list(rules))
         yield _binding(plan, "Role", namespace, account)
     gpus = {f"{_GPU_PREFIX}{name}": text for name, text in gpu_texts(plan).items()}
     files = {_ENVIRONMENT_KEY: plan.text} | own | gpus
     name = content_name(NAME, files)
-    described = metadata(plan, name, SYSTEM_NAMESPACE)
-    yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": described, "data": files})
-    yield Manifest(_cron_job(plan, plan.assertion, name, _mounts(plan, own, gpus)))
+    yield manifest_of(plan, "ConfigMap", name, SYSTEM_NAMESPACE, data=files)
+    yield _cron_job(plan, plan.assertion, name, _mounts(plan, own, gpus))
 
 
 def _namespaces(plan: Plan) -> Mapping[str, _Rules]:
@@ -93,21 +92,9 @@ def _charts(plan: Plan) -> dict[str, Any]:
     return {"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": names, "verbs": ["list"]}
 
 
-def _role(plan: Plan, kind: str, namespace: str | None, rules: list[dict[str, Any]]) -> Manifest:
-    described = metadata(plan, NAME, namespace)
-    return Manifest({"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": described, "rules": rules})
-
-
 def _binding(plan: Plan, kind: str, namespace: str | None, account: Mapping[str, str]) -> Manifest:
-    return Manifest(
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": f"{kind}Binding",
-            "metadata": metadata(plan, NAME, namespace),
-            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": NAME},
-            "subjects": [dict(account)],
-        }
-    )
+    role = {"apiGroup": _RBAC, "kind": kind, "name": NAME}
+    return manifest_of(plan, f"{kind}Binding", NAME, namespace, roleRef=role, subjects=[dict(account)])
 
 
 def _mounts(plan: Plan, own: Mapping[str, str], gpus: Mapping[str, str]) -> dict[str, str]:
@@ -117,8 +104,8 @@ def _mounts(plan: Plan, own: Mapping[str, str], gpus: Mapping[str, str]) -> dict
     return mounts | {f"{FOLDER}/catalog/{name.removeprefix(_GPU_PREFIX)}": name for name in gpus}
 
 
-def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, str]) -> dict[str, Any]:
-    described = metadata(plan, NAME, SYSTEM_NAMESPACE)
+def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, str]) -> Manifest:
+    labelled = {"metadata": {"labels": object_labels(plan)}}
     pod = {
         **restricted_pod.POD,
         "automountServiceAccountToken": True,
@@ -131,7 +118,7 @@ def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, st
         # The next run compares again; the failed Job and the metrics report the failure.
         "backoffLimit": 0,
         "activeDeadlineSeconds": _SECONDS,
-        "template": {"metadata": {"labels": described["labels"]}, "spec": pod},
+        "template": {**labelled, "spec": pod},
     }
     spec = {
         "schedule": wanted.schedule,
@@ -139,9 +126,9 @@ def _cron_job(plan: Plan, wanted: Assertion, files: str, mounts: Mapping[str, st
         "startingDeadlineSeconds": _SECONDS,
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 3,
-        "jobTemplate": {"metadata": {"labels": described["labels"]}, "spec": job},
+        "jobTemplate": {**labelled, "spec": job},
     }
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": described, "spec": spec}
+    return manifest_of(plan, "CronJob", NAME, SYSTEM_NAMESPACE, spec=spec)
 
 
 def _container(plan: Plan, wanted: Assertion, mounts: Mapping[str, str]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 ENGINES is the only place where an engine of `delivery.engine` is registered. With engine pulumi nothing is
 added, and rendered files have no trace of delivery. Engines do not depend on each other; what they share is
 in `generators.lasting` (what must not be deleted by accident) and `generators.kinds` (in which order). What
-else applies to an engine is in its class in `gpupool.plan.delivery`.
+else applies to an engine is in `gpupool.plan.delivery`.
 """
 
 from __future__ import annotations

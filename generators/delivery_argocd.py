@@ -16,7 +16,7 @@ from generators import lasting
 from generators.layout import DELIVERY, INDEX, manifest_path, release_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
-from gpupool.plan.delivery import ArgoCd, Delivery
+from gpupool.plan.delivery import Delivery
 from gpupool.plan.model import ENVIRONMENT_LABEL, SYSTEM_NAMESPACE, Plan
 
 START = "-f"
@@ -24,6 +24,8 @@ FOLDER = f"{DELIVERY}/argocd"
 _API = "argoproj.io/v1alpha1"
 _WAVE = "argocd.argoproj.io/sync-wave"
 _OPTIONS = "argocd.argoproj.io/sync-options"
+_IN_CLUSTER = "https://kubernetes.default.svc"
+"""Argo CD's address of the cluster that it runs in itself."""
 
 _KEEP = "Prune=false,Delete=false"
 _ON_REMOVAL: Mapping[str, str] = {"confirm": "Prune=confirm,Delete=confirm", "keep": _KEEP, "delete": ""}
@@ -101,57 +103,51 @@ def application_name(environment: str, part: Part | None = None) -> str:
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> AppProject or Application."""
-    argocd = _settings(bundle.delivery)
-    objects = [_project(bundle, argocd), _application(bundle, argocd)]
+    objects = [_project(bundle), _application(bundle)]
     if replaced := _replaced(bundle):
-        objects.append(_recreating_application(bundle, argocd, replaced))
+        objects.append(_recreating_application(bundle, replaced))
     if bundle.releases:
-        objects.append(_chart_project(bundle, argocd))
-        objects += [_chart_application(bundle, argocd, release) for release in bundle.releases]
+        objects.append(_chart_project(bundle))
+        objects += [_chart_application(bundle, release) for release in bundle.releases]
     return {f"{FOLDER}/{made['kind'].lower()}-{made['metadata']['name']}.yaml": made for made in objects}
 
 
 def resync(plan: Plan, parts: Iterable[Part]) -> str:
     """Ask Argo CD to sync, as its own command line does (Argo CD documentation, operator manual: an
     Application's `operation`). Only the Applications that deliver these parts put them back."""
-    argocd = _settings(plan.delivery)
+    namespace = plan.delivery.given.argocd.namespace
     patch = '{"operation": {"sync": {"prune": true}}}'
     chosen = {application_name(plan.environment, part) for part in parts}
     names = " ".join(sorted(chosen or {application_name(plan.environment)}))
-    return f"kubectl -n {argocd.namespace} patch application {names} --type=merge -p '{patch}'"
+    return f"kubectl -n {namespace} patch application {names} --type=merge -p '{patch}'"
 
 
-def _settings(delivery: Delivery) -> ArgoCd:
-    assert isinstance(delivery.by, ArgoCd)
-    return delivery.by
-
-
-def _named(bundle: Bundle, argocd: ArgoCd, kind: str, name: str, wave: int) -> dict[str, Any]:
+def _named(bundle: Bundle, kind: str, name: str, wave: int) -> dict[str, Any]:
     """`wave` orders them under an app of apps: projects first, and Applications at once, because the charts
     wait for the environment's namespaces and the environment's pools for the charts' kinds."""
     metadata = {
         "name": name,
-        "namespace": argocd.namespace,
+        "namespace": bundle.delivery.given.argocd.namespace,
         "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
         "annotations": {_WAVE: str(wave)},
     }
     return {"apiVersion": _API, "kind": kind, "metadata": metadata}
 
 
-def _project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+def _project(bundle: Bundle) -> dict[str, Any]:
     """What the environment's objects may be: the kinds that are rendered, where they are rendered to."""
     owned = bundle.manifests
     spec = {
         "description": f"GPU pools of {bundle.environment}",
         "sourceRepos": [bundle.delivery.repo],
-        "destinations": _destinations(argocd, {m.namespace or SYSTEM_NAMESPACE for m in owned}),
+        "destinations": _destinations(bundle, {m.namespace or SYSTEM_NAMESPACE for m in owned}),
         "clusterResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is None),
         "namespaceResourceWhitelist": _kinds(_group_kind(m) for m in owned if m.namespace is not None),
     }
-    return {**_named(bundle, argocd, "AppProject", argocd.project, -10), "spec": spec}
+    return {**_named(bundle, "AppProject", _project_name(bundle), -10), "spec": spec}
 
 
-def _chart_project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+def _chart_project(bundle: Bundle) -> dict[str, Any]:
     """What the charts may make; apart, because the environment itself needs no CRD and no ClusterRoleBinding
     of theirs. Namespaced kinds are the charts' own concern, in their namespaces."""
     spaces = {release.namespace for release in bundle.releases}
@@ -162,13 +158,13 @@ def _chart_project(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
     spec = {
         "description": f"Charts that the GPU pools of {bundle.environment} need",
         "sourceRepos": sorted({_chart_repository(release) for release in bundle.releases}),
-        "destinations": _destinations(argocd, spaces),
+        "destinations": _destinations(bundle, spaces),
         "clusterResourceWhitelist": _kinds(kinds),
     }
-    return {**_named(bundle, argocd, "AppProject", _chart_project_name(argocd), -10), "spec": spec}
+    return {**_named(bundle, "AppProject", _chart_project_name(bundle), -10), "spec": spec}
 
 
-def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
+def _application(bundle: Bundle) -> dict[str, Any]:
     delivery = bundle.delivery
     # Files that are not objects, or Argo CD's own. By name: a tenant's namespace may be called `delivery`.
     left_out = [INDEX, *(release_path(release) for release in bundle.releases), f"{FOLDER}/*"]
@@ -181,13 +177,13 @@ def _application(bundle: Bundle, argocd: ArgoCd) -> dict[str, Any]:
         if kind in kinds
     ]
     spec: dict[str, Any] = {
-        "project": argocd.project,
+        "project": _project_name(bundle),
         "source": source,
-        "destination": _destination(argocd),
-        "syncPolicy": _sync_policy(argocd),
+        "destination": _destination(bundle),
+        "syncPolicy": _sync_policy(bundle),
         **({"ignoreDifferences": ignored} if ignored else {}),
     }
-    return _with_diff(_named(bundle, argocd, "Application", application_name(bundle.environment), 0), spec)
+    return _with_diff(_named(bundle, "Application", application_name(bundle.environment), 0), spec)
 
 
 def _recreated(replaced: list[Manifest]) -> list[str]:
@@ -200,19 +196,19 @@ def _replaced(bundle: Bundle) -> list[Manifest]:
     return [m for m in bundle.manifests if m.recreated]
 
 
-def _recreating_application(bundle: Bundle, argocd: ArgoCd, replaced: list[Manifest]) -> dict[str, Any]:
+def _recreating_application(bundle: Bundle, replaced: list[Manifest]) -> dict[str, Any]:
     """Apart, because the server's own comparison fails on a change that it refuses, and an Application that
     can't be compared is not synced at all (argoproj/argo-cd issue 29348)."""
     globs = _recreated(replaced)
     include = globs[0] if len(globs) == 1 else f"{{{','.join(globs)}}}"
     name = application_name(bundle.environment, replaced[0])
-    named = _named(bundle, argocd, "Application", name, 0)
+    named = _named(bundle, "Application", name, 0)
     named["metadata"]["annotations"][_SERVER_SIDE_DIFF] = "ServerSideDiff=false"
     spec = {
-        "project": argocd.project,
+        "project": _project_name(bundle),
         "source": _folder(bundle.delivery, include=include),
-        "destination": _destination(argocd),
-        "syncPolicy": {**_sync_policy(argocd), "syncOptions": list(_RECREATING_OPTIONS)},
+        "destination": _destination(bundle),
+        "syncPolicy": {**_sync_policy(bundle), "syncOptions": list(_RECREATING_OPTIONS)},
     }
     return {**named, "spec": spec}
 
@@ -227,7 +223,7 @@ def _folder(delivery: Delivery, **files: str) -> dict[str, Any]:
     }
 
 
-def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> dict[str, Any]:
+def _chart_application(bundle: Bundle, release: HelmRelease) -> dict[str, Any]:
     source = {
         "repoURL": _chart_repository(release),
         "chart": release.chart,
@@ -235,13 +231,13 @@ def _chart_application(bundle: Bundle, argocd: ArgoCd, release: HelmRelease) -> 
         "helm": {"releaseName": release.name, "valuesObject": dict(release.values)},
     }
     spec = {
-        "project": _chart_project_name(argocd),
+        "project": _chart_project_name(bundle),
         "source": source,
-        "destination": {**_cluster(argocd), "namespace": release.namespace},
-        "syncPolicy": _sync_policy(argocd),
+        "destination": {**_cluster(bundle), "namespace": release.namespace},
+        "syncPolicy": _sync_policy(bundle),
     }
     name = application_name(bundle.environment, release)
-    return _with_diff(_named(bundle, argocd, "Application", name, 0), spec)
+    return _with_diff(_named(bundle, "Application", name, 0), spec)
 
 
 def _with_diff(named: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -251,26 +247,33 @@ def _with_diff(named: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]
     return {**named, "metadata": metadata, "spec": dict(spec)}
 
 
-def _sync_policy(argocd: ArgoCd) -> dict[str, Any]:
-    automated = {"automated": {"prune": True, "selfHeal": True}} if argocd.automated else {}
+def _sync_policy(bundle: Bundle) -> dict[str, Any]:
+    automated = (
+        {"automated": {"prune": True, "selfHeal": True}} if bundle.delivery.given.argocd.automated else {}
+    )
     return {**automated, "syncOptions": list(_SYNC_OPTIONS), "retry": _RETRY}
 
 
-def _cluster(argocd: ArgoCd) -> dict[str, str]:
-    return {"name": argocd.cluster} if argocd.cluster else {"server": argocd.server or ""}
+def _cluster(bundle: Bundle) -> dict[str, str]:
+    to = bundle.delivery.given.argocd.destination
+    return {"name": to.name} if to.name else {"server": to.server or _IN_CLUSTER}
 
 
-def _destination(argocd: ArgoCd) -> dict[str, str]:
+def _destination(bundle: Bundle) -> dict[str, str]:
     """Every object names its namespace; this one is for Argo CD's check of what the project permits."""
-    return {**_cluster(argocd), "namespace": SYSTEM_NAMESPACE}
+    return {**_cluster(bundle), "namespace": SYSTEM_NAMESPACE}
 
 
-def _destinations(argocd: ArgoCd, namespaces: Iterable[str]) -> list[dict[str, str]]:
-    return [{**_cluster(argocd), "namespace": namespace} for namespace in sorted(namespaces)]
+def _destinations(bundle: Bundle, namespaces: Iterable[str]) -> list[dict[str, str]]:
+    return [{**_cluster(bundle), "namespace": namespace} for namespace in sorted(namespaces)]
 
 
-def _chart_project_name(argocd: ArgoCd) -> str:
-    return f"{argocd.project}-releases"
+def _project_name(bundle: Bundle) -> str:
+    return bundle.delivery.given.argocd.project or application_name(bundle.environment)
+
+
+def _chart_project_name(bundle: Bundle) -> str:
+    return f"{_project_name(bundle)}-releases"
 
 
 def _chart_repository(release: HelmRelease) -> str:

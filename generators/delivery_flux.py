@@ -17,7 +17,7 @@ from generators.kinds import KINDS, OPERATORS, WORKLOADS, Kind, Wave
 from generators.layout import DELIVERY, manifest_path
 from generators.manifest import Bundle, HelmRelease, Manifest, Part
 from generators.metadata import MANAGED_BY
-from gpupool.plan.delivery import Delivery, Flux
+from gpupool.plan.delivery import Delivery
 from gpupool.plan.model import ENVIRONMENT_LABEL, Plan
 
 START = "-k"
@@ -71,21 +71,20 @@ def notes(manifest: Manifest, delivery: Delivery) -> Mapping[str, str]:
 
 def wrappers(bundle: Bundle) -> dict[str, Mapping[str, Any]]:
     """Relative path -> source, Kustomization of Flux or of kustomize, HelmRelease or its source."""
-    flux = _settings(bundle.delivery)
     made: dict[str, Mapping[str, Any]] = {}
     waves = {
         wave: found
         for wave, found in bundle.by_wave().items()
         if found or (wave is OPERATORS and bundle.releases)
     }
-    charts = _file_names(part for release in bundle.releases for part in _chart(bundle, flux, release))
+    charts = _file_names(part for release in bundle.releases for part in _chart(bundle, release))
     for wave, manifests in waves.items():
         folder = f"{_WAVES}/{wave}"
         inside = charts if wave is OPERATORS else {}
         files = [f"../../../{manifest_path(manifest)}" for manifest in manifests]
         made[f"{folder}/kustomization.yaml"] = _folder([*files, *inside])
         made |= {f"{folder}/{name}": body for name, body in inside.items()}
-    started = _file_names([_source(bundle, flux), *_kustomizations(bundle, flux, waves)])
+    started = _file_names([_source(bundle), *_kustomizations(bundle, waves)])
     made[f"{FOLDER}/kustomization.yaml"] = _folder(started)
     return made | {f"{FOLDER}/{name}": body for name, body in started.items()}
 
@@ -113,7 +112,7 @@ def resync(plan: Plan, parts: Iterable[Part]) -> str:
     """Ask Flux to reconcile (Flux documentation, Kustomization: triggering a reconcile). All waves, because
     what is in one may be what another waits for. A chart's release is not checked again while it is the
     same, so it is installed again (HelmRelease: forcing a release), after the wave that has it."""
-    namespace = _settings(plan.delivery).namespace
+    namespace = plan.delivery.given.flux.namespace
     chosen = f"kubectl -n {namespace} annotate kustomization -l {ENVIRONMENT_LABEL}={plan.environment}"
     waves = f'{chosen} reconcile.fluxcd.io/requestedAt="$(date +%s)" --overwrite'
     charts = sorted({part.name for part in parts if isinstance(part, HelmRelease)})
@@ -125,35 +124,32 @@ def resync(plan: Plan, parts: Iterable[Part]) -> str:
     return f'{waves} && at="$(date +%s)" && {forced}'
 
 
-def _settings(delivery: Delivery) -> Flux:
-    assert isinstance(delivery.by, Flux)
-    return delivery.by
-
-
-def _named(bundle: Bundle, flux: Flux, api_version: str, kind: str, part: str = "") -> dict[str, Any]:
+def _named(bundle: Bundle, api_version: str, kind: str, part: str = "") -> dict[str, Any]:
     metadata = {
         "name": object_name(bundle.environment, part),
-        "namespace": flux.namespace,
+        "namespace": bundle.delivery.given.flux.namespace,
         "labels": {MANAGED_BY: "gpupool", ENVIRONMENT_LABEL: bundle.environment},
     }
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def _source(bundle: Bundle, flux: Flux) -> dict[str, Any]:
+def _source(bundle: Bundle) -> dict[str, Any]:
     """Where Flux reads the rendering."""
-    delivery = bundle.delivery
+    delivery, flux = bundle.delivery, bundle.delivery.given.flux
     registry = delivery.repo.startswith("oci://")
     spec = {
         "interval": flux.interval,
         "url": delivery.repo,
-        "ref": _artifact(delivery.revision) if registry else _git(delivery.revision),
+        "ref": _revision(delivery.revision, registry),
         **({"secretRef": {"name": flux.secret}} if flux.secret else {}),
     }
     kind = "OCIRepository" if registry else "GitRepository"
-    return {**_named(bundle, flux, _SOURCE_API, kind), "spec": spec}
+    return {**_named(bundle, _SOURCE_API, kind), "spec": spec}
 
 
-def _git(revision: str) -> dict[str, str]:
+def _revision(revision: str, registry: bool) -> dict[str, str]:
+    if registry:
+        return {"digest" if revision.startswith("sha256:") else "tag": revision}
     if _COMMIT.fullmatch(revision):
         return {"commit": revision}
     if revision.startswith("refs/"):
@@ -161,18 +157,12 @@ def _git(revision: str) -> dict[str, str]:
     return {"tag" if _VERSION.fullmatch(revision) else "branch": revision}
 
 
-def _artifact(revision: str) -> dict[str, str]:
-    return {"digest" if revision.startswith("sha256:") else "tag": revision}
-
-
-def _kustomizations(
-    bundle: Bundle, flux: Flux, waves: Mapping[Wave, list[Manifest]]
-) -> Iterator[dict[str, Any]]:
+def _kustomizations(bundle: Bundle, waves: Mapping[Wave, list[Manifest]]) -> Iterator[dict[str, Any]]:
     """One for each wave, each waiting for the one before it at the same revision."""
-    source = _source(bundle, flux)
+    source, flux = _source(bundle), bundle.delivery.given.flux
     before: str | None = None
     for wave, manifests in waves.items():
-        made = _named(bundle, flux, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", wave.name)
+        made = _named(bundle, "kustomize.toolkit.fluxcd.io/v1", "Kustomization", wave.name)
         root = "" if bundle.delivery.path == "." else f"{bundle.delivery.path}/"
         health = _health_checks(manifests)
         spec = {
@@ -199,10 +189,11 @@ def _health_checks(manifests: list[Manifest]) -> list[dict[str, str]]:
     return [{"apiVersion": version, "kind": kind, **_HEALTH[kind]} for kind, version in kinds]
 
 
-def _chart(bundle: Bundle, flux: Flux, release: HelmRelease) -> Iterator[dict[str, Any]]:
+def _chart(bundle: Bundle, release: HelmRelease) -> Iterator[dict[str, Any]]:
     """The chart's source and its release. Helm knows it by the release's own name, in its namespace."""
+    flux = bundle.delivery.given.flux
     if release.repository.startswith("oci://"):
-        repository = _named(bundle, flux, _SOURCE_API, "OCIRepository", release.name)
+        repository = _named(bundle, _SOURCE_API, "OCIRepository", release.name)
         url = f"{release.repository.rstrip('/')}/{release.chart}"
         layer = {"mediaType": _CHART_LAYER, "operation": "copy"}
         ref = {"tag": release.version}
@@ -210,12 +201,12 @@ def _chart(bundle: Bundle, flux: Flux, release: HelmRelease) -> Iterator[dict[st
         name = repository["metadata"]["name"]
         chart: dict[str, Any] = {"chartRef": {"kind": "OCIRepository", "name": name}}
     else:
-        repository = _named(bundle, flux, _SOURCE_API, "HelmRepository", release.name)
+        repository = _named(bundle, _SOURCE_API, "HelmRepository", release.name)
         yield {**repository, "spec": {"interval": "1h", "url": release.repository}}
         reference = {"kind": "HelmRepository", "name": repository["metadata"]["name"]}
         wanted = {"chart": release.chart, "version": release.version, "sourceRef": reference}
         chart = {"chart": {"spec": wanted}}
-    made = _named(bundle, flux, "helm.toolkit.fluxcd.io/v2", "HelmRelease", release.name)
+    made = _named(bundle, "helm.toolkit.fluxcd.io/v2", "HelmRelease", release.name)
     # Removing the files must not uninstall the chart: without Karpenter and the operator its nodes are
     # unmanaged.
     metadata = {**made["metadata"], "annotations": {_PRUNE: "disabled"}}

@@ -13,7 +13,7 @@ from typing import Any
 
 from generators.emit import yaml_text
 from generators.manifest import Manifest
-from generators.metadata import content_name, metadata
+from generators.metadata import content_name, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 
@@ -22,14 +22,7 @@ DEFAULT_KEY = "gpupool.default"
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    name = config_map_name(plan)
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata(plan, name, OPERATOR_NAMESPACE),
-        "data": _data(plan),
-    }
-    yield Manifest(body)
+    yield manifest_of(plan, "ConfigMap", config_map_name(plan), OPERATOR_NAMESPACE, data=_data(plan))
 
 
 def config_map_name(plan: Plan) -> str:

@@ -13,11 +13,11 @@ from generators import device_requests
 from generators.device_plugin import DEFAULT_KEY
 from generators.device_plugin import config_map_name as device_plugin_config_map
 from generators.manifest import HelmRelease, Manifest
-from generators.metadata import merged, metadata
+from generators.metadata import manifest_of, merged
 from generators.mig_parted import config_map_name as mig_config_map
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 
-_POLICY_API, _POLICY = "nvidia.com/v1", "cluster-policy"
+_POLICY = "cluster-policy"
 _DEFAULT_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
@@ -28,7 +28,7 @@ _CONTROL_PLANE = {
 
 def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
     if plan.cluster.platform == "local":
-        yield Manifest(_cluster_policy(plan, _policy_spec(values(plan))))
+        yield manifest_of(plan, "ClusterPolicy", _POLICY, spec=_policy_spec(values(plan)))
     elif plan.gpu_operator.install:
         yield HelmRelease(
             name="gpu-operator",
@@ -43,7 +43,7 @@ def generate(plan: Plan) -> Iterator[Manifest | HelmRelease]:
         wanted = _policy_spec(values(plan))
         operands = ("devicePlugin", "migManager") if mig_config_map(plan) else ("devicePlugin",)
         configs = {operand: {"config": wanted[operand]["config"]} for operand in operands}
-        policy = {"apiVersion": _POLICY_API, "kind": "ClusterPolicy", "metadata": {"name": _POLICY}}
+        policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": _POLICY}}
         yield Manifest({**policy, "spec": configs}, patch=True)
 
 
@@ -52,7 +52,7 @@ def values(plan: Plan) -> dict[str, Any]:
     tolerations = operand_tolerations(plan)
     mig_configs = mig_config_map(plan)
     ours: dict[str, Any] = {
-        "driver": _driver(plan),
+        "driver": plan.gpu_operator.driver.model_dump(exclude_none=True),
         # Empty, so that each node's device-plugin config decides: a value here would override them all.
         "mig": {"strategy": ""},
         "devicePlugin": {
@@ -75,11 +75,6 @@ def operand_tolerations(plan: Plan) -> list[dict[str, str]]:
     for pool in plan.pools:
         wanted += [taint.toleration() for taint in pool.taints if taint.toleration() not in wanted]
     return [wanted[0], *sorted(wanted[1:], key=lambda toleration: sorted(toleration.items()))]
-
-
-def _driver(plan: Plan) -> dict[str, Any]:
-    version = plan.gpu_operator.driver_version
-    return {"enabled": plan.gpu_operator.driver_enabled} | ({"version": version} if version else {})
 
 
 def _mig_manager(plan: Plan, config_map: str | None) -> dict[str, Any]:
@@ -114,12 +109,3 @@ def _policy_spec(chart: Mapping[str, Any]) -> dict[str, Any]:
         | ({"config": {key: chart["migManager"]["config"][key] for key in ("name", "default")}})
         | ({"env": chart["migManager"]["env"]} if "env" in chart["migManager"] else {}),
     }
-
-
-def _cluster_policy(plan: Plan, spec: dict[str, Any]) -> dict[str, Any]:
-    body = {
-        "apiVersion": _POLICY_API,
-        "kind": "ClusterPolicy",
-        "metadata": metadata(plan, _POLICY),
-    }
-    return {**body, "spec": spec}

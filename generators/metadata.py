@@ -1,6 +1,6 @@
 """What all generated objects have in common: labels that show where they come from, and derived names.
 
-Must not depend on any particular kind of object.
+Must not depend on any particular kind of object; the versions of their APIs are in `generators.kinds`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from generators.kinds import KINDS, rank_of
+from generators.manifest import Manifest
 from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
 from gpupool.plan.tenants import Tenant
 
@@ -27,17 +29,29 @@ def object_labels(plan: Plan, pool: Pool | None = None, tenant: Tenant | None = 
     return labels
 
 
-def metadata(
+def manifest_of(
     plan: Plan,
+    kind: str,
     name: str,
     namespace: str | None = None,
     *,
     pool: Pool | None = None,
     tenant: Tenant | None = None,
-) -> dict[str, Any]:
-    """The metadata of an object called `name`."""
-    where = {"namespace": namespace} if namespace else {}
-    return {"name": name, **where, "labels": object_labels(plan, pool, tenant)}
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    protect: bool = False,
+    **fields: Any,
+) -> Manifest:
+    """The object called `name` with these `fields` (spec, data ...); `labels` are added to those that every
+    object has. Raises IndexError for a kind that is not in the table."""
+    metadata = {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "labels": {**object_labels(plan, pool, tenant), **(labels or {})},
+        **({"annotations": dict(annotations)} if annotations else {}),
+    }
+    body = {"apiVersion": KINDS[rank_of(kind)].api_version, "kind": kind, "metadata": metadata, **fields}
+    return Manifest(body, protect=protect)
 
 
 def content_name(prefix: str, content: Any) -> str:

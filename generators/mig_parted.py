@@ -13,20 +13,15 @@ from typing import Any
 
 from generators.emit import yaml_text
 from generators.manifest import Manifest
-from generators.metadata import content_name, metadata
+from generators.metadata import content_name, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, Plan
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     name = config_map_name(plan)
     if name is not None:
-        body = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": metadata(plan, name, OPERATOR_NAMESPACE),
-            "data": {"config.yaml": yaml_text(_configs(plan))},
-        }
-        yield Manifest(body)
+        data = {"config.yaml": yaml_text(_configs(plan))}
+        yield manifest_of(plan, "ConfigMap", name, OPERATOR_NAMESPACE, data=data)
 
 
 def config_map_name(plan: Plan) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.manifest import Manifest
-from generators.metadata import metadata
+from generators.metadata import manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
 
@@ -26,8 +26,6 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 
 def _namespace(plan: Plan, name: str, level: str, tenant: Tenant | None = None) -> Manifest:
-    described = metadata(plan, name, tenant=tenant)
     # Tenants are warned about what `restricted` would refuse, and stopped at what reaches the host.
-    described["labels"] |= {_ENFORCE: level} | ({_WARN: "restricted"} if tenant else {})
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": described}
-    return Manifest(body, protect=tenant is not None)
+    labels = {_ENFORCE: level} | ({_WARN: "restricted"} if tenant else {})
+    return manifest_of(plan, "Namespace", name, tenant=tenant, labels=labels, protect=tenant is not None)

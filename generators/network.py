@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.manifest import Manifest
-from generators.metadata import metadata
+from generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.tenants import Tenant
 
@@ -42,11 +42,5 @@ def _namespaces(*names: str) -> list[dict[str, Any]]:
 
 
 def _policy(plan: Plan, namespace: str, spec: dict[str, Any], tenant: Tenant | None = None) -> Manifest:
-    return Manifest(
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "NetworkPolicy",
-            "metadata": metadata(plan, "gpupool", namespace, tenant=tenant),
-            "spec": {"podSelector": {}, **spec},
-        }
-    )
+    every = {"podSelector": {}, **spec}
+    return manifest_of(plan, "NetworkPolicy", "gpupool", namespace, tenant=tenant, spec=every)

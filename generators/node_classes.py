@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.manifest import Manifest
-from generators.metadata import metadata
-from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Karpenter, Plan, Pool
+from generators.metadata import manifest_of
+from gpupool.plan.model import ENVIRONMENT_LABEL, POOL_LABEL, Plan, Pool
+from gpupool.spec.environment import Karpenter
 
 LOCAL_CLASS = "default"
 _ROOT_VOLUME = {
@@ -19,8 +20,7 @@ _ROOT_VOLUME = {
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     if plan.cluster.platform == "local" and plan.pools:
-        body = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass"}
-        yield Manifest({**body, "metadata": metadata(plan, LOCAL_CLASS), "spec": {}})
+        yield manifest_of(plan, "KWOKNodeClass", LOCAL_CLASS, spec={})
     if plan.cluster.platform == "eks" and plan.karpenter is not None:
         for pool in plan.pools:
             yield _ec2(plan, plan.karpenter, pool)
@@ -36,28 +36,22 @@ def reference(plan: Plan, pool: Pool) -> dict[str, str]:
 def _image(karpenter: Karpenter, pool: Pool) -> dict[str, Any]:
     if pool.image is None:
         return {"amiSelectorTerms": [{"alias": karpenter.ami_alias}]}
-    terms = {"amiFamily": pool.image.family, "amiSelectorTerms": [dict(t) for t in pool.image.selector_terms]}
+    terms = {"amiFamily": pool.image.family, "amiSelectorTerms": pool.image.terms()}
     return terms | ({"userData": pool.image.user_data} if pool.image.user_data else {})
 
 
 def _ec2(plan: Plan, karpenter: Karpenter, pool: Pool) -> Manifest:
     found_by: list[dict[str, Any]] = [{"tags": {"karpenter.sh/discovery": karpenter.discovery_tag}}]
-    return Manifest(
-        {
-            "apiVersion": "karpenter.k8s.aws/v1",
-            "kind": "EC2NodeClass",
-            "metadata": metadata(plan, pool.name, pool=pool),
-            "spec": {
-                "role": karpenter.node_role,
-                **_image(karpenter, pool),
-                "subnetSelectorTerms": found_by,
-                "securityGroupSelectorTerms": found_by,
-                "blockDeviceMappings": [_ROOT_VOLUME],
-                # The local disks of large machines, striped, for images and scratch files.
-                "instanceStorePolicy": "RAID0",
-                "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
-                # Tags that cost reports can be split by.
-                "tags": {ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},
-            },
-        }
-    )
+    spec = {
+        "role": karpenter.node_role,
+        **_image(karpenter, pool),
+        "subnetSelectorTerms": found_by,
+        "securityGroupSelectorTerms": found_by,
+        "blockDeviceMappings": [_ROOT_VOLUME],
+        # The local disks of large machines, striped, for images and scratch files.
+        "instanceStorePolicy": "RAID0",
+        "metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1},
+        # Tags that cost reports can be split by.
+        "tags": {ENVIRONMENT_LABEL: plan.environment, POOL_LABEL: pool.name},
+    }
+    return manifest_of(plan, "EC2NodeClass", pool.name, pool=pool, spec=spec)

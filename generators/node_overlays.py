@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.manifest import Manifest
-from generators.metadata import metadata, quantities
+from generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Machine, Plan, Pool
 from gpupool.sharing import GPU_RESOURCE
 
@@ -35,18 +35,12 @@ def _overlay(plan: Plan, pool: Pool, name: str, machines: list[Machine]) -> Mani
     capacity = {GPU_RESOURCE: 0} | dict(machines[0].slices)
     types = [machine.instance_type for machine in machines]
     pools = [capacity.name for capacity in pool.capacities]
-    return Manifest(
-        {
-            "apiVersion": "karpenter.sh/v1alpha1",
-            "kind": "NodeOverlay",
-            "metadata": metadata(plan, name, pool=pool),
-            "spec": {
-                "weight": _WEIGHT,
-                "requirements": [
-                    {"key": "karpenter.sh/nodepool", "operator": "In", "values": pools},
-                    {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
-                ],
-                "capacity": quantities(capacity),
-            },
-        }
-    )
+    spec = {
+        "weight": _WEIGHT,
+        "requirements": [
+            {"key": "karpenter.sh/nodepool", "operator": "In", "values": pools},
+            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types},
+        ],
+        "capacity": quantities(capacity),
+    }
+    return manifest_of(plan, "NodeOverlay", name, pool=pool, spec=spec)

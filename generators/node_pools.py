@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from generators.manifest import Manifest
-from generators.metadata import metadata, quantities
+from generators.metadata import manifest_of, quantities
 from generators.node_classes import reference
 from gpupool.plan.model import Capacity, Plan, Pool, Window
 
@@ -20,38 +20,28 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 
 def _node_pool(plan: Plan, pool: Pool, capacity: Capacity) -> Manifest:
-    return Manifest(
-        {
-            "apiVersion": "karpenter.sh/v1",
-            "kind": "NodePool",
-            "metadata": metadata(plan, capacity.name, pool=pool),
-            "spec": {
-                "weight": capacity.weight,
-                "limits": _limits(pool, capacity),
-                "disruption": {
-                    # Moving a running GPU job to save a node costs more than the node.
-                    "consolidationPolicy": "WhenEmpty",
-                    "consolidateAfter": pool.consolidate_after,
-                    "budgets": budgets(pool),
-                },
-                "template": {
-                    "metadata": {"labels": dict(pool.labels)},
-                    "spec": {
-                        "nodeClassRef": reference(plan, pool),
-                        "requirements": _requirements(pool, capacity),
-                        "taints": [taint.as_dict() for taint in pool.taints],
-                        "expireAfter": pool.expire_after,
-                        **_grace(pool),
-                    },
-                },
-            },
-        }
-    )
-
-
-def _grace(pool: Pool) -> dict[str, str]:
     grace = pool.termination_grace_period
-    return {"terminationGracePeriod": grace} if grace is not None else {}
+    spec = {
+        "weight": capacity.weight,
+        "limits": _limits(pool, capacity),
+        "disruption": {
+            # Moving a running GPU job to save a node costs more than the node.
+            "consolidationPolicy": "WhenEmpty",
+            "consolidateAfter": pool.consolidate_after,
+            "budgets": budgets(pool),
+        },
+        "template": {
+            "metadata": {"labels": dict(pool.labels)},
+            "spec": {
+                "nodeClassRef": reference(plan, pool),
+                "requirements": _requirements(pool, capacity),
+                "taints": [taint.as_dict() for taint in pool.taints],
+                "expireAfter": pool.expire_after,
+                **({"terminationGracePeriod": grace} if grace is not None else {}),
+            },
+        },
+    }
+    return manifest_of(plan, "NodePool", capacity.name, pool=pool, spec=spec)
 
 
 def _limits(pool: Pool, capacity: Capacity) -> dict[str, str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from generators.manifest import Manifest
-from generators.metadata import TENANT_LABEL, metadata
+from generators.metadata import TENANT_LABEL, manifest_of
 from gpupool.plan.model import OPERATOR_NAMESPACE, POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 from gpupool.plan.pods import RUN_LOCALLY
 from gpupool.plan.tenants import Tenant, cpu_quantity, memory_quantity
@@ -33,23 +33,12 @@ _OWNER_USERS = (
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
-    yield _parameters(plan, POOLS, _pools(plan))
-    yield _parameters(plan, TENANTS, _tenants(plan))
-    yield _parameters(plan, OWNERS, _owners(plan))
-    yield _parameters(plan, LIMITS, _limits(plan))
-
-
-def _parameters(plan: Plan, name: str, data: Mapping[str, str]) -> Manifest:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(plan, name, SYSTEM_NAMESPACE)}
-    return Manifest({**body, "data": dict(data)})
+    for name, facts in ((POOLS, _pools), (TENANTS, _tenants), (OWNERS, _owners), (LIMITS, _limits)):
+        yield manifest_of(plan, "ConfigMap", name, SYSTEM_NAMESPACE, data=facts(plan))
 
 
 def _pools(plan: Plan) -> dict[str, str]:
     """`capacity` is what all pools can offer at their maximum; no pool's name has a dot, so no keys meet."""
-    capacity: dict[str, int] = {}
-    for pool in plan.pools:
-        for resource, count in pool.slices_max.items():
-            capacity[resource] = capacity.get(resource, 0) + count
     node_pools = [capacity.name for pool in plan.pools for capacity in pool.capacities]
     types = [
         machine.instance_type for pool in plan.pools for machine in pool.machines if machine.instance_type
@@ -60,7 +49,7 @@ def _pools(plan: Plan) -> dict[str, str]:
             [f"karpenter.sh/nodepool={name}" for name in node_pools]
             + [f"node.kubernetes.io/instance-type={name}" for name in types]
         ),
-        "capacity": _counts(capacity),
+        "capacity": _counts(plan.slices_max),
         # Limits of the site, here because a binding has one object of parameters.
         "podGraceSeconds": str(plan.policies.limits.pod_grace_seconds),
         "jobDeadlineSeconds": str(plan.policies.limits.job_deadline_seconds),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.manifest import Manifest
-from generators.metadata import metadata
+from generators.metadata import manifest_of
 from gpupool.plan.model import Plan
 
 WARM_PRIORITY = "gpupool-warm"
@@ -29,14 +29,12 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 
 
 def _class(plan: Plan, name: str, value: int, preemption: str, description: str) -> Manifest:
-    return Manifest(
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": metadata(plan, name),
-            "value": value,
-            "globalDefault": False,
-            "preemptionPolicy": preemption,
-            "description": description,
-        }
+    return manifest_of(
+        plan,
+        "PriorityClass",
+        name,
+        value=value,
+        globalDefault=False,
+        preemptionPolicy=preemption,
+        description=description,
     )

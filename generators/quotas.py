@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from generators.manifest import Manifest
-from generators.metadata import metadata, quantities
+from generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import NOTHING, Tenant
 
@@ -31,16 +31,14 @@ def generate(plan: Plan) -> Iterator[Manifest]:
 def _quota(plan: Plan, tenant: Tenant) -> Manifest:
     counts = {f"requests.{resource}": tenant.quota.get(resource, 0) for resource in plan.resources}
     compute = tenant.requests.as_dict() if tenant.requests else {}
-    described = metadata(plan, NAME, tenant.namespace, tenant=tenant)
-    if parts := _parts(tenant):
-        described["annotations"] = parts
-    return Manifest(
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": described,
-            "spec": {"hard": quantities(counts) | {f"requests.{name}": n for name, n in compute.items()}},
-        }
+    return manifest_of(
+        plan,
+        "ResourceQuota",
+        NAME,
+        tenant.namespace,
+        tenant=tenant,
+        annotations=_parts(tenant),
+        spec={"hard": quantities(counts) | {f"requests.{name}": n for name, n in compute.items()}},
     )
 
 
@@ -66,24 +64,14 @@ def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
     if above:
         closed = list(dict.fromkeys(name for one in above for name in (one.name, one.queue_class)))
         scope = {"scopeName": "PriorityClass", "operator": "In", "values": closed}
-        yield Manifest(
-            {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": metadata(plan, f"{NAME}-priorities", tenant.namespace, tenant=tenant),
-                "spec": {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}},
-            }
-        )
+        spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}}
+        name = f"{NAME}-priorities"
+        yield manifest_of(plan, "ResourceQuota", name, tenant.namespace, tenant=tenant, spec=spec)
 
 
 def _limits(plan: Plan, tenant: Tenant) -> Manifest:
     """Requests for containers that state none, so that the scheduler knows something of every pod. No
     maximum for GPUs: a LimitRange maximum is also the default limit of every container without one."""
-    return Manifest(
-        {
-            "apiVersion": "v1",
-            "kind": "LimitRange",
-            "metadata": metadata(plan, NAME, tenant.namespace, tenant=tenant),
-            "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "256Mi"}}]},
-        }
-    )
+    limit = {"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "256Mi"}}
+    spec = {"limits": [limit]}
+    return manifest_of(plan, "LimitRange", NAME, tenant.namespace, tenant=tenant, spec=spec)

@@ -7,11 +7,11 @@ queue's count too; the API may ask whose token a pod has sent. Tenants can't cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from generators.manifest import Manifest
-from generators.metadata import metadata
+from generators.metadata import manifest_of
 from gpupool.plan.model import SYSTEM_NAMESPACE, Plan
 from gpupool.plan.pods import API_ACCOUNT, LAUNCHER_ACCOUNT
 from gpupool.plan.tenants import Tenant
@@ -49,16 +49,20 @@ _TENANT_RULES = [
     {"apiGroups": [""], "resources": ["pods/exec", "pods/portforward"], "verbs": ["create", "get"]},
     {"apiGroups": [""], "resources": ["pods/log", "events", "resourcequotas", "limitranges"], "verbs": _READ},
 ]
+_RULES: Mapping[str, list[dict[str, Any]]] = {
+    LAUNCHER_ACCOUNT: _LAUNCHER_RULES,
+    TENANT_ROLE: _TENANT_RULES,
+    LAUNCHER_READER: _READER_RULES,
+    API_ACCOUNT: _API_RULES,
+}
+"""ClusterRoles, for the rules to be in one place whether or not they are bound in namespaces."""
 
 
 def generate(plan: Plan) -> Iterator[Manifest]:
     for account in (LAUNCHER_ACCOUNT, API_ACCOUNT):
-        described = metadata(plan, account, SYSTEM_NAMESPACE)
-        yield Manifest({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": described})
-    yield _role(plan, LAUNCHER_ACCOUNT, _LAUNCHER_RULES)
-    yield _role(plan, TENANT_ROLE, _TENANT_RULES)
-    yield _role(plan, LAUNCHER_READER, _READER_RULES)
-    yield _role(plan, API_ACCOUNT, _API_RULES)
+        yield manifest_of(plan, "ServiceAccount", account, SYSTEM_NAMESPACE)
+    for role, rules in _RULES.items():
+        yield manifest_of(plan, "ClusterRole", role, rules=rules)
     launcher = _account(LAUNCHER_ACCOUNT, SYSTEM_NAMESPACE)
     yield _binding(plan, None, LAUNCHER_READER, [launcher])
     yield _binding(plan, None, API_ACCOUNT, [_account(API_ACCOUNT, SYSTEM_NAMESPACE)])
@@ -79,26 +83,9 @@ def _account(name: str, namespace: str) -> dict[str, str]:
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
-def _role(plan: Plan, name: str, rules: list[dict[str, Any]]) -> Manifest:
-    """A ClusterRole, for the rules to be in one place whether or not it is bound in namespaces."""
-    body = {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": "ClusterRole",
-        "metadata": metadata(plan, name),
-        "rules": rules,
-    }
-    return Manifest(body)
-
-
 def _binding(plan: Plan, tenant: Tenant | None, role: str, subjects: list[dict[str, str]]) -> Manifest:
     """The role in the tenant's namespace; without a tenant, everywhere."""
     namespace = tenant.namespace if tenant else None
-    return Manifest(
-        {
-            "apiVersion": f"{_GROUP}/v1",
-            "kind": "RoleBinding" if tenant else "ClusterRoleBinding",
-            "metadata": metadata(plan, role, namespace, tenant=tenant),
-            "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
-            "subjects": subjects,
-        }
-    )
+    kind = "RoleBinding" if tenant else "ClusterRoleBinding"
+    reference = {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role}
+    return manifest_of(plan, kind, role, namespace, tenant=tenant, roleRef=reference, subjects=subjects)

@@ -7,11 +7,10 @@ minimum of its own (static pools are alpha and can't also grow).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from generators import restricted_pod
 from generators.manifest import Manifest
-from generators.metadata import metadata
+from generators.metadata import manifest_of, object_labels
 from generators.priorities import WARM_PRIORITY
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE, Plan, Pool
 
@@ -21,15 +20,14 @@ _SELECTOR = "gpupool.dev/warm"
 def generate(plan: Plan) -> Iterator[Manifest]:
     for pool in plan.pools:
         if pool.warm:
-            yield Manifest(_deployment(plan, pool))
+            yield _deployment(plan, pool)
 
 
-def _deployment(plan: Plan, pool: Pool) -> dict[str, Any]:
+def _deployment(plan: Plan, pool: Pool) -> Manifest:
     labels = {_SELECTOR: pool.name}
     apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
-    described = metadata(plan, f"warm-{pool.name}", SYSTEM_NAMESPACE, pool=pool)
     template = {
-        "metadata": {"labels": {**described["labels"], **labels}},
+        "metadata": {"labels": {**object_labels(plan, pool), **labels}},
         "spec": {
             "nodeSelector": {POOL_LABEL: pool.name},
             "tolerations": [taint.toleration() for taint in pool.taints],
@@ -56,4 +54,4 @@ def _deployment(plan: Plan, pool: Pool) -> dict[str, Any]:
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
         "template": template,
     }
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": described, "spec": spec}
+    return manifest_of(plan, "Deployment", f"warm-{pool.name}", SYSTEM_NAMESPACE, pool=pool, spec=spec)

@@ -1,6 +1,6 @@
-"""The user's project: where Pulumi.yaml is, the state and the folder .gpupool.
+"""The user's project: where Pulumi.yaml is, the state and the folder .gpupool, and its environments' folder.
 
-Environments are found by `gpupool.spec.load`, which needs no Pulumi. This module must not know what came with
+Environments need no Pulumi, so they may be in another folder. This module must not know what came with
 gpupool (`gpupool.shipped`) but for one case: a checkout of gpupool is a project of its own.
 """
 
@@ -12,6 +12,15 @@ from gpupool import shipped
 
 FILE = "Pulumi.yaml"
 """What makes a folder a project; `gpupool init` writes it."""
+
+
+def environments_folder() -> Path:
+    """The `environments` folder of the project that one stands in; there may be none."""
+    here = Path.cwd().resolve()
+    for folder in (here, *here.parents):
+        if (folder / "environments").is_dir():
+            return folder / "environments"
+    return here / "environments"
 
 
 def root() -> Path:

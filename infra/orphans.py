@@ -21,7 +21,7 @@ from generators.metadata import MANAGED_BY, TENANT_LABEL
 from gpupool.cluster.kube_api import METADATA, ApiError, KubeApi
 from gpupool.cluster.managed_fields import appliers, managers
 from gpupool.findings import GpupoolError
-from gpupool.plan.delivery import ENGINE_CLASSES
+from gpupool.plan.delivery import ENGINE_FACTS
 from gpupool.plan.model import ENVIRONMENT_LABEL
 from infra import under_way
 from infra.apply import FIELD_MANAGER, logical_name
@@ -32,7 +32,7 @@ Key = tuple[str, str, str | None, str]
 _AT_ONCE = 16
 _GONE_SECONDS = 600.0
 """How long a deletion may take: a NodePool's nodes go first, and drain (as the engine waits by default)."""
-_DELIVERERS = frozenset().union(*(engine.managers for engine in ENGINE_CLASSES.values()))
+_DELIVERERS = frozenset().union(*(engine.managers for engine in ENGINE_FACTS.values()))
 _LISTED = tuple(kind for kind in KINDS if kind.owned)
 """Others carry our labels without being made by us."""
 _LAST = rank_of("ConfigMap")

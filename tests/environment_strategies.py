@@ -85,7 +85,7 @@ def startable(gpu: GpuModel, platform: str) -> list[str]:
 @st.composite
 def sharings(draw: st.DrawFn, gpu: GpuModel) -> Data | None:
     """A way to share `gpu` that the tested operator release supports; None for the default."""
-    release = load_operator_releases()[load_operator_releases().tested]
+    release = load_operator_releases().releases[load_operator_releases().tested]
     modes = ["exclusive", "time-slicing", "mps"]
     layouts = maximal_layouts(gpu)
     mode = draw(st.sampled_from([*modes, *(["mig"] * 2 if layouts else [])]))
@@ -105,7 +105,7 @@ def sharings(draw: st.DrawFn, gpu: GpuModel) -> Data | None:
 @st.composite
 def pools(draw: st.DrawFn, platform: str, name: str) -> Data:
     """One pool called `name`."""
-    release = load_operator_releases()[load_operator_releases().tested]
+    release = load_operator_releases().releases[load_operator_releases().tested]
     models = [
         gpu
         for gpu in load_catalog().models.values()

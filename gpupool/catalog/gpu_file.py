@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpupool.spec.field_types import Model, NodeFact
+from gpupool.spec.field_types import Model, NodeFact, Text
 
 DriverVersion = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 ProductLabel = Annotated[
@@ -25,7 +25,6 @@ Whole = Annotated[int, Field(ge=1, le=100_000_000)]
 Index = Annotated[int, Field(ge=0, le=1000)]
 Ratio = Annotated[float, Field(gt=0, le=1)]
 Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Text = Annotated[str, StringConstraints(min_length=1)]
 Engine = Literal["nvdec", "nvenc", "jpeg", "ofa"]
 
 

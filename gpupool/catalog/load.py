@@ -13,10 +13,10 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import yaml
 
@@ -30,6 +30,7 @@ _MPS_CLIENTS = 48
 _MPS_CLIENTS_BEFORE_VOLTA = 16
 """The same, on what came before (same guide)."""
 
+T = TypeVar("T")
 Data = dict[str, Any]
 
 
@@ -118,72 +119,44 @@ def _read_yaml(path: Path) -> Data:
     return cast(Data, yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader))
 
 
+_CALLED = {"id": "nvml_id", "max": "max_count", "compute": "compute_slices", "gib": "memory_gib"}
+"""Keys whose attributes are not called as they are."""
+
+
+@functools.cache
+def _attribute(key: str) -> str:
+    return _CALLED.get(key) or re.sub("[A-Z]", lambda big: f"_{big[0].lower()}", key)
+
+
+def _made(kind: Callable[..., T], row: Data, **also: Any) -> T:
+    """`row` of a file as a `kind`, with its lists as tuples; `also` goes before what the row says."""
+    said = {_attribute(key): tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return kind(**(said | also))
+
+
 def model(key: str, data: Data, own_file: str | None = None) -> GpuModel:
     """The model that the fields of one file describe; they are those of `gpupool.catalog.gpu_file` and
     sound."""
-    driver = data.get("driver") or {}
+    rest = dict(data)
+    driver, mig, ratio = rest.pop("driver", None) or {}, rest.pop("mig", None), rest.pop("spotRatio", None)
     volta_or_newer = int(data["computeCapability"].partition(".")[0]) >= 7
-    return GpuModel(
+    machines = (
+        _made(
+            InstanceType,
+            {"spotRatio": ratio, **row},
+            gpu_memory_mib=row.get("gpuMemoryMib") or data["memoryMib"],
+        )
+        for row in data.get("instanceTypes", ())
+    )
+    return _made(
+        GpuModel,
+        rest,
         key=key,
-        title=data["title"],
-        architecture=data["architecture"],
-        compute_capability=data["computeCapability"],
-        memory_mib=data["memoryMib"],
-        product_labels=tuple(data["productLabels"]),
-        pci_ids=tuple(data.get("pciIds", ())),
-        karpenter_gpu_name=data.get("karpenterGpuName"),
         driver_minimum=driver.get("minimum"),
         driver_last_branch=driver.get("lastBranch"),
         mps_clients=data.get("mpsClients") or (_MPS_CLIENTS if volta_or_newer else _MPS_CLIENTS_BEFORE_VOLTA),
-        mig=_mig(data["mig"]) if data.get("mig") else None,
-        instance_types=tuple(_instance_type(row, data) for row in data.get("instanceTypes", ())),
-        sources=tuple(
-            Source(tuple(row["facts"]), row["origin"], row.get("inferred", False))
-            for row in data.get("sources", ())
-        ),
+        mig=_made(Mig, mig, profiles=tuple(_made(Profile, row) for row in mig["profiles"])) if mig else None,
+        instance_types=tuple(machines),
+        sources=tuple(_made(Source, row) for row in data.get("sources", ())),
         own_file=own_file,
-    )
-
-
-def _mig(data: Data) -> Mig:
-    return Mig(
-        slots=data["slots"],
-        compute_slices=data["computeSlices"],
-        profiles=tuple(_profile(row) for row in data["profiles"]),
-        driver_minimum=data.get("driverMinimum"),
-        engine_budget=data.get("engineBudget"),
-        placements_inferred=data.get("placementsInferred", False),
-    )
-
-
-def _profile(row: Data) -> Profile:
-    return Profile(
-        name=row["name"],
-        nvml_id=row.get("id"),
-        size=row["size"],
-        starts=tuple(row["starts"]),
-        max_count=row["max"],
-        compute_slices=row["compute"],
-        memory_gib=row.get("gib"),
-        sm=row.get("sm"),
-        attribute=row.get("attribute"),
-        engines=row.get("engines"),
-        driver_minimum=row.get("driverMinimum"),
-        aliases=tuple(row.get("aliases", ())),
-    )
-
-
-def _instance_type(row: Data, model: Data) -> InstanceType:
-    return InstanceType(
-        name=row["name"],
-        provider=row.get("provider", "aws"),
-        gpus=row["gpus"],
-        gpu_memory_mib=row.get("gpuMemoryMib") or model["memoryMib"],
-        vcpus=row["vcpus"],
-        memory_gib=row["memoryGib"],
-        arch=row.get("arch", "amd64"),
-        usd_per_hour=row.get("usdPerHour"),
-        spot_ratio=row.get("spotRatio", model.get("spotRatio")),
-        karpenter=row.get("karpenter", True),
-        note=row.get("note"),
     )

@@ -26,9 +26,6 @@ class Profile:
 
     name: str
     """As the device plugin and mig-parted spell it, e.g. `1g.10gb+me`."""
-    nvml_id: int | None
-    """NVML's number of the profile; the same shape has the same number on every model of a family. None where
-    it is not published."""
     size: int
     """Memory slices that one instance occupies, side by side."""
     starts: tuple[int, ...]
@@ -36,17 +33,20 @@ class Profile:
     max_count: int
     """Instances of this profile that one GPU can have at most."""
     compute_slices: int
-    memory_gib: float | None
+    nvml_id: int | None = None
+    """NVML's number of the profile; the same shape has the same number on every model of a family. None where
+    it is not published."""
+    memory_gib: float | None = None
     """Memory of one instance in GiB; None where it is not published."""
-    sm: int | None
+    sm: int | None = None
     """Streaming multiprocessors of one instance; None where it is not published."""
-    attribute: str | None
+    attribute: str | None = None
     """`+me`, `+me.all`, `-me`, `+gfx`, or None for the plain profile."""
-    engines: Mapping[str, int] | None = field(hash=False)
+    engines: Mapping[str, int] | None = field(default=None, hash=False)
     """Media engines that one instance takes; None where the model has no engine budget."""
-    driver_minimum: str | None
+    driver_minimum: str | None = None
     """First driver with this profile, where that is later than the model's own MIG support."""
-    aliases: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
     """What other driver versions call the same profile."""
 
     @property
@@ -63,11 +63,11 @@ class Mig:
     """Memory slices, the axis on which instances are placed."""
     compute_slices: int
     profiles: tuple[Profile, ...]
-    driver_minimum: str | None
+    driver_minimum: str | None = None
     """First driver that partitions this model."""
-    engine_budget: Mapping[str, int] | None = field(hash=False)
+    engine_budget: Mapping[str, int] | None = field(default=None, hash=False)
     """Media engines of the whole GPU; None where per-profile maxima say enough."""
-    placements_inferred: bool
+    placements_inferred: bool = False
     """True where no published `-lgipp` output of this model was found and the starts are those of its
     family.
     """
@@ -88,22 +88,22 @@ class InstanceType:
     """One machine type of a cloud provider that carries this GPU."""
 
     name: str
-    provider: str
     gpus: int
     gpu_memory_mib: int
     """Memory of one GPU in MiB; differs from the model's own where a family mixes sizes (p3dn)."""
     vcpus: int
     memory_gib: float
     """Main memory of the machine in GiB."""
-    arch: str
+    provider: str = "aws"
+    arch: str = "amd64"
     """`amd64` or `arm64`, the value of `kubernetes.io/arch`."""
-    usd_per_hour: float | None
+    usd_per_hour: float | None = None
     """On-demand price of the whole machine, Linux, us-east-1; None where none is published."""
-    spot_ratio: float | None
+    spot_ratio: float | None = None
     """Typical spot price as a fraction of the on-demand price: an observation, never a quote."""
-    karpenter: bool
+    karpenter: bool = True
     """Whether Karpenter's AWS provider knows the type and can start it."""
-    note: str | None
+    note: str | None = None
 
     @property
     def spot_usd_per_hour(self) -> float | None:
@@ -120,7 +120,7 @@ class Source:
     facts: tuple[str, ...]
     """The fields that the source backs."""
     origin: str
-    inferred: bool
+    inferred: bool = False
     """True when the value was concluded from other facts instead of read."""
 
 
@@ -139,10 +139,6 @@ class GpuModel:
     """
     product_labels: tuple[str, ...]
     """Values of `nvidia.com/gpu.product`, without suffixes for sharing or MIG."""
-    pci_ids: tuple[str, ...]
-    """`0x<device>10DE`, as mig-parted's device filter wants them."""
-    karpenter_gpu_name: str | None
-    """Value of `karpenter.k8s.aws/instance-gpu-name`; None where no AWS type that Karpenter knows has it."""
     driver_minimum: str | None
     """First driver that supports the model; None where the file does not say."""
     driver_last_branch: int | None
@@ -153,6 +149,10 @@ class GpuModel:
     """None where the GPU can't be partitioned, or where the project does not describe its profiles."""
     instance_types: tuple[InstanceType, ...]
     sources: tuple[Source, ...]
+    pci_ids: tuple[str, ...] = ()
+    """`0x<device>10DE`, as mig-parted's device filter wants them."""
+    karpenter_gpu_name: str | None = None
+    """Value of `karpenter.k8s.aws/instance-gpu-name`; None where no AWS type that Karpenter knows has it."""
     own_file: str | None = None
     """The text of the project's file that describes the model; None for one that ships with gpupool."""
 

@@ -20,7 +20,7 @@ from gpupool.catalog.gpu_file import GpuFile
 from gpupool.catalog.load import Catalog, load_catalog, model, shipped_file
 from gpupool.catalog.models import GpuModel
 from gpupool.findings import Finding, SpecError
-from gpupool.spec.load import environments_folder
+from gpupool.project import environments_folder
 from gpupool.spec.messages import describe
 from gpupool.spec.yaml_source import Loc, Source, Unread, display_path, parse_source
 
@@ -124,8 +124,7 @@ def _read(files: tuple[tuple[Path, str, bytes | str], ...]) -> tuple[Catalog, tu
         findings += wrong
         if not wrong:
             own[path.stem] = model(path.stem, source.data, source.text)
-    for key, loc, message in list(_taken(own, shipped)):
-        findings.append(sources[key].finding(loc, message, "name each instance type in one model"))
+    findings += _taken(own, shipped, sources)
     broken = frozenset(path.stem for path, _, _ in files) - {*own}
     # ChainMap reads no model until it is asked for; its type wants mappings that can be changed.
     models = ChainMap[str, GpuModel](own, cast(MutableMapping[str, GpuModel], shipped.models))
@@ -156,7 +155,7 @@ def _shape_findings(source: Source) -> Iterator[Finding]:
                 yield source.finding(loc, *describe(item, loc, source, GpuFile))
 
 
-def _taken(own: Mapping[str, GpuModel], shipped: Catalog) -> Iterator[tuple[str, Loc, str]]:
+def _taken(own: Mapping[str, GpuModel], shipped: Catalog, sources: Mapping[str, Source]) -> Iterator[Finding]:
     """Instance types of the project's models that another model has already."""
     if not any(one.instance_types for one in own.values()):
         return
@@ -170,9 +169,6 @@ def _taken(own: Mapping[str, GpuModel], shipped: Catalog) -> Iterator[tuple[str,
         for index, machine in enumerate(one.instance_types):
             other = owners.setdefault(machine.name, one)
             if other is not one:
+                message = f"{machine.name} is an instance type of the {other.title} ({other.key}) already"
                 loc: Loc = ("instanceTypes", index, "name")
-                yield (
-                    key,
-                    loc,
-                    f"{machine.name} is an instance type of the {other.title} ({other.key}) already",
-                )
+                yield sources[key].finding(loc, message, "name each instance type in one model")

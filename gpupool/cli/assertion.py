@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from gpupool.cli.output import print_error
+from gpupool.cli.output import EnvArgument, print_error
 from gpupool.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AssertFormat = Literal["text", "json", "prometheus"]
 
 
 def assert_(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")],
+    env: EnvArgument,
     format: Annotated[
         AssertFormat,
         typer.Option(
@@ -69,19 +69,18 @@ def assert_(
         _watch(env, plan, program.connect(plan), answer, every, record)
     with progress(f"assert {env}"):
         program.require_cluster(plan)
-        outcome = _examine(env, plan, program.connect(plan), lambda _: None, record)
+        outcome = _examine(env, plan, program.connect(plan), record)
     answer(outcome)
     if not outcome.clean:
         raise typer.Exit(1)
 
 
-def _examine(env: str, plan: Plan, api: KubeApi, answer: Callable[[Outcome], None], record: bool) -> Outcome:
+def _examine(env: str, plan: Plan, api: KubeApi, record: bool) -> Outcome:
     from gpupool.drift.check import assert_environment
 
     outcome = assert_environment(plan, api, env=env)
     if record and outcome.settled:
         _record(plan, api, outcome)
-    answer(outcome)
     return outcome
 
 
@@ -107,8 +106,7 @@ def _watch(
     last: object = None
     while True:
         try:
-            seen: list[Outcome] = []
-            outcome = _examine(env, plan, api, seen.append, record and last is None)
+            outcome = _examine(env, plan, api, record and last is None)
             now: object = [(d.layer, d.kind, d.object, d.path, d.level) for d in outcome.drifts]
             if now != last:
                 answer(outcome)

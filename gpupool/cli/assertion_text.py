@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpupool.drift.check import Outcome
-    from gpupool.drift.drift import Drift
+from gpupool.drift.check import Outcome
+from gpupool.drift.drift import LAYERS, Drift, Level
 
 _COLOURS = {"drift": "\x1b[31m", "settling": "\x1b[33m", "warning": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -19,8 +17,6 @@ def text(outcome: Outcome, colour: bool) -> str:
 
 
 def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
-    from gpupool.drift.drift import LAYERS
-
     printed: set[str] = set()
     for layer, title in LAYERS.items():
         rows = [drift for drift in outcome.drifts if drift.layer == layer]
@@ -51,8 +47,6 @@ def _printable(reason: str) -> str:
 
 
 def _summary(outcome: Outcome) -> str:
-    from gpupool.drift.drift import Level
-
     drifts, settling, warnings = (len(outcome.of(level)) for level in Level)
     text = (
         f"{drifts} difference{'s' if drifts != 1 else ''}" if drifts else "the cluster is what the file says"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from gpupool.cli.output import FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.cli.output import EnvArgument, FormatOption, finding_json, print_error, print_json, print_table
+from gpupool.findings import GpupoolError, UsageError, ready_files
 
 if TYPE_CHECKING:
     from generators.manifest import Bundle
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 _NO_CHART = "not installed in the cluster: queue.chart does not say where its chart and image are"
 _SHOWN = 10
 """Files that a rendering warns of, one by one."""
-
-Env = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 
 
 def validate(
@@ -33,9 +32,9 @@ def validate(
 
     Example: gpupool validate prod staging
     """
-    from gpupool.findings import UsageError, ready_files
     from gpupool.plan.resolve import findings_of
-    from gpupool.spec.load import environment_names, environments_folder, find_environment
+    from gpupool.project import environments_folder
+    from gpupool.spec.load import environment_names, find_environment
 
     names = env or environment_names()
     if not names:
@@ -61,7 +60,7 @@ PlanFormat = Literal["text", "json", "env"]
 
 
 def plan(
-    env: Env,
+    env: EnvArgument,
     format: Annotated[
         PlanFormat,
         typer.Option("--format", help="text for people, json for machines, env: slots as shell variables."),
@@ -85,7 +84,7 @@ def plan(
 
 
 def render(
-    env: Env,
+    env: EnvArgument,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder to write to.")],
     check: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit 1 and list files that are stale or unknown.")
@@ -102,7 +101,6 @@ def render(
     from generators import generate
     from generators.render import check as compare
     from generators.render import write
-    from gpupool.findings import GpupoolError
     from gpupool.plan.resolve import read_plan
 
     bundle = generate(read_plan(env))

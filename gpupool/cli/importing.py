@@ -23,6 +23,7 @@ from gpupool.cli.convert import (
 )
 from gpupool.cli.output import FormatOption
 from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
 
 
 def import_(
@@ -58,7 +59,6 @@ def import_(
     from gpupool.cluster.kube_api import KubeApi
     from gpupool.cluster.local_layout import Layout, default_folder
     from gpupool.convert.draft import Choices
-    from gpupool.findings import UsageError
     from gpupool.importing.live import import_environment
 
     if local and context:

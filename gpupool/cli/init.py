@@ -13,6 +13,7 @@ from typing import Annotated, cast, get_args
 import typer
 
 from gpupool.cli.output import FormatOption, print_json
+from gpupool.findings import UsageError
 from gpupool.start import Platform
 
 
@@ -58,8 +59,6 @@ def init(
 
 
 def _platform(answer: str) -> Platform:
-    from gpupool.findings import UsageError
-
     if answer not in get_args(Platform):
         raise UsageError(f'unknown platform "{answer}"; use local, eks or static')
     return cast(Platform, answer)

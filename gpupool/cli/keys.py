@@ -62,6 +62,8 @@ def create(
 
     Example: gpupool keys create ci --tenant vision --scope jobs:read --scope jobs:write
     """
+    from gpupool.queue.store import keys
+
     scopes = tuple(dict.fromkeys(scope or ("jobs:read", "jobs:write", "usage:read")))
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown:
@@ -72,13 +74,7 @@ def create(
     if not 1 <= len(name) <= 200 or not name.isprintable():
         raise UsageError("the key's name is empty, too long or has control characters")
     ends = _end(expires)
-
-    async def make(db: Database) -> tuple[ApiKey, str]:
-        from gpupool.queue.store import keys
-
-        return await keys.create(db, name, tenants, scopes, ends)
-
-    key, secret = _with_database(database, make)
+    key, secret = _with_database(database, lambda db: keys.create(db, name, tenants, scopes, ends))
     if format == "json":
         print_json({**_key_json(key), "secret": secret})
         return
@@ -96,13 +92,9 @@ def list_(database: DatabaseOption = None, format: FormatOption = "text") -> Non
 
     Example: gpupool keys list
     """
+    from gpupool.queue.store import keys
 
-    async def read(db: Database) -> list[ApiKey]:
-        from gpupool.queue.store import keys
-
-        return await keys.listed(db)
-
-    found = _with_database(database, read)
+    found = _with_database(database, keys.listed)
     if format == "json":
         print_json({"keys": [_key_json(key) for key in found]})
         return
@@ -132,13 +124,9 @@ def revoke(
 
     Example: gpupool keys revoke 4fJ2kQ
     """
+    from gpupool.queue.store import keys
 
-    async def end(db: Database) -> bool:
-        from gpupool.queue.store import keys
-
-        return bool(await keys.revoke(db, id))
-
-    if not _with_database(database, end):
+    if not _with_database(database, lambda db: keys.revoke(db, id)):
         raise GpupoolError(f"there is no key {id}, or it is revoked; gpupool keys list shows them")
     print(f"key {id} is revoked")
 

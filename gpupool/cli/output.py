@@ -17,6 +17,7 @@ from gpupool.findings import Finding, GpupoolError, ready_files
 Format = Literal["text", "json"]
 """What `--format` takes."""
 FormatOption = Annotated[Format, typer.Option("--format", help="text for people, json for machines.")]
+EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 
 
 def print_json(value: Any) -> None:

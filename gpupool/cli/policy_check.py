@@ -28,11 +28,10 @@ from gpupool.cli.policy_targets import (
 )
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
-from vapcheck import Document, PolicyFinding, Report, read_files
+from vapcheck import Document, PolicyFinding, Problem, Report, read_files
 
 if TYPE_CHECKING:
     from gpupool.cli.policy_environments import ReadEnvironment
-    from vapcheck import Problem
     from vapcheck.policy.model import ValidationAction
 
 POLICY = "ValidatingAdmissionPolicy"
@@ -113,21 +112,25 @@ def run(question: Question) -> Check:
                 "--user, --user-uid, --user-extra, --group, --operation, --subresource, --namespace, "
                 "--namespace-labels and --bind are for manifests; `up` creates an environment as it is"
             )
-        environments = _environments(paths, found)
+        environments: list[ReadEnvironment] = []
+        if paths:
+            from gpupool.cli import policy_environments
+
+            environments, refused = policy_environments.read_environments(paths)
+            found.reports.append(Report(tuple(refused), 0, 0, {}))
         named = [one for one in environments if one.path in targets.environments]
         objects = [document for document in documents if not is_environment(document)]
         if named:
-            from gpupool.cli.policy_environments import without_own
-
-            objects = without_own(objects, named)
+            objects = policy_environments.without_own(objects, named)
         if objects and (named or not targets.environments):
             notify(f"judging {len(objects):,} objects")
             _judge_manifests(objects, _beside(objects, given, named, targets, question), question, found)
         for environment in environments:
             notify(f"judging {environment.path.stem}")
-            _judge_environment(environment, given.documents, found)
+            found.reports.append(policy_environments.judge(environment, given.documents))
+            found.sources.append(relative(str(environment.path)))
         if len(environments) > 1:
-            _judge_together(environments, found)
+            found.reports.append(policy_environments.judge_together(environments))
     sources = tuple(dict.fromkeys(found.sources))
     return Check(_gather(found.reports), question.targets, sources, time.monotonic() - started)
 
@@ -161,17 +164,6 @@ def _files_of(environments: Iterable[Document]) -> list[Path]:
     if Path(STDIN_NAME) in files:
         raise UsageError("standard input: holds an environment; name its file instead")
     return files
-
-
-def _environments(paths: Iterable[Path], found: _Found) -> list[ReadEnvironment]:
-    """Those that can be judged. Nothing is imported for none."""
-    if not paths:
-        return []
-    from gpupool.cli.policy_environments import read_environments
-
-    environments, problems = read_environments(paths)
-    found.reports.append(Report(tuple(problems), 0, 0, {}))
-    return environments
 
 
 def _read_policies(paths: Iterable[Path]) -> _Policies:
@@ -263,19 +255,6 @@ def _judge_manifests(
             findings = tuple(map(policies.environment.placed, findings))
         found.reports.append(replace(report, findings=(*policies.problems, *findings)))
         found.sources.extend(policies.sources)
-
-
-def _judge_environment(environment: ReadEnvironment, extra: Sequence[Document], found: _Found) -> None:
-    from gpupool.cli.policy_environments import judge
-
-    found.reports.append(judge(environment, extra))
-    found.sources.append(relative(str(environment.path)))
-
-
-def _judge_together(environments: Sequence[ReadEnvironment], found: _Found) -> None:
-    from gpupool.cli.policy_environments import judge_together
-
-    found.reports.append(judge_together(environments))
 
 
 def _gather(reports: Sequence[Report]) -> Report:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from generators import generate
+from generators.manifest import Bundle
 from gpupool.cli.policy_problems import refused, unreadable
 from gpupool.findings import GpupoolError, SpecError, UsageError
+from gpupool.plan.model import Plan
+from gpupool.plan.resolve import resolve
+from gpupool.spec.load import Loaded, load
+from infra import policy_gate
 from vapcheck import Document, PolicyFinding, Report, read_files
-
-if TYPE_CHECKING:
-    from generators.manifest import Bundle
-    from gpupool.plan.model import Plan
-    from gpupool.spec.load import Loaded
 
 _PART = re.compile(r"([^.\[\]]+)|\[([0-9]+)\]")
 """One part of a path such as `policies.waivers[0].until`."""
@@ -38,9 +39,7 @@ class ReadEnvironment:
     @cached_property
     def documents(self) -> list[Document]:
         """Its objects, including policies, parameters and namespaces."""
-        from infra.policy_gate import documents_of
-
-        return documents_of(self.plan, self.bundle)
+        return policy_gate.documents_of(self.plan, self.bundle)
 
     @cached_property
     def _policies(self) -> Mapping[tuple[str, str], Document]:
@@ -85,18 +84,12 @@ def read_environments(paths: Iterable[Path]) -> tuple[list[ReadEnvironment], lis
 
 def judge(environment: ReadEnvironment, extra: Sequence[Document]) -> Report:
     """By its own policies, by `extra`, and by the rules over its whole bundle."""
-    from datetime import date
-
-    from infra import policy_gate
-
     report = policy_gate.judge(environment.plan, date.today(), extra, bundle=environment.bundle)
     return replace(report, findings=tuple(map(environment.placed, report.findings)))
 
 
 def judge_together(environments: Sequence[ReadEnvironment]) -> Report:
     """What only several environments together show."""
-    from infra import policy_gate
-
     return Report(tuple(policy_gate.judge_together([one.plan for one in environments])), 0, 0, {})
 
 
@@ -107,10 +100,6 @@ def without_own(objects: Iterable[Document], environments: Iterable[ReadEnvironm
 
 
 def _read(path: Path) -> ReadEnvironment:
-    from generators import generate
-    from gpupool.plan.resolve import resolve
-    from gpupool.spec.load import load
-
     loaded = load(path)
     plan = resolve(loaded)
     return ReadEnvironment(path, loaded, plan, generate(plan))

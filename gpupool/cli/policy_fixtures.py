@@ -11,11 +11,12 @@ from gpupool.cli.policy_outputs import one_line, relative
 from gpupool.cli.policy_targets import policies_folder
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
+from vapcheck import Kinds
+from vapcheck.fixtures.suites import Failure, Suite, kinds_of, read_suites
+from vapcheck.fixtures.suites import run as run_fixtures
 
 if TYPE_CHECKING:
-    from vapcheck import Kinds
     from vapcheck.fixtures.mutation import Outcome
-    from vapcheck.fixtures.suites import Failure, Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,6 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
 
     Raises UsageError where there is nothing to test.
     """
-    from vapcheck import Kinds
-    from vapcheck.fixtures.suites import read_suites
-
     folder = folder or policies_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; name one that holds policies")
@@ -63,9 +61,6 @@ def run(folder: Path | None, name: str, mutate: bool, format: Format) -> bool:
 
 
 def _test(suite: Suite, kinds: Kinds, mutate: bool, notify: Any) -> Tested:
-    from vapcheck.fixtures.suites import kinds_of
-    from vapcheck.fixtures.suites import run as run_fixtures
-
     notify(suite.name)
     own = kinds_of(suite, kinds)
     failures = tuple(run_fixtures(suite, own))

@@ -6,14 +6,11 @@ packages/core/src/command.ts. GitHub shows ten errors and ten warnings of a step
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from gpupool.cli.policy_outputs import is_idle, one_line, relative
+from gpupool.cli.policy_outputs import Check, is_idle, one_line, relative
 from gpupool.cli.policy_text import summary
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 _COMMANDS = {"deny": "error", "warn": "warning", "audit": "notice"}
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from gpupool.cli.policy_outputs import relative
+from gpupool.cli.policy_outputs import Check, relative
 from gpupool.cli.policy_values import json_values
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 
 def write(check: Check, stream: TextIO) -> None:

@@ -9,16 +9,13 @@ as output, because JUnit has no such result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 from xml.etree.ElementTree import Element, ElementTree, SubElement, indent
 
-from gpupool.cli.policy_outputs import idle_policies, is_idle, place, relative
+from gpupool.cli.policy_outputs import Check, idle_policies, is_idle, place, relative
 from gpupool.cli.policy_text import VALUE_WIDTH
 from gpupool.cli.policy_values import spell
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 
 def write(check: Check, stream: TextIO) -> None:

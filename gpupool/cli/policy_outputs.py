@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TextIO, cast
 
-if TYPE_CHECKING:
-    from vapcheck import PolicyFinding, Report
-
+from vapcheck import PolicyFinding, Report
 
 UNMATCHED = "unmatched-policy"
 """The engine's rule for policies that were evaluated on no object."""

@@ -8,16 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 from urllib.parse import quote
 
 from gpupool.cli.policy_json import write_with
-from gpupool.cli.policy_outputs import idle_policies, is_idle, relative
+from gpupool.cli.policy_outputs import Check, idle_policies, is_idle, relative
 from gpupool.cli.policy_values import json_values
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {"deny": "error", "warn": "warning", "audit": "note"}

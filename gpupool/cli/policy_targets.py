@@ -13,15 +13,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpupool import shipped
 from gpupool.findings import UsageError
-from vapcheck import Document, ObjectRef, from_bodies, read_files, read_text
+from gpupool.project import environments_folder
+from vapcheck import Document, ObjectRef, Problem, from_bodies, read_files, read_text
 from vapcheck.manifests.documents import is_not_kubernetes
-
-if TYPE_CHECKING:
-    from vapcheck import Problem
 
 STDIN, STDIN_NAME = "-", "stdin"
 """As a target, and as the file of a finding."""
@@ -187,31 +184,23 @@ def default_policies() -> list[Path]:
     """The policy files for manifests that bring none: those that gpupool ships and those of the project."""
     from gpupool.plan.policy_files import policy_files
 
-    project = _project()
-    return list(policy_files(project / "environments" / "any.yaml" if project else None))
+    folder = environments_folder()
+    return list(policy_files(folder / "any.yaml" if folder.is_dir() else None))
 
 
 def policies_folder() -> Path:
     """The folder `policies` of the project that one stands in, else the one that came with gpupool."""
-    project = _project()
-    if project and any((project / "policies").glob("*.yaml")):
-        return project / "policies"
-    return shipped.folder("policies")
-
-
-def _project() -> Path | None:
-    """The folder with `environments` that one stands in."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "environments").is_dir()), None)
+    folder = environments_folder()
+    own = folder.with_name("policies")
+    return own if folder.is_dir() and any(own.glob("*.yaml")) else shipped.folder("policies")
 
 
 def _environment(target: str) -> Path | None:
     """The file of the environment that a plain name means. Nothing is imported that reads it."""
     if "/" in target or target.endswith((".yaml", ".yml", ".json")):
         return None
-    project = _project()
-    path = project / "environments" / f"{target}.yaml" if project else None
-    return path if path and path.is_file() else None
+    path = environments_folder() / f"{target}.yaml"
+    return path if path.is_file() else None
 
 
 def _is_environment(path: Path) -> bool:

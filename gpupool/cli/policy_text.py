@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from gpupool.cli.policy_outputs import NO_MATCH, idle_policies, is_idle, one_line, place
+from gpupool.cli.policy_outputs import NO_MATCH, Check, idle_policies, is_idle, one_line, place
 from gpupool.cli.policy_values import spell
-
-if TYPE_CHECKING:
-    from gpupool.cli.policy_outputs import Check
-    from vapcheck import PolicyFinding
+from vapcheck import PolicyFinding
 
 _COLOURS = {"deny": "\x1b[31m", "warn": "\x1b[33m", "audit": "\x1b[36m"}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -87,7 +84,7 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
     rows: list[tuple[str, str]] = [
         ("at", finding.path),
         ("expression", " ".join(finding.expression.split())),
-        *(("values", text) for text in _values(finding)),
+        *(("values", f"{name} = {spell(value, VALUE_WIDTH)}") for name, value in finding.values.items()),
         ("fix", " ".join(finding.fix.split())),
     ]
     before = ""
@@ -95,7 +92,3 @@ def _details(finding: PolicyFinding) -> Iterator[str]:
         if text:
             yield f"{'' if label == before else label:<10}  {one_line(text)}"
             before = label
-
-
-def _values(finding: PolicyFinding) -> Iterator[str]:
-    return (f"{name} = {spell(value, VALUE_WIDTH)}" for name, value in finding.values.items())

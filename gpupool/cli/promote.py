@@ -7,12 +7,14 @@ Reads and writes files and prints; `gpupool.promote` decides what is promoted. T
 from __future__ import annotations
 
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_error, print_json
+from gpupool.cli.output import FormatOption, print_error, print_json
+from gpupool.findings import GpupoolError, SpecError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.promote.environment_file import EnvironmentFile
@@ -58,8 +60,6 @@ def promote(
 
     Example: gpupool promote dev staging --write
     """
-    from gpupool.findings import UsageError
-
     if check:
         if write or only or nodes_max or allow_delete or skip or ahead:
             raise UsageError("--check goes with --base and --format only")
@@ -73,30 +73,19 @@ def promote(
         raise UsageError("name two environments: gpupool promote SOURCE TARGET, or use --check")
     if base:
         raise UsageError("--base goes with --check")
-    from gpupool.promote.merge import Wish
-
-    _promote(
-        named[0], named[1], Wish(frozenset(only or ()), allow_delete, nodes_max), write, skip, ahead, format
-    )
-
-
-def _promote(
-    source_env: str, target_env: str, wish: Wish, write: bool, skip: bool, ahead: bool, format: Format
-) -> None:
-    from datetime import date
-
-    from gpupool.cli.promote_check import hold_source, origins
-    from gpupool.findings import SpecError, UsageError
+    from gpupool.cli.promote_check import hold_source, origins, read_file
     from gpupool.promote.chain import Chain
+    from gpupool.promote.merge import Wish
     from gpupool.promote.merge import promote as merge
     from gpupool.promote.rules import rules_of
     from gpupool.spec.load import find_environment
     from gpupool.spec.yaml_source import display_path
 
-    paths = [find_environment(env) for env in (source_env, target_env)]
+    wish = Wish(frozenset(only or ()), allow_delete, nodes_max)
+    paths = [find_environment(env) for env in named]
     if paths[0].resolve() == paths[1].resolve():
-        raise UsageError(f"name two different environments; {source_env} and {target_env} are one file")
-    source, target = (_read(path) for path in paths)
+        raise UsageError(f"name two different environments; {named[0]} and {named[1]} are one file")
+    source, target = map(read_file, paths)
     if not skip:
         Chain(origins(paths[1].parent)).hold(source.name, target.name)
     _validate(paths[0], source.text)
@@ -123,13 +112,6 @@ def _promote(
     _print_summary(source, target, promoted, write)
 
 
-def _read(path: Path) -> EnvironmentFile:
-    from gpupool.promote.environment_file import read_environment_file
-    from gpupool.spec.yaml_source import display_path
-
-    return read_environment_file(display_path(path), path.read_bytes())
-
-
 def _validate(path: Path, text: str) -> None:
     """Raises SpecError where `text`, as the file at `path`, is not a valid environment."""
     from gpupool.plan.resolve import resolve
@@ -140,7 +122,6 @@ def _validate(path: Path, text: str) -> None:
 
 
 def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -> None:
-    from gpupool.findings import UsageError
     from gpupool.spec.promotion import SECTIONS
 
     pools = {
@@ -153,8 +134,6 @@ def _known_parts(wish: Wish, source: EnvironmentFile, target: EnvironmentFile) -
 
 def _write(path: Path, text: str) -> None:
     """Write as a whole or not at all, with the byte order mark that was there."""
-    from gpupool.findings import GpupoolError
-
     mark = b"\xef\xbb\xbf" if path.read_bytes().startswith(b"\xef\xbb\xbf") else b""
     beside = path.with_name(f".{path.name}.new")
     try:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpupool.cli.git_history import History
 from gpupool.cli.output import Format, print_error, print_json
 from gpupool.cli.progress import progress
-
-if TYPE_CHECKING:
-    from gpupool.cli.git_history import History
-    from gpupool.findings import Finding
-    from gpupool.promote.check import Checked
-    from gpupool.promote.environment_file import EnvironmentFile
-    from gpupool.promote.history import Standing
-    from gpupool.spec.environment import Environment
+from gpupool.findings import Finding, GpupoolError, SpecError, UsageError
+from gpupool.git import NoRepositoryError
+from gpupool.promote.check import Checked, check, check_by_former_rules, lost_source
+from gpupool.promote.environment_file import EnvironmentFile, read_environment_file
+from gpupool.promote.history import Standing
+from gpupool.spec.environment import Environment
+from gpupool.spec.load import environment_names, find_environment
+from gpupool.spec.yaml_source import display_path
 
 _SHALLOW = "this clone is shallow; fetch all of it (actions/checkout: fetch-depth: 0, GitLab: GIT_DEPTH: 0)"
 
@@ -26,12 +28,10 @@ _PLURAL = ("priorities", "policies")
 
 def origins(folder: Path) -> dict[str, str | None]:
     """Every environment of `folder` with the one that its changes come from. What can't be read has none."""
-    from gpupool.findings import SpecError
-
     found: dict[str, str | None] = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            given = _environment_file(path).environment.promotion
+            given = read_file(path).environment.promotion
         except SpecError:
             continue
         found[path.stem] = given.from_ if given else None
@@ -40,14 +40,11 @@ def origins(folder: Path) -> dict[str, str | None]:
 
 def answer(envs: list[str], base: str | None, format: Format) -> bool:
     """Check, print, and say whether nothing is ahead. Raises UsageError, SpecError."""
-    from gpupool.findings import UsageError
-    from gpupool.spec.load import environment_names, find_environment
-
     paths = [find_environment(env) for env in envs or environment_names()]
     if not paths:
         raise UsageError("no environments here; run this in a project that has some")
     with progress("promotion"):
-        sides = {path: _environment_file(path) for path in paths}
+        sides = {path: read_file(path) for path in paths}
         found = [
             (environment_file, one)
             for path, environment_file in sides.items()
@@ -66,22 +63,9 @@ def answer(envs: list[str], base: str | None, format: Format) -> bool:
     return fine
 
 
-def check_one(path: Path, target: Environment, base: str | None) -> Checked:
-    """Judge the environment at `path` by its source's file, now and in the history of HEAD, or of `base`."""
-    _origin(target)
-    return _judged(path, target, base)[-1]
-
-
 def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
     """`target` by the rules that it had before the change under review, where that change modifies them, and
     by those that it has. Empty where neither says that changes come from somewhere."""
-    from datetime import date
-
-    from gpupool.cli.git_history import History
-    from gpupool.findings import GpupoolError, UsageError
-    from gpupool.git import NoRepositoryError
-    from gpupool.promote.check import check, check_by_former_rules, lost_source
-
     try:
         history: History | None = History(path.parent)
     except NoRepositoryError as error:
@@ -95,14 +79,14 @@ def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
     former = lost_source(target, before)
     if before is not None and former:
         origin = path.parent / f"{former}.yaml"
-        proposed = _environment_file(origin).environment if origin.is_file() else None
+        proposed = read_file(origin).environment if origin.is_file() else None
         states = _states(history, commit, origin, with_file=False)
         found.append(check_by_former_rules(target, before, proposed, states, date.today()))
     if target.promotion and (target.promotion.from_ or not former):
         origin = path.parent / f"{_origin(target)}.yaml"
         # Nothing runs yet in an environment that is new, so it may come as its source is in the same change.
         states = _states(history, commit, origin, with_file=content is None)
-        proposed = _environment_file(origin).environment if base else None
+        proposed = read_file(origin).environment if base else None
         found.append(check(target, before, proposed, states, date.today()))
     failing = {one.part: None for checked in found for one in checked.failing}
     if failing and history and history.shallow:
@@ -112,13 +96,10 @@ def _judged(path: Path, target: Environment, base: str | None) -> list[Checked]:
 
 def hold_source(path: Path, source: Environment) -> list[str]:
     """Notes on a source that is to be promoted. Raises GpupoolError where it is ahead of its own source."""
-    from gpupool.cli.git_history import History
-    from gpupool.findings import GpupoolError
-    from gpupool.git import NoRepositoryError
-
     if source.promotion is None:
         return []
-    checked = check_one(path, source, None)
+    _origin(source)  # says what is wrong where it names none
+    checked = _judged(path, source, None)[-1]
     if not checked.ahead:
         return []
     name, origin = source.metadata.name, checked.origin
@@ -133,8 +114,6 @@ def hold_source(path: Path, source: Environment) -> list[str]:
 
 
 def _origin(target: Environment) -> str:
-    from gpupool.findings import GpupoolError
-
     if target.promotion is None or target.promotion.from_ is None:
         name = target.metadata.name
         raise GpupoolError(f"{name}: promotion does not say where changes come from; write promotion.from")
@@ -146,27 +125,21 @@ def _states(
 ) -> Iterator[tuple[str, Environment]]:
     """The source's states that count, newest first; versions that could not be used then are left out."""
     if with_file:
-        yield "the file as it is", _environment_file(path).environment
+        yield "the file as it is", read_file(path).environment
     for version in history.versions(commit, path) if history else ():
         environment = _parsed(path.name, version.content)
         if environment is not None:
             yield version.label, environment
 
 
-def _environment_file(path: Path) -> EnvironmentFile:
-    from gpupool.findings import GpupoolError
-    from gpupool.promote.environment_file import read_environment_file
-    from gpupool.spec.yaml_source import display_path
-
+def read_file(path: Path) -> EnvironmentFile:
+    """The environment at `path`. Raises SpecError, and GpupoolError where there is no file."""
     if not path.is_file():
         raise GpupoolError(f"{display_path(path)}: no such file; promotion.from names environments beside it")
     return read_environment_file(display_path(path), path.read_bytes())
 
 
 def _parsed(name: str, content: bytes | None) -> Environment | None:
-    from gpupool.findings import SpecError
-    from gpupool.promote.environment_file import read_environment_file
-
     try:
         return read_environment_file(name, content).environment if content is not None else None
     except SpecError:

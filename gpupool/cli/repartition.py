@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli.output import Format, FormatOption, print_error, print_json, print_table
+from gpupool.cli.output import EnvArgument, Format, FormatOption, print_error, print_json, print_table
 from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gpupool.repartition.run import Options
     from gpupool.rollback.last_good import LastGood
 
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 EvictOption = Annotated[
     bool, typer.Option("--evict", help="Evict jobs, within their grace and disruption budgets.")
 ]
@@ -33,7 +33,6 @@ TimeoutOption = Annotated[
     str | None,
     typer.Option("--timeout", metavar="TIME", help="What the operator gets for one node, such as 15m."),
 ]
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def repartition(
@@ -59,7 +58,6 @@ def repartition(
 
     Example: gpupool repartition prod inference-h100 --dry-run
     """
-    from gpupool.findings import UsageError
     from gpupool.plan.resolve import read_plan
     from gpupool.repartition import run
     from infra import program
@@ -223,19 +221,16 @@ def _judge(env: str, plan: Plan) -> None:
 
 
 def _options(evict: bool, now: bool, wait: bool, rollback: bool, timeout: str | None) -> Options:
-    from gpupool.findings import UsageError
     from gpupool.repartition.run import Options
+    from gpupool.spec.field_types import duration_seconds
 
     if now and wait:
         raise UsageError(
             "--now begins outside the maintenance window and --wait waits for it; use one of them"
         )
-    seconds = None
-    if timeout is not None:
-        found = re.fullmatch(r"([1-9][0-9]*)([smh])", timeout)
-        if found is None:
-            raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
-        seconds = float(int(found[1]) * _UNITS[found[2]])
+    if timeout is not None and not re.fullmatch(r"[1-9][0-9]*[smh]", timeout):
+        raise UsageError(f"--timeout {timeout}: a time such as 90s, 15m or 1h is expected")
+    seconds = float(duration_seconds(timeout)) if timeout else None
     return Options(evict=evict, now=now, wait=wait, rollback=rollback, timeout=seconds)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import json
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from gpupool.cli.progress import progress
+from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
     from gpupool.cluster.kube_api import KubeApi
@@ -53,13 +58,30 @@ def report(
 
     Example: gpupool report --base origin/main --format markdown
     """
-    import sys
-
-    from gpupool.findings import UsageError
+    from gpupool.report.build import build
+    from gpupool.report.git_states import project_folder, snapshots
 
     if not base:
         raise UsageError("--base is missing: name the state to compare with, as --base origin/main")
-    made = _made(env or [], base, head, merge_base, live, cluster or [], cost_threshold, today)
+    folder, names = project_folder(env or [])
+    day = (today or datetime.now(UTC)).date()
+    with (
+        progress("report") as step,
+        snapshots(folder, base, head, merge_base=merge_base) as (old, new),
+    ):
+        unknown = sorted(set(cluster or ()) - {*old.environments, *new.environments})
+        if unknown:
+            raise UsageError(f"--cluster {unknown[0]}: there is no such environment in either state")
+
+        def client(name: str, plan: Plan) -> KubeApi | None:
+            if not live and name not in (cluster or ()):
+                return None
+            from gpupool.report.live import connect
+
+            step(f"asking the cluster of {name}")
+            return connect(plan)
+
+        made = build(old, new, names, day, cost_threshold, step, client)
     text = _text(made, format, colour=output is None and sys.stdout.isatty())
     if output is None:
         sys.stdout.write(text)
@@ -69,49 +91,8 @@ def report(
         raise typer.Exit(1)
 
 
-def _made(
-    env: list[str],
-    base: str,
-    head: str | None,
-    merge_base: bool,
-    live: bool,
-    cluster: list[str],
-    cost_threshold: float,
-    today: datetime | None,
-) -> Report:
-    from datetime import UTC
-
-    from gpupool.cli.progress import progress
-    from gpupool.findings import UsageError
-    from gpupool.report.build import build
-    from gpupool.report.git_states import project_folder, snapshots
-
-    folder, names = project_folder(env)
-    day = (today or datetime.now(UTC)).date()
-    asked = set(cluster)
-    with (
-        progress("report") as step,
-        snapshots(folder, base, head, merge_base=merge_base) as (old, new),
-    ):
-        unknown = sorted(asked - {*old.environments, *new.environments})
-        if unknown:
-            raise UsageError(f"--cluster {unknown[0]}: there is no such environment in either state")
-
-        def client(name: str, plan: Plan) -> KubeApi | None:
-            if not live and name not in asked:
-                return None
-            from gpupool.report.live import connect
-
-            step(f"asking the cluster of {name}")
-            return connect(plan)
-
-        return build(old, new, names, day, cost_threshold, step, client)
-
-
 def _text(made: Report, format: ReportFormat, colour: bool) -> str:
     if format == "json":
-        import json
-
         from gpupool.report.as_json import as_json
 
         return json.dumps(as_json(made), indent=2, ensure_ascii=False) + "\n"
@@ -129,8 +110,6 @@ def _text(made: Report, format: ReportFormat, colour: bool) -> str:
 
 
 def _write(output: Path, text: str) -> None:
-    from gpupool.findings import UsageError
-
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:

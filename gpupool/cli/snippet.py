@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from gpupool.cli.output import print_json
+from gpupool.findings import UsageError
 
 Kind = Literal["pod", "deployment", "job", "raycluster", "sparkapplication", "pytorchjob", "kubeflow"]
 
@@ -41,7 +42,6 @@ def snippet(
     Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
     """
     from generators.emit import yaml_text
-    from gpupool.findings import UsageError
     from gpupool.plan.resolve import read_plan
     from gpupool.snippet.wish import wish
     from gpupool.snippet.workloads import workload

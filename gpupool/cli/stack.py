@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpupool.cli.output import (
+    EnvArgument,
     Format,
     FormatOption,
     finding_json,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from infra.stack_events import ObjectChange
     from infra.stack_result import Result
 
-EnvArgument = Annotated[str, typer.Argument(metavar="ENV", help="An environment's name or a file's path.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 AllowOption = Annotated[
     list[str] | None,

@@ -6,45 +6,12 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import typer
 from typer.core import TyperGroup
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-class _Commands(MutableMapping[str, Any]):
-    """A group's commands by name, each made when it is first asked for. Names are known without imports."""
-
-    def __init__(self, places: Mapping[str, str]) -> None:
-        self._places = dict(places)
-        self._made: dict[str, Any] = {}
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._made:
-            self._made[name] = _command(name, self._places[name])
-        return self._made[name]
-
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._places.setdefault(name, "")
-        self._made[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._places[name]
-        self._made.pop(name, None)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
 
 def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
@@ -57,7 +24,11 @@ def lazy_group(places: Mapping[str, str]) -> type[TyperGroup]:
     class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
-            self.commands = _Commands(places)
+            # For lists and suggestions, which need the names alone.
+            self.commands = cast("Any", dict.fromkeys(places))
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+            return _command(cmd_name, places[cmd_name]) if cmd_name in places else None
 
     return LazyGroup
 

@@ -23,8 +23,8 @@ from gpupool.convert.values import as_whole
 from gpupool.plan.checks.names import RESERVED
 from gpupool.plan.checks.priorities import LEVELS
 from gpupool.plan.model import POOL_LABEL, SYSTEM_NAMESPACE
-from gpupool.plan.tenants import QUEUED
 from gpupool.sharing import GPU_RESOURCE
+from gpupool.spec.environment import QUEUED
 
 _TENANTS, _POOLS = "gpupool-tenants", "gpupool-pools"
 _QUOTA, _PRIORITIES = "gpupool", "gpupool-priorities"

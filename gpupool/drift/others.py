@@ -8,10 +8,10 @@ from gpupool.cluster.managed_fields import managers
 from gpupool.drift import repair
 from gpupool.drift.drift import Drift, Level
 from gpupool.drift.drift_input import DriftInput
-from gpupool.plan.delivery import ENGINE_CLASSES
+from gpupool.plan.delivery import ENGINE_FACTS
 
 _DELIVERERS = {
-    **{manager: engine.title for engine in ENGINE_CLASSES.values() for manager in engine.managers},
+    **{manager: engine.title for engine in ENGINE_FACTS.values() for manager in engine.managers},
     "helm": "Helm",
     "pulumi-kubernetes": "another Pulumi program",
     "Terraform": "Terraform",

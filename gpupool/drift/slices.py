@@ -80,7 +80,7 @@ def _driver(inputs: DriftInput, view: OperatorView, row: PoolNode) -> Iterator[D
     version = labels(row.node).get(DRIVER)
     problems = driver_problems(version, row.pool.gpu, row.pool.sharing) if version else []
     for problem in problems[-1:]:  # the last one needs the newest driver
-        live, planned = view.setting("driver", "version"), inputs.plan.gpu_operator.driver_version
+        live, planned = view.setting("driver", "version"), inputs.plan.gpu_operator.driver.version
         in_file = (
             f"set gpuOperator.driver.version in the file, then {inputs.apply(parts=inputs.policy_parts)}"
         )

@@ -22,7 +22,7 @@ _WINDOW = re.compile(
     re.ASCII,
 )
 _MODES = {mode.mode: mode for mode in sharing_modes}
-_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
 def sharing_of(given: spec.Sharing) -> Sharing:
@@ -96,13 +96,13 @@ def parse_window(text: str) -> Window:
     if match is None:
         raise ValueError("it is not of the form day hh:mm-hh:mm UTC")
     days = match["days"]
-    unknown = [day for day in days.split(",") if day not in _WEEKDAYS] if days != "daily" else []
+    unknown = [day for day in days.split(",") if day not in WEEKDAYS] if days != "daily" else []
     if unknown:
         raise ValueError(f"there is no weekday {unknown[0]}")
     start, end = _minutes(match["from"]), _minutes(match["to"])
     if start == end:
         raise ValueError("it opens and closes at one time")
-    weekdays = range(7) if days == "daily" else sorted({_WEEKDAYS.index(day) for day in days.split(",")})
+    weekdays = range(7) if days == "daily" else sorted({WEEKDAYS.index(day) for day in days.split(",")})
     return Window(tuple(weekdays), start, (end - start) % 1440)
 
 

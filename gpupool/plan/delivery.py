@@ -1,104 +1,59 @@
-"""Who brings an environment's objects to the cluster, with every default filled. Part of the Plan.
+"""Who brings an environment's objects to the cluster. Part of the Plan.
 
-An engine is a class: its settings are the fields, and what holds of it in every environment are the class's
-attributes. What Argo CD and Flux make of a rendering is in `generators`.
+Here is what holds of an engine in every environment. What Argo CD and Flux make of a rendering, and of their
+own settings in the file, is in `generators`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
 
 from gpupool.spec import delivery as spec
 
-IN_CLUSTER = "https://kubernetes.default.svc"
-"""Argo CD's address of the cluster that it runs in itself."""
 
-
-class Engine(Protocol):
-    name: ClassVar[str]
+@dataclass(frozen=True, slots=True)
+class Engine:
+    name: str
     """The value of `delivery.engine`, and the section with its settings."""
-    title: ClassVar[str]
-    managers: ClassVar[frozenset[str]]
+    title: str
+    managers: frozenset[str]
     """Field managers under which it applies in the place of `gpupool up` (Argo CD documentation, server-side
     apply, and its name where it applies on the client's side; Flux documentation, Kustomization)."""
-    on_removal: ClassVar[str]
+    on_removal: str
     """What it does where the file says nothing: confirm, keep or delete."""
-    asks: ClassVar[bool]
+    asks: bool
     """Whether it can ask before it deletes."""
-    takes_scp: ClassVar[bool]
+    takes_scp: bool
     """Whether it takes git@host:path for SSH, as Git does (Flux: GitRepository v1, spec.url)."""
-    credentials: ClassVar[str]
+    credentials: str
     """Where it reads those of the repository."""
 
-    @classmethod
-    def of(cls, given: spec.Delivery, environment: str) -> Self:
-        """Its settings of an environment."""
 
-
-@dataclass(frozen=True, slots=True)
-class Pulumi:
-    """`gpupool up` applies."""
-
-    name: ClassVar[str] = "pulumi"
-    title: ClassVar[str] = "Pulumi"
-    managers: ClassVar[frozenset[str]] = frozenset()
-    on_removal: ClassVar[str] = "delete"
-    asks: ClassVar[bool] = True
-    takes_scp: ClassVar[bool] = True
-    credentials: ClassVar[str] = ""
-
-    @classmethod
-    def of(cls, _given: spec.Delivery, _environment: str, /) -> Self:
-        return cls()
-
-
-@dataclass(frozen=True, slots=True)
-class ArgoCd:
-    name: ClassVar[str] = "argocd"
-    title: ClassVar[str] = "Argo CD"
-    managers: ClassVar[frozenset[str]] = frozenset({"argocd-controller", "argocd-application-controller"})
-    on_removal: ClassVar[str] = "confirm"
-    asks: ClassVar[bool] = True
-    takes_scp: ClassVar[bool] = True
-    credentials: ClassVar[str] = "Argo CD's repository Secret"
-    namespace: str
-    project: str
-    server: str | None
-    """Address of the destination; None where it has a name."""
-    cluster: str | None
-    """Name of the destination in Argo CD; None where it has an address."""
-    automated: bool
-
-    @classmethod
-    def of(cls, given: spec.Delivery, environment: str) -> Self:
-        own, to = given.argocd, given.argocd.destination
-        server = to.server or (None if to.name else IN_CLUSTER)
-        return cls(own.namespace, own.project or f"gpupool-{environment}", server, to.name, own.automated)
-
-
-@dataclass(frozen=True, slots=True)
-class Flux:
-    name: ClassVar[str] = "flux"
-    title: ClassVar[str] = "Flux"
-    managers: ClassVar[frozenset[str]] = frozenset({"kustomize-controller", "helm-controller"})
-    on_removal: ClassVar[str] = "keep"
-    asks: ClassVar[bool] = False
-    takes_scp: ClassVar[bool] = False
-    credentials: ClassVar[str] = "a Secret named by delivery.flux.secret"
-    namespace: str
-    interval: str
-    secret: str | None
-    service_account: str | None
-
-    @classmethod
-    def of(cls, given: spec.Delivery, _environment: str, /) -> Self:
-        own = given.flux
-        return cls(own.namespace, own.interval, own.secret, own.service_account)
-
-
-ENGINE_CLASSES: Mapping[str, type[Engine]] = {engine.name: engine for engine in (Pulumi, ArgoCd, Flux)}
+ENGINE_FACTS: Mapping[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine("pulumi", "Pulumi", frozenset(), "delete", asks=True, takes_scp=True, credentials=""),
+        Engine(
+            "argocd",
+            "Argo CD",
+            frozenset({"argocd-controller", "argocd-application-controller"}),
+            "confirm",
+            asks=True,
+            takes_scp=True,
+            credentials="Argo CD's repository Secret",
+        ),
+        Engine(
+            "flux",
+            "Flux",
+            frozenset({"kustomize-controller", "helm-controller"}),
+            "keep",
+            asks=False,
+            takes_scp=False,
+            credentials="a Secret named by delivery.flux.secret",
+        ),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +66,8 @@ class Delivery:
     revision: str
     on_removal: str
     """confirm, keep or delete."""
+    given: spec.Delivery
+    """The file's section, for the settings that only one engine has."""
 
     @property
     def engine(self) -> str:
@@ -119,8 +76,8 @@ class Delivery:
     @property
     def gitops(self) -> bool:
         """Whether another engine applies the rendered files, so that `gpupool up` must not."""
-        return not isinstance(self.by, Pulumi)
+        return self.by.name != "pulumi"
 
 
-PULUMI = Delivery(Pulumi(), "", "", "", Pulumi.on_removal)
+PULUMI = Delivery(ENGINE_FACTS["pulumi"], "", "", "", "delete", spec.Delivery())
 """`gpupool up` applies; the rendered files have nothing for a delivery engine."""

@@ -7,17 +7,22 @@ number such as the slices of a node is worked out here once and typed nowhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from gpupool.catalog.models import GpuModel
+from gpupool.json_keys import Keys, json_of
 from gpupool.plan.delivery import Delivery
 from gpupool.plan.policies import Policies
 from gpupool.plan.queue import QueueSettings
-from gpupool.plan.tenants import Priority, Share, Tenant
+from gpupool.plan.tenants import Share, Tenant
 from gpupool.sharing import Isolation, Sharing
+from gpupool.spec.environment import Cluster, GpuOperator, Karpenter, MachineImage, Priority
+from gpupool.spec.services import Assertion
+from gpupool.spec.tenants import Project
 
 HOURS_PER_MONTH = 730
 """Hours in a month (365 * 24 / 12), as in cloud price lists."""
@@ -30,6 +35,10 @@ POOL_LABEL = "gpupool.dev/pool"
 ENVIRONMENT_LABEL = "gpupool.dev/environment"
 SYSTEM_NAMESPACE = "gpupool-system"
 OPERATOR_NAMESPACE = "gpu-operator"
+
+
+def _as_json(cost: tuple[float, float] | None) -> dict[str, float | None]:
+    return dict(zip(("min", "max"), cost or (None, None), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +102,6 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineImage:
-    """The image of a pool's machines where it is not the environment's own."""
-
-    family: str
-    selector_terms: tuple[Mapping[str, Any], ...]
-    user_data: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Pool:
     name: str
     description: str
@@ -116,6 +116,7 @@ class Pool:
     """Nodes kept ready whatever the demand."""
     spot_share: float
     image: MachineImage | None
+    """Of its machines, where it is not the environment's own."""
     zones: tuple[str, ...]
     consolidate_after: str
     expire_after: str
@@ -193,96 +194,9 @@ class Pool:
             highest += capacity.max_nodes * max(known) * HOURS_PER_MONTH
         return (round(lowest, 2), round(highest, 2))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The pool as `plan --format json` promises it."""
-        cost = self.monthly_usd()
-        return {
-            "name": self.name,
-            "gpu": self.gpu.key,
-            "mode": self.sharing.mode,
-            "nodesMax": self.nodes_max,
-            "warm": self.warm,
-            "jobsOnly": self.jobs_only,
-            "gpusPerNode": self.gpus_per_node,
-            "slicesPerNode": dict(self.slices_per_node),
-            "gpuEquivalents": {name: float(share) for name, share in self.equivalents.items()},
-            "labels": dict(self.labels),
-            "taints": [taint.as_dict() for taint in self.taints],
-            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
-            "machines": [
-                {
-                    "instanceType": m.instance_type,
-                    "gpus": m.gpus,
-                    "slices": dict(m.slices),
-                    "usdPerHour": m.usd_per_hour,
-                    "size": m.size.as_dict() if m.size else None,
-                }
-                for m in self.machines
-            ],
-            "nodePools": [
-                {"name": c.name, "capacityType": c.type, "maxNodes": c.max_nodes} for c in self.capacities
-            ],
-            "nodes": list(self.node_names),
-            "nodeSelector": dict(self.node_selector),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    platform: str
-    """eks, static or local."""
-    name: str
-    region: str | None
-    kubernetes_version: str
-    kube_context: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GpuOperator:
-    install: bool
-    version: str
-    driver_enabled: bool
-    driver_version: str | None
-    """None: the one that the release brings."""
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Karpenter:
-    install: bool
-    version: str
-    node_role: str | None
-    discovery_tag: str
-    ami_alias: str
-    interruption_queue: str | None
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """How `gpupool assert` runs in the cluster."""
-
-    image: str
-    schedule: str
-    pushgateway: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Slots:
-    """What the queue may hand out of one resource of one pool."""
-
-    pool: str
-    resource: str
-    count: int
-    equivalent: Fraction
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "pool": self.pool,
-            "resource": self.resource,
-            "slots": self.count,
-            "gpuEquivalent": float(self.equivalent),
-        }
+    @property
+    def _monthly_usd(self) -> dict[str, float | None]:
+        return _as_json(self.monthly_usd())
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,13 +236,12 @@ class Plan:
         return tuple(sorted({name for pool in self.pools for name in pool.slices_per_node}))
 
     @property
-    def slots(self) -> tuple[Slots, ...]:
-        """The queue's slots, derived from the pools."""
-        return tuple(
-            Slots(pool.name, name, count, pool.equivalents[name])
-            for pool in self.pools
-            for name, count in pool.slices_max.items()
-        )
+    def slices_max(self) -> Mapping[str, int]:
+        """Extended resource -> count with every pool at its maximum."""
+        total = Counter[str]()
+        for pool in self.pools:
+            total.update(pool.slices_max)
+        return total
 
     def monthly_usd(self) -> tuple[float, float] | None:
         """Cost of all pools at the warm floor and at the maximum; None where a price is unknown."""
@@ -338,15 +251,37 @@ class Plan:
             return None
         return (round(sum(cost[0] for cost in known), 2), round(sum(cost[1] for cost in known), 2))
 
+    @property
+    def _monthly_usd(self) -> dict[str, float | None]:
+        return _as_json(self.monthly_usd())
+
     def as_dict(self) -> dict[str, Any]:
         """The plan as `plan --format json` promises it."""
-        cost = self.monthly_usd()
-        return {
-            "environment": self.environment,
-            "platform": self.cluster.platform,
-            "pools": [pool.as_dict() for pool in self.pools],
-            "priorities": [{"name": p.name, "value": p.value, "level": p.level} for p in self.priorities],
-            "tenants": [tenant.as_dict() for tenant in self.tenants],
-            "queue": {**self.queue.as_dict(), "slots": [slots.as_dict() for slots in self.slots]},
-            "monthlyUsd": {"min": cost[0] if cost else None, "max": cost[1] if cost else None},
-        }
+        found: dict[str, Any] = json_of(self, _KEYS)
+        found["queue"]["slots"] = [
+            {
+                "pool": pool.name,
+                "resource": name,
+                "slots": count,
+                "gpuEquivalent": float(pool.equivalents[name]),
+            }
+            for pool in self.pools
+            for name, count in pool.slices_max.items()
+        ]
+        return found
+
+
+_KEYS: Keys = {
+    Plan: "environment platform=cluster.platform pools priorities tenants queue monthlyUsd=_monthly_usd",
+    Pool: "name gpu=gpu.key mode=sharing.mode nodesMax warm jobsOnly gpusPerNode slicesPerNode "
+    "gpuEquivalents=equivalents labels taints monthlyUsd=_monthly_usd machines nodePools=capacities "
+    "nodes=node_names nodeSelector",
+    Machine: "instanceType gpus slices usdPerHour size",
+    Capacity: "name capacityType=type maxNodes",
+    Taint: Taint.as_dict,
+    Share: Share.as_dict,
+    Priority: "name value level",
+    Tenant: "name id namespace projects quota pools=grants requests weight maxPriority budgetUsd=budget.usd",
+    Project: "name id budgetUsd=budget.usd",
+    QueueSettings: QueueSettings.as_dict,
+}

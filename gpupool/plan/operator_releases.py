@@ -6,7 +6,6 @@ and nothing of environments.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from gpupool.catalog.models import CatalogError, GpuModel
+from gpupool.catalog.models import GpuModel
 from gpupool.sharing import Problem, Sharing
 
 _FILE = Path(__file__).parent / "operator_releases.yaml"
@@ -44,8 +43,6 @@ class OperatorRelease:
     mig_manager: str
     features: frozenset[str]
     """Names of the features that its parts have."""
-    origin: str
-    inferred: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +51,9 @@ class OperatorReleases:
 
     tested: str
     """The release that gpupool is tested with; the default of `gpuOperator.version`."""
+    chart_values: list[str]
+    """Top-level values of its chart."""
     releases: Mapping[str, OperatorRelease]
-
-    def __contains__(self, version: object) -> bool:
-        return version in self.releases
 
     def has(self, version: str, feature: str) -> bool:
         """Whether a release has a feature; an unknown one, which is a newer one, counts as the tested one."""
@@ -71,21 +67,15 @@ class OperatorReleases:
         wanted = _significant(version)
         return next((one for name, one in self.releases.items() if _significant(name) == wanted), None)
 
-    def __getitem__(self, version: str) -> OperatorRelease:
-        """The release of that version. Raises CatalogError with the closest ones."""
-        if version in self.releases:
-            return self.releases[version]
-        close = difflib.get_close_matches(version, self.releases, n=2, cutoff=0.7)
-        known = " or ".join(close) if close else ", ".join(self.releases)
-        raise CatalogError(f"GPU Operator {version} is not known", f"known: {known}")
-
 
 @functools.cache
 def load_operator_releases() -> OperatorReleases:
     """The releases in `operator_releases.yaml`. Cached."""
     data = yaml.load(_FILE.read_bytes(), Loader=yaml.CSafeLoader)
     rows = [_release(row, data["features"]) for row in data["releases"]]
-    return OperatorReleases(tested=data["tested"], releases={release.version: release for release in rows})
+    return OperatorReleases(
+        data["tested"], data["chartValues"], {release.version: release for release in rows}
+    )
 
 
 def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRelease:
@@ -101,8 +91,6 @@ def _release(row: dict[str, Any], features: list[dict[str, Any]]) -> OperatorRel
         device_plugin=row["devicePlugin"],
         mig_manager=row["migManager"],
         features=present,
-        origin=row["origin"],
-        inferred=row.get("inferred", False),
     )
 
 

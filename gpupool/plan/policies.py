@@ -8,29 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Literal
 
+from gpupool.spec.services import Waiver
+
 Action = Literal["deny", "warn", "audit"]
 """What happens on a violation; from strict to lax."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiver:
-    """An exception from one policy, with an owner and an end."""
-
-    policy: str
-    namespace: str | None
-    """Where it holds; None: everywhere."""
-    owner: str
-    reason: str
-    until: date
-    """Last day on which it holds."""
-
-    def expired(self, today: date) -> bool:
-        """Whether the last day is over."""
-        return today > self.until
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Part of `gpupool.plan.resolve`. Refuses nothing: what can't be a pool is reporte
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
 
 from gpupool.catalog.load import Catalog
 from gpupool.catalog.models import CatalogError
@@ -31,7 +30,6 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
     if not kinds or not nodes_max:
         return None
     mig = mig_config_name(sharing)
-    image = nodes.image
     return plan.Pool(
         name=pool.name,
         description=pool.description,
@@ -42,7 +40,7 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         nodes_max=nodes_max,
         warm=nodes.warm,
         spot_share=nodes.spot_share,
-        image=plan.MachineImage(image.family, _terms(image), image.user_data) if image else None,
+        image=nodes.image,
         zones=tuple(nodes.zones),
         consolidate_after=nodes.consolidate_after,
         expire_after=nodes.expire_after,
@@ -57,11 +55,6 @@ def resolve_pool(pool: spec.Pool, catalog: Catalog, static: bool) -> plan.Pool |
         window=_window(pool.maintenance),
         mig_config=mig,
     )
-
-
-def _terms(image: spec.MachineImage) -> tuple[dict[str, Any], ...]:
-    """How the image is found, in the words of the EC2NodeClass and the order of the file."""
-    return tuple(term.model_dump(by_alias=True, exclude_none=True) for term in image.selector_terms)
 
 
 def _window(maintenance: spec.Maintenance) -> plan.Window | None:

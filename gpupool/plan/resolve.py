@@ -17,17 +17,18 @@ from gpupool.findings import Finding, SpecError
 from gpupool.plan import model as plan
 from gpupool.plan.capacity import grant_slices, share_of
 from gpupool.plan.checks import CHECKS, Context, Problem, Siblings
-from gpupool.plan.delivery import ENGINE_CLASSES, PULUMI, Delivery
-from gpupool.plan.policies import Policies, PolicyLimits, Waiver
+from gpupool.plan.delivery import ENGINE_FACTS, PULUMI, Delivery
+from gpupool.plan.policies import Policies, PolicyLimits
 from gpupool.plan.policy_files import policy_files
 from gpupool.plan.pools import resolve_pool
-from gpupool.plan.queue_settings import queue_settings
-from gpupool.plan.tenants import NOTHING, Budget, Priority, Project, Share, Tenant
+from gpupool.plan.queue import queue_settings
+from gpupool.plan.tenants import NOTHING, Share, Tenant
 from gpupool.spec import environment as spec
 from gpupool.spec import tenants as spec_tenants
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.gaps import Gaps
 from gpupool.spec.load import Loaded, find_environment, load
+from gpupool.spec.tenants import Project
 from gpupool.spec.yaml_source import Loc
 
 _CAPACITY: tuple[Loc, ...] = (
@@ -111,25 +112,14 @@ def _context(
 
 def _plan(context: Context, text: str) -> plan.Plan:
     environment = context.environment
-    cluster, operator = environment.cluster, environment.gpu_operator
+    cluster = environment.cluster
     return plan.Plan(
         environment=environment.metadata.name,
-        cluster=plan.Cluster(
-            cluster.platform, cluster.name, cluster.region, cluster.kubernetes_version, cluster.kube_context
-        ),
-        gpu_operator=plan.GpuOperator(
-            operator.install,
-            operator.version,
-            operator.driver.enabled,
-            operator.driver.version,
-            operator.values,
-        ),
+        cluster=cluster,
+        gpu_operator=environment.gpu_operator,
         karpenter=None if cluster.platform == "static" else _karpenter(environment),
         pools=tuple(context.pools.values()),
-        priorities=tuple(
-            Priority(p.name, p.value, p.level, p.preempts, p.preemptible, p.description)
-            for p in environment.priorities
-        ),
+        priorities=tuple(environment.priorities),
         tenants=tuple(_tenant(tenant, context) for tenant in environment.tenants),
         monthly_usd_max=environment.cost.monthly_usd_max,
         prometheus_operator=environment.monitoring.prometheus_operator,
@@ -137,28 +127,14 @@ def _plan(context: Context, text: str) -> plan.Plan:
         queue=queue_settings(environment),
         policies=_policies(context),
         delivery=_delivery(environment),
-        assertion=_assertion(environment),
+        assertion=environment.monitoring.assertion,
         text=text,
     )
 
 
-def _assertion(environment: spec.Environment) -> plan.Assertion | None:
-    given = environment.monitoring.assertion
-    return plan.Assertion(given.image, given.schedule, given.pushgateway) if given else None
-
-
-def _karpenter(environment: spec.Environment) -> plan.Karpenter:
+def _karpenter(environment: spec.Environment) -> spec.Karpenter:
     given = environment.karpenter
-    tag = given.discovery_tag or environment.cluster.name
-    return plan.Karpenter(
-        install=given.install,
-        version=given.version,
-        node_role=given.node_role,
-        discovery_tag=tag,
-        ami_alias=given.ami_alias,
-        interruption_queue=given.interruption_queue,
-        values=given.values,
-    )
+    return given.model_copy(update={"discovery_tag": given.discovery_tag or environment.cluster.name})
 
 
 def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
@@ -169,14 +145,14 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         name=tenant.name,
         id=tenant.id,
         namespace=tenant.namespace,
-        projects=tuple(_project(project) for project in tenant.projects),
+        projects=tuple(Project(name=one) if isinstance(one, str) else one for one in tenant.projects),
         weight=tenant.weight,
         max_priority=tenant.max_priority or lowest,
         grants=grants,
         running=tenant.limits.running,
         queued=tenant.limits.queued,
         gpus_per_job=tenant.limits.gpus_per_job,
-        budget=_budget(tenant.budget),
+        budget=tenant.budget,
         ingress_from=tuple(tenant.access.ingress_from),
         oidc_groups=tuple(tenant.access.oidc_groups),
         service_accounts=tuple(tenant.access.service_accounts),
@@ -184,18 +160,6 @@ def _tenant(tenant: spec_tenants.Tenant, context: Context) -> Tenant:
         extra=extra,
         requests=_requests(context, grants, extra),
     )
-
-
-def _budget(given: spec_tenants.Budget | None) -> Budget | None:
-    if given is None:
-        return None
-    return Budget(given.usd, given.period, tuple(given.alert_at), given.on_exhausted, given.overrun_by)
-
-
-def _project(given: str | spec_tenants.Project) -> Project:
-    if isinstance(given, str):
-        return Project(given)
-    return Project(given.name, given.id, _budget(given.budget))
 
 
 def _requests(context: Context, grants: Mapping[str, Mapping[str, int]], extra: Share) -> Share | None:
@@ -216,7 +180,7 @@ def _policies(context: Context) -> Policies:
     return Policies(
         default=given.default,
         overrides=given.overrides,
-        waivers=tuple(Waiver(w.policy, w.namespace, w.owner, w.reason, w.until) for w in given.waivers),
+        waivers=tuple(given.waivers),
         limits=PolicyLimits(
             registries=tuple(limits.registries),
             job_ttl_seconds=duration_seconds(limits.job_ttl),
@@ -233,11 +197,12 @@ def _delivery(environment: spec.Environment) -> Delivery:
     given = environment.delivery
     if given.engine == "pulumi":
         return PULUMI
-    engine = ENGINE_CLASSES[given.engine]
+    engine = ENGINE_FACTS[given.engine]
     return Delivery(
-        by=engine.of(given, environment.metadata.name),
+        by=engine,
         repo=given.repo or "",
         path=PurePosixPath(given.path or ".").as_posix(),
         revision=given.revision,
         on_removal=given.on_removal or engine.on_removal,
+        given=given,
     )

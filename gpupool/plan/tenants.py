@@ -1,4 +1,4 @@
-"""The tenants of a Plan, with what they may use and spend, and the priorities of their jobs.
+"""The tenants of a Plan, with what they may use and spend.
 
 Frozen values and no I/O, like the rest of the Plan (`gpupool.plan`). What a share of a node is in CPU and
 memory is here too, because a tenant's bounds are sums of such shares.
@@ -6,11 +6,12 @@ memory is here too, because a tenant's bounds are sums of such shares.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from gpupool.spec.tenants import Budget, Project
 from vapcheck.server.canonical_text import quantity
 
 
@@ -47,46 +48,6 @@ class Share:
 
 
 NOTHING = Share(0, 0)
-QUEUED = "-queued"
-"""Ends the name of the second class of a priority that preempts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Priority:
-    name: str
-    value: int
-    level: str
-    preempts: bool
-    preemptible: bool
-    description: str
-
-    @property
-    def queue_class(self) -> str:
-        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
-        for the queue to decide, which knows shares, minimum run times and what would be lost."""
-        return f"{self.name}{QUEUED}" if self.preempts else self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    usd: float
-    period: str
-    alert_at: tuple[float, ...]
-    on_exhausted: str
-    overrun_by: float = 0.0
-    """Share by which critical jobs may exceed it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Project:
-    name: str
-    id: str | None = None
-    """UUID that older clients call it by."""
-    budget: Budget | None = None
-    """Within the tenant's; None: the tenant's alone."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "id": self.id, "budgetUsd": self.budget.usd if self.budget else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +81,7 @@ class Tenant:
     @property
     def quota(self) -> Mapping[str, int]:
         """Extended resource -> count over all pools: a namespace's quota can't distinguish pools."""
-        total: dict[str, int] = {}
+        total = Counter[str]()
         for grant in self.grants.values():
-            for name, count in grant.items():
-                total[name] = total.get(name, 0) + count
+            total.update(grant)
         return total
-
-    def as_dict(self) -> dict[str, Any]:
-        """The tenant as `plan --format json` promises it."""
-        return {
-            "name": self.name,
-            "id": self.id,
-            "namespace": self.namespace,
-            "projects": [project.as_dict() for project in self.projects],
-            "quota": dict(self.quota),
-            "pools": {pool: dict(grant) for pool, grant in self.grants.items()},
-            "requests": self.requests.as_dict() if self.requests else None,
-            "weight": self.weight,
-            "maxPriority": self.max_priority,
-            "budgetUsd": self.budget.usd if self.budget else None,
-        }

@@ -11,7 +11,6 @@ from gpupool.plan.changes.model import (
     FieldChange,
     PoolChange,
     PoolState,
-    QuotaChange,
     ResourceChange,
     TenantChange,
 )
@@ -44,7 +43,6 @@ _KEYS = {
     "slicesMax monthlyUsd=cost",
     ResourceChange: "resource before after",
     TenantChange: "name namespace change renamedFrom quota budget fields",
-    QuotaChange: "resource before after",
     NodeEffect: "kind pool? nodePool reason what certain disruptive pods nodesMax atOnce window nodes "
     "nodesNow podsAtRisk",
     PodAtRisk: "namespace name tenant node ageSeconds restartPolicy owner requests protected",

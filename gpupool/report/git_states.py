@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 from gpupool.findings import UsageError
 from gpupool.git import FETCH, Repository
+from gpupool.project import environments_folder
 from gpupool.report.model import State
-from gpupool.spec.load import environments_folder
 
 WORKING_TREE = "working tree"
 _POLICIES, _GPUS, _CATALOG = "policies", "catalog", "gpupool/catalog"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpupool.money import usd
 from gpupool.plan.changes import wording
-from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, QuotaChange, TenantChange
+from gpupool.plan.changes.model import FieldChange, PoolChange, PoolState, ResourceChange, TenantChange
 from gpupool.report import phrases
 from gpupool.report.model import EffectKind, EnvironmentReport, FindingChanges, NodeEffect, Report, Risk
 
@@ -96,7 +96,7 @@ def same(pool: PoolChange) -> str:
     return ", ".join(f"{after} {name}" for name, after in kept)
 
 
-def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, QuotaChange]]:
+def quotas(tenants: Iterable[TenantChange]) -> list[tuple[str, ResourceChange]]:
     """Every quota that differs, with the tenant's name."""
     return [(one.name, quota) for one in tenants for quota in one.quota if quota.before != quota.after]
 

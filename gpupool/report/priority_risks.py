@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gpupool.plan.model import Plan
-from gpupool.plan.tenants import Priority
 from gpupool.report.model import Risk
+from gpupool.spec.environment import Priority
 
 
 def priorities(before: Plan, after: Plan) -> Iterator[Risk]:

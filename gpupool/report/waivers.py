@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import date
 
 from gpupool.plan.model import Plan
-from gpupool.plan.policies import Waiver
 from gpupool.report.model import WaiverChange, WaiverNote
+from gpupool.spec.services import Waiver
 
 SOON_DAYS = 30
 """Every report lists a waiver that ends within so many days."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gpupool.money import usd_exact
 from gpupool.plan.model import HOURS_PER_MONTH
-from gpupool.plan.tenants import Budget
 from gpupool.rules.bundle import Bundle
 from gpupool.rules.rule import Found
+from gpupool.spec.tenants import Budget
 
 _HOURS = {"day": 24, "week": 168, "month": HOURS_PER_MONTH}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpupool.plan.tenants import QUEUED
 from gpupool.rules.bundle import Bundle, BundleObject
 from gpupool.rules.fields import at, count, items, text
 from gpupool.rules.rule import Found
+from gpupool.spec.environment import QUEUED
 
 
 def values(bundle: Bundle) -> Iterator[Found]:

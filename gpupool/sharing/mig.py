@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel, mig_resource
-from gpupool.sharing.mode import Isolation, Problem
+from gpupool.sharing.mode import Isolation, Problem, Sharing
 from gpupool.sharing.verdict import verdict
 
 
 @dataclass(frozen=True, slots=True)
-class MigSharing:
+class MigSharing(Sharing):
     """One layout on every GPU, advertised under the mixed strategy (one resource per profile).
 
     Resource names follow the layout's own spelling, because a node advertises the name that its driver uses.
@@ -26,15 +26,7 @@ class MigSharing:
     """Profile name to instances per GPU, e.g. `{"3g.40gb": 1, "2g.20gb": 2}`."""
     mode: ClassVar[str] = "mig"
     isolation: ClassVar[Isolation] = Isolation.full
-    plugin_key: ClassVar[str | None] = None
     grant_field: ClassVar[str] = "profiles"
-    one_slice: ClassVar[bool] = False
-    has_daemon: ClassVar[bool] = False
-    may_fall_back: ClassVar[bool] = False
-
-    @classmethod
-    def made_of(cls, _replicas: int, layout: Mapping[str, int], /) -> Self:
-        return cls(layout)
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {mig_resource(name): count for name, count in self.layout.items()}
@@ -55,20 +47,10 @@ class MigSharing:
         if gpu.mig is None and gpu.own_file is not None:
             return [Problem(found.reason, "share it by time-slicing or mps, or add its profiles to the file")]
         if gpu.mig is None:
-            return [
-                Problem(
-                    found.reason,
-                    "share it by time-slicing or mps, or choose a GPU with MIG",
-                )
-            ]
+            return [Problem(found.reason, "share it by time-slicing or mps, or choose a GPU with MIG")]
         nearest = " or ".join(_spell(layout) for layout in found.nearest[:3])
-        return [
-            Problem(
-                found.reason,
-                f"nearest that fit: {nearest}" if nearest else "see gpupool mig " + gpu.key,
-                "layout",
-            )
-        ]
+        hint = f"nearest that fit: {nearest}" if nearest else f"see gpupool mig {gpu.key}"
+        return [Problem(found.reason, hint, "layout")]
 
 
 def _spell(layout: Mapping[str, int]) -> str:

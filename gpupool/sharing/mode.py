@@ -6,10 +6,12 @@ Holds the interface only; a mode's arithmetic is in the module named after it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import IntEnum
 from fractions import Fraction
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import ClassVar, NamedTuple, Self
 
 from gpupool.catalog.models import GpuModel
 
@@ -39,38 +41,45 @@ class Isolation(IntEnum):
     """Memory and faults: a GPU of its own, or hardware partitions."""
 
 
-class Sharing(Protocol):
-    """One way of dividing each GPU of a node."""
+class Sharing(ABC):
+    """One way of dividing each GPU of a node. A mode says where it differs from whole GPUs."""
 
+    __slots__ = ()
     mode: ClassVar[str]
     """The value of `sharing.mode` in the environment file."""
     isolation: ClassVar[Isolation]
-    plugin_key: ClassVar[str | None]
+    plugin_key: ClassVar[str | None] = None
     """Under which name the device plugin's configuration has the replicas; None where it has none."""
-    grant_field: ClassVar[str]
+    grant_field: ClassVar[str] = "slices"
     """In which field of a tenant's grant shares are counted; `gpus` counts whole GPUs of every mode."""
-    one_slice: ClassVar[bool]
+    one_slice: ClassVar[bool] = False
     """Whether a container gets one slice at most, because more would be no more of a GPU."""
-    has_daemon: ClassVar[bool]
+    has_daemon: ClassVar[bool] = False
     """Whether pods compute through a daemon on their node, and may not survive its restart."""
-    may_fall_back: ClassVar[bool]
+    may_fall_back: ClassVar[bool] = False
     """Whether a job of such a pool can move to another pool of the mode."""
 
     @property
     def layout(self) -> Mapping[str, int]:
         """MIG profile -> instances per GPU; empty where GPUs are not partitioned."""
+        return {}
 
     @classmethod
     def made_of(cls, replicas: int, layout: Mapping[str, int]) -> Self:
         """The mode with that many slices per GPU and that layout, as far as it has them."""
+        given = {"replicas": replicas, "layout": layout}
+        return cls(**{one.name: given[one.name] for one in fields(cls)})  # type: ignore[arg-type]
 
+    @abstractmethod
     def slices_per_gpu(self, gpu: GpuModel, /) -> dict[str, int]:
         """Extended resource to the number of it that one physical GPU contributes."""
 
+    @abstractmethod
     def equivalents(self, gpu: GpuModel, /) -> dict[str, Fraction]:
         """Extended resource to the physical GPUs that one unit of it stands for in quotas, fairness and
         cost.
         """
 
-    def problems(self, gpu: GpuModel, /) -> list[Problem]:
-        """Why this sharing can't be had on `gpu`; empty when it can."""
+    def problems(self, _gpu: GpuModel, /) -> list[Problem]:
+        """Why this sharing can't be had on a GPU; empty when it can."""
+        return []

@@ -22,16 +22,11 @@ class Mps(Replicated):
     isolation: ClassVar[Isolation] = Isolation.memory
     plugin_key: ClassVar[str | None] = "mps"
     has_daemon: ClassVar[bool] = True
-    may_fall_back: ClassVar[bool] = False
 
     def problems(self, gpu: GpuModel, /) -> list[Problem]:
         problems = too_few_replicas(self.replicas)
         if self.replicas > gpu.mps_clients:
-            problems.append(
-                Problem(
-                    f"{self.replicas} replicas per GPU with MPS",
-                    f"an MPS server on the {gpu.title} serves {gpu.mps_clients} clients at most",
-                    "replicas",
-                )
-            )
+            message = f"{self.replicas} replicas per GPU with MPS"
+            hint = f"an MPS server on the {gpu.title} serves {gpu.mps_clients} clients at most"
+            problems.append(Problem(message, hint, "replicas"))
         return problems

@@ -31,17 +31,13 @@ def nearest_layouts(mig: Mig, counts: Counts) -> tuple[dict[str, int], ...]:
 
     wants_variant = _has_variant(mig, counts)
     candidates = [found for found in maximal(mig) if wants_variant or not _has_variant(mig, found)]
-    if not any(counts):
-        return _first(mig, candidates)
-    return _first(mig, sorted(candidates, key=distance))
+    if any(counts):
+        candidates.sort(key=distance)
+    return tuple(as_layout(mig, found) for found in candidates[:NEAREST])
 
 
 def _has_variant(mig: Mig, counts: Counts) -> bool:
     return any(count and profile.attribute for profile, count in zip(mig.profiles, counts, strict=True))
-
-
-def _first(mig: Mig, candidates: list[Counts]) -> tuple[dict[str, int], ...]:
-    return tuple(as_layout(mig, counts) for counts in candidates[:NEAREST])
 
 
 def as_layout(mig: Mig, counts: Counts) -> dict[str, int]:

@@ -5,30 +5,23 @@ How the pods on one GPU get along is the modes' own; here is only the counting.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from gpupool.catalog.models import GpuModel
-from gpupool.sharing.mode import GPU_RESOURCE, Problem
+from gpupool.sharing.mode import GPU_RESOURCE, Problem, Sharing
 
 MIN_REPLICAS = 2
 """The device plugin's parser refuses fewer (k8s-device-plugin v0.20.0, api/config/v1)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Replicated:
+class Replicated(Sharing):
     """Each GPU advertised `replicas` times as `nvidia.com/gpu` (`renameByDefault: false`)."""
 
     replicas: int
-    grant_field: ClassVar[str] = "slices"
     one_slice: ClassVar[bool] = True
-    layout: ClassVar[Mapping[str, int]] = {}
-
-    @classmethod
-    def made_of(cls, replicas: int, _layout: Mapping[str, int], /) -> Self:
-        return cls(replicas)
 
     def slices_per_gpu(self, _gpu: GpuModel, /) -> dict[str, int]:
         return {GPU_RESOURCE: self.replicas}

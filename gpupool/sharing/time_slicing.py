@@ -21,5 +21,4 @@ class TimeSlicing(Replicated):
     mode: ClassVar[str] = "time-slicing"
     isolation: ClassVar[Isolation] = Isolation.nothing
     plugin_key: ClassVar[str | None] = "timeSlicing"
-    has_daemon: ClassVar[bool] = False
     may_fall_back: ClassVar[bool] = True

@@ -111,21 +111,17 @@ def _resolve(gpu: GpuModel, mig: Mig, layout: Layout) -> tuple[Counts, dict[int,
 
 def _unknown_profile(gpu: GpuModel, mig: Mig, name: str, error: CatalogError) -> tuple[str, Profile | None]:
     """What to say about a profile name that `gpu` doesn't have, and the profile that was probably meant."""
-    own = {profile.nvml_id: profile for profile in mig.profiles if profile.nvml_id is not None}
-    others = sorted(
-        (model for model in load_catalog().models.values() if model.mig and model.key != gpu.key),
-        key=lambda model: (
-            model.mig is None or model.mig.slots != mig.slots,
-            model.architecture != gpu.architecture,
-        ),
-    )
-    for model in others:
-        for profile in model.mig.profiles if model.mig else ():
+    own = {profile.nvml_id: profile for profile in mig.profiles}
+    models = load_catalog().models.values()
+    others = [(model, model.mig) for model in models if model.mig and model.key != gpu.key]
+    others.sort(key=lambda one: (one[1].slots != mig.slots, one[0].architecture != gpu.architecture))
+    for model, theirs in others:
+        for profile in theirs.profiles:
             if name != profile.name:
                 continue
             # NVML numbers shapes, and a number means the same shape only on GPUs with the same row of slices.
-            alike = profile.nvml_id is not None and model.mig is not None and model.mig.slots == mig.slots
-            same = own.get(profile.nvml_id) if alike and profile.nvml_id is not None else None
+            alike = profile.nvml_id is not None and theirs.slots == mig.slots
+            same = own.get(profile.nvml_id) if alike else None
             names = ", ".join(one.name for one in mig.profiles)
             here = f"on the {gpu.title} it is {same.name}" if same else f"the {gpu.title} has {names}"
             return f"{name} is a profile of the {model.title}; {here}", same

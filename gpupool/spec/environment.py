@@ -1,8 +1,8 @@
 """The environment file as strict types: what may be written, and nothing of what it means.
 
-Used at the edge only: `load` reads a file into these models, `resolve` turns them into a Plan, and
-nothing uses them after that. Every attribute docstring here is the field's description in the
-published JSON Schema (`gpupool/schema/environment.schema.json`).
+Used at the edge: `load` reads a file into these models, and `resolve` turns them into a Plan, which keeps a
+section as it is where nothing has to be worked out. Every attribute docstring here is the field's description
+in the published JSON Schema (`gpupool/schema/environment.schema.json`).
 
 No cross-checks live here: whatever needs a second field or the catalog is in `gpupool.plan.checks`.
 """
@@ -10,11 +10,10 @@ No cross-checks live here: whatever needs a second field or the catalog is in `g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from gpupool.spec.cost import Cost
 from gpupool.spec.delivery import Delivery
 from gpupool.spec.field_types import (
     AmiAlias,
@@ -30,15 +29,18 @@ from gpupool.spec.field_types import (
     NodeName,
     Positive,
     Share,
+    Text,
     Usd,
     Version,
 )
 from gpupool.spec.promotion import Promotion
 from gpupool.spec.queue import Queue
-from gpupool.spec.services import Monitoring, Policies
+from gpupool.spec.services import Cost, Monitoring, Policies
 from gpupool.spec.tenants import Tenant
 
 API_VERSION = "gpupool.dev/v1alpha1"
+QUEUED = "-queued"
+"""Ends the name of the second class of a priority that preempts."""
 SLICES_PER_GPU_MAX = 3000
 """The kubelet takes the list of a node's slices as one message of 4 MiB at most (kubernetes#109304), at some
 65 bytes each: 3000 on each of 16 GPUs still fit."""
@@ -141,7 +143,6 @@ class UsdPerHour(Model):
 
 
 _AmiId = Annotated[str, StringConstraints(pattern=r"^ami-[0-9a-z]+$")]
-_Said = Annotated[str, StringConstraints(min_length=1)]
 
 
 class ImageTerm(Model):
@@ -151,13 +152,13 @@ class ImageTerm(Model):
     """An image of Amazon's, family@version; with nothing beside it."""
     id: _AmiId | None = None
     """The image's id, such as ami-0123456789abcdef0; with nothing beside it."""
-    name: _Said | None = None
+    name: Text | None = None
     """The image's name, in which * stands for anything."""
-    owner: _Said | None = None
+    owner: Text | None = None
     """The account that the image is from, or self, amazon, aws-marketplace; beside name or tags."""
-    ssm_parameter: _Said | None = None
+    ssm_parameter: Text | None = None
     """Name or ARN of the SSM parameter that has the image's id."""
-    tags: Annotated[dict[_Said, _Said], Field(max_length=20)] | None = None
+    tags: Annotated[dict[Text, Text], Field(max_length=20)] | None = None
     """Tags that the image has; * as value stands for any."""
 
 
@@ -168,6 +169,10 @@ class MachineImage(Model):
     """EC2NodeClass amiSelectorTerms: by alias, id, name and owner, tags or ssmParameter."""
     user_data: str | None = None
     """What the machine runs at its first start."""
+
+    def terms(self) -> list[dict[str, Any]]:
+        """How the image is found, in the words of the EC2NodeClass and the order of the file."""
+        return [term.model_dump(by_alias=True, exclude_none=True) for term in self.selector_terms]
 
 
 class Nodes(Model):
@@ -254,6 +259,12 @@ class Priority(Model):
     """Whether its jobs may be pushed out."""
     description: str = ""
     """What the priority is for, in a sentence."""
+
+    @property
+    def queue_class(self) -> str:
+        """Name of the PriorityClass of the queue's pods. It never preempts: which job goes for another is
+        for the queue to decide, which knows shares, minimum run times and what would be lost."""
+        return f"{self.name}{QUEUED}" if self.preempts else self.name
 
 
 class Environment(Model):

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpupool.findings import Finding, UsageError
+from gpupool.project import environments_folder
 from gpupool.spec.environment import SHARING_VARIANTS, Environment
 from gpupool.spec.gaps import Gaps
 from gpupool.spec.messages import describe
@@ -29,7 +30,7 @@ _FREE: tuple[Loc, ...] = (
     ("karpenter", "values"),
     ("queue", "chart", "values"),
 )
-"""Mappings with any values in them; 0 is any index."""
+"""Mappings with any values in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +52,10 @@ class Loaded:
     def named(self, section: str) -> set[str]:
         """Every name that the file gives in `section`, broken items included."""
         items = self.source.data.get(section) if isinstance(self.source.data, dict) else None
-        names = (
-            [item.get("name") for item in items or [] if isinstance(item, dict)]
-            if isinstance(items, list)
-            else []
-        )
+        mappings = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+        names = [item.get("name") for item in mappings]
         # A name without its quotes is a finding; that others refer to it is none.
         return {str(name) for name in names if isinstance(name, str | int | float | Unclear)}
-
-
-def environments_folder(start: Path | None = None) -> Path:
-    """The `environments` folder of the project that `start` (default: here) lies in."""
-    here = (start or Path.cwd()).resolve()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir():
-            return folder / "environments"
-    return here / "environments"
 
 
 def environment_names() -> list[str]:
@@ -167,16 +156,9 @@ def _kind(value: Any) -> str:
 def _strip_tags(kind: str, loc: Loc) -> Loc:
     """Without what pydantic puts in between: the union tag after `sharing`, that after a project's index,
     `[key]` after a mapping's key, and inside free values the kind of each container."""
-    free = next(
-        (
-            len(path)
-            for path in _FREE
-            if path == tuple(0 if isinstance(p, int) else p for p in loc[: len(path)])
-        ),
-        None,
-    )
-    if free is not None:
-        loc = loc[: free + 1] + loc[free + 2 :: 2]
+    for path in _FREE:
+        if loc[: len(path)] == path:
+            loc = loc[: len(path) + 1] + loc[len(path) + 2 :: 2]
     parts = list[str | int]()
     for at, part in enumerate(loc):
         variant = loc[at - 1 : at] == ("sharing",) and part in SHARING_VARIANTS

@@ -187,18 +187,19 @@ def _shown(value: Any) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...") if isinstance(value, str) else text[:60]
 
 
+_KINDS = {
+    type(None): "empty",
+    bool: "a truth value",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
 def _kind(value: Any) -> str:
-    if value is None:
-        return "empty"
-    names = {
-        bool: "a truth value",
-        int: "a number",
-        float: "a number",
-        str: "text",
-        list: "a list",
-        dict: "a mapping",
-    }
-    return names.get(type(value), "a value")
+    return _KINDS.get(type(value), "a value")
 
 
 def _not_among(value: Any, loc: Loc, file: _File) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Model, Name
+from gpupool.spec.field_types import Day, Model, Name, Text
 
 SECTIONS = ("pools", "priorities", "policies", "queue", "gpuOperator", "karpenter")
 """The sections of an environment that a promotion may carry."""
@@ -23,7 +23,7 @@ FieldPath = Annotated[
 class PromotionException(Model):
     path: FieldPath
     """What may differ for now."""
-    reason: Annotated[str, StringConstraints(min_length=1)]
+    reason: Text
     """Why it could not wait for its turn."""
     owner: str | None = None
     """The owner of the exception."""

@@ -1,15 +1,16 @@
-"""What runs beside the pools, as sections of the environment file: policies, monitoring.
+"""What runs beside the pools, as sections of the environment file: policies, monitoring, the ceiling of cost.
 
 As strict as the rest (`gpupool.spec`, which puts the sections together), and as free of cross-checks.
 """
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Image, Model, Name
+from gpupool.spec.field_types import Day, Duration, Image, Model, Name, Text, Usd
 
 
 class Waiver(Model):
@@ -17,12 +18,15 @@ class Waiver(Model):
     """The policy that is waived."""
     namespace: Name | None = None
     """Namespace that it holds in; default: everywhere."""
-    owner: Annotated[str, StringConstraints(min_length=1)]
+    owner: Text
     """The owner of the exception."""
-    reason: Annotated[str, StringConstraints(min_length=1)]
+    reason: Text
     """Why the policy can't be kept here."""
     until: Day
     """Last day on which it holds."""
+
+    def expired(self, today: date) -> bool:
+        return today > self.until
 
 
 class PolicyLimits(Model):
@@ -60,6 +64,12 @@ class Assertion(Model):
     """When to run, as a CronJob schedule."""
     pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
     """Address of a Prometheus Pushgateway that gets the figures; default: none."""
+
+
+class Cost(Model):
+    monthly_usd_max: Usd | None = None
+    """Most that all pools at their maximum may cost a month, and that tenants' budgets may add up to, in USD;
+    default: no ceiling."""
 
 
 class Monitoring(Model):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, Tag
 
-from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Usd, Uuid
+from gpupool.spec.field_types import AccountName, Compute, Model, Name, Positive, Text, Usd, Uuid
 
 
 class Grant(Model):
@@ -68,7 +68,7 @@ ProjectOrName = Annotated[
 class Access(Model):
     ingress_from: list[Name] = []
     """Namespaces whose pods may reach the tenant's, such as an ingress controller's or Prometheus'."""
-    oidc_groups: list[Annotated[str, StringConstraints(min_length=1)]] = []
+    oidc_groups: list[Text] = []
     """Groups of the identity provider whose members act for the tenant."""
     service_accounts: list[AccountName] = []
     """Service accounts, as namespace/name, that act for the tenant."""

@@ -134,11 +134,10 @@ CHANGES = (
     Change(
         row="add a generated object",
         new={
-            "generators/greeting.py": "from generators.manifest import Manifest\n"
-            "from generators.metadata import metadata\nfrom gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
+            "generators/greeting.py": "from generators.metadata import manifest_of\n"
+            "from gpupool.plan.model import SYSTEM_NAMESPACE\n\n\n"
             "def generate(plan):\n"
-            '    named = metadata(plan, "greeting", SYSTEM_NAMESPACE)\n'
-            '    yield Manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named})\n',
+            '    yield manifest_of(plan, "ConfigMap", "greeting", SYSTEM_NAMESPACE)\n',
         },
         edits={
             "generators/__init__.py": (
@@ -205,16 +204,9 @@ CHANGES = (
             "gpupool/spec/delivery.py": (('] = "pulumi"', ', "kapp"'),),
             "gpupool/plan/delivery.py": (
                 (
-                    "ENGINE_CLASSES: ",
-                    "@dataclass(frozen=True, slots=True)\nclass Kapp:\n"
-                    '    name: ClassVar[str] = "kapp"\n    title: ClassVar[str] = "kapp"\n'
-                    '    managers: ClassVar[frozenset[str]] = frozenset({"kapp"})\n'
-                    '    on_removal: ClassVar[str] = "keep"\n    asks: ClassVar[bool] = False\n'
-                    '    takes_scp: ClassVar[bool] = True\n    credentials: ClassVar[str] = "a Secret"\n\n'
-                    "    @classmethod\n    def of(cls, _given: spec.Delivery, _name: str, /) -> Self:\n"
-                    "        return cls()\n\n\n",
+                    "    )\n}\n\n\n@dataclass",
+                    '        Engine("kapp", "kapp", frozenset({"kapp"}), "keep", False, True, "a Secret"),\n',
                 ),
-                (", Flux)}", ", Kapp"),
             ),
             "generators/delivery.py": (
                 ("\n\nclass Engine(", "from generators import delivery_kapp\n"),

@@ -19,7 +19,8 @@ from generators import generate
 from generators.render import files
 from gpupool.findings import Finding, SpecError
 from gpupool.plan.resolve import resolve
-from gpupool.spec.load import check_shape, environments_folder
+from gpupool.project import environments_folder
+from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
 from tests.environment_strategies import AWKWARD, environments, text_of
 from tests.examples import examples

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.model import FieldChange
 from gpupool.plan.model import POOL_LABEL, Machine, Pool
-from gpupool.plan.tenants import NOTHING, Budget, Project, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.plan.tenants import NOTHING, Share, Tenant, cpu_quantity, memory_quantity
+from gpupool.spec.tenants import Budget, Project
 
 DERIVED_LABELS = (POOL_LABEL, "nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 """Labels of a pool's nodes that are not in the file: they follow from its name and its sharing."""
@@ -66,8 +67,7 @@ def _image(pool: Pool) -> str | None:
     if pool.image is None:
         return None
     terms = "; ".join(
-        ", ".join(f"{key}={value}" for key, value in sorted(term.items()))
-        for term in pool.image.selector_terms
+        ", ".join(f"{key}={value}" for key, value in sorted(term.items())) for term in pool.image.terms()
     )
     return f"{pool.image.family} ({terms})" + (" with userData" if pool.image.user_data else "")
 

@@ -104,12 +104,12 @@ class PoolChange:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaChange:
-    """What a tenant may use of one extended resource."""
+class ResourceChange:
+    """How much of one extended resource a tenant may use, or all pools at their maximum have."""
 
     resource: str
     before: int
-    """0 if the tenant had none of it or did not exist."""
+    """0 if there was none of it, or no such tenant."""
     after: int
 
 
@@ -121,18 +121,9 @@ class TenantChange:
     namespace: str
     change: Change
     renamed_from: str | None
-    quota: tuple[QuotaChange, ...]
+    quota: tuple[ResourceChange, ...]
     """Every resource that the tenant has in one of the states, the unchanged ones too."""
     budget: BeforeAfter[str | None]
     """In words, as `$20,000 a month (onExhausted: wait)`; None without one."""
     fields: tuple[FieldChange, ...]
     """What else differs, where the tenant is in both states."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceChange:
-    """All that an environment can hand out of one extended resource, with every pool at its maximum."""
-
-    resource: str
-    before: int
-    after: int

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.fields import DERIVED_LABELS, differing, pool_settings
-from gpupool.plan.changes.model import Cost, PoolChange, PoolState
+from gpupool.plan.changes.model import Change, Cost, PoolChange, PoolState
 from gpupool.plan.model import POOL_LABEL, Plan, Pool, Taint
 
 
@@ -51,8 +51,8 @@ def _pair(before: Pool | None, after: Pool | None) -> PoolChange:
     if before is None or after is None:
         there = before or after
         assert there is not None
-        change = PoolChange(there.name, "removed" if before else "added", None, _state(before), None, ())
-        return dataclasses.replace(change, after=_state(after))
+        change: Change = "removed" if before else "added"
+        return PoolChange(there.name, change, None, _state(before), _state(after), ())
     fields = differing(pool_settings(before), pool_settings(after))
     renamed = before.name != after.name
     return PoolChange(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpupool.plan.changes import wording
 from gpupool.plan.changes.fields import differing, tenant_settings
-from gpupool.plan.changes.model import BeforeAfter, QuotaChange, TenantChange
+from gpupool.plan.changes.model import BeforeAfter, Change, ResourceChange, TenantChange
 from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 
@@ -37,29 +37,18 @@ def _pair(before: Tenant | None, after: Tenant | None) -> TenantChange:
     budget = BeforeAfter(
         wording.budget(before.budget) if before else None, wording.budget(after.budget) if after else None
     )
-    renamed = before.name if before and after and before.name != after.name else None
     quota = _quota(before, after)
-    differs = bool(fields) or budget.changed or any(each.before != each.after for each in quota)
-    return TenantChange(
-        name=there.name,
-        namespace=there.namespace,
-        change="added"
-        if before is None
-        else "removed"
-        if after is None
-        else "renamed"
-        if renamed
-        else "changed"
-        if differs
-        else "unchanged",
-        renamed_from=renamed,
-        quota=quota,
-        budget=budget,
-        fields=fields,
-    )
+    change: Change = "unchanged"
+    if before is None or after is None:
+        change = "removed" if before else "added"
+    elif before.name != after.name:
+        change = "renamed"
+    elif fields or budget.changed or any(each.before != each.after for each in quota):
+        change = "changed"
+    renamed_from = before.name if before and change == "renamed" else None
+    return TenantChange(there.name, there.namespace, change, renamed_from, quota, budget, fields)
 
 
-def _quota(before: Tenant | None, after: Tenant | None) -> tuple[QuotaChange, ...]:
-    old = dict(before.quota) if before else {}
-    new = dict(after.quota) if after else {}
-    return tuple(QuotaChange(name, old.get(name, 0), new.get(name, 0)) for name in sorted({*old, *new}))
+def _quota(before: Tenant | None, after: Tenant | None) -> tuple[ResourceChange, ...]:
+    old, new = (tenant.quota if tenant else {} for tenant in (before, after))
+    return tuple(ResourceChange(name, old.get(name, 0), new.get(name, 0)) for name in sorted({*old, *new}))

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpupool.money import usd
+from gpupool.plan.capacity import WEEKDAYS
 from gpupool.plan.changes.model import Cost
 from gpupool.plan.model import Pool, Taint, Window
-from gpupool.plan.tenants import Budget
-
-_WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
+from gpupool.spec.tenants import Budget
 
 
 def resource_name(resource: str) -> str:
@@ -46,7 +45,7 @@ def window(given: Window | None) -> str | None:
         return None
     # As weeks are read: Sunday, cron's day 0, is the last.
     week = sorted(given.weekdays, key=lambda day: (day - 1) % 7)
-    days = "daily" if len(week) == 7 else ",".join(_WEEKDAYS[day] for day in week)
+    days = "daily" if len(week) == 7 else ",".join(WEEKDAYS[day] for day in week)
     end = (given.start_minute + given.minutes) % 1440
     return f"{days} {_clock(given.start_minute)}-{_clock(end)} UTC"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gpupool.plan.checks.context import Context, Problem
-from gpupool.plan.delivery import ENGINE_CLASSES, Engine
+from gpupool.plan.delivery import ENGINE_FACTS, Engine
 from gpupool.spec.yaml_source import Loc
 
 ENVIRONMENT_NAME_MAX = 42
@@ -31,7 +31,7 @@ def source(context: Context) -> Iterator[Problem]:
         message = f"engine {delivery.engine} needs the repository that holds the rendered files"
         yield Problem(("delivery", "repo"), message, "add it, e.g. https://git.example.com/ml/platform.git")
     else:
-        yield from _repository(ENGINE_CLASSES[delivery.engine], delivery.repo)
+        yield from _repository(ENGINE_FACTS[delivery.engine], delivery.repo)
     if delivery.path is None:
         message = f"engine {delivery.engine} needs the folder of the rendered files in the repository"
         yield Problem(("delivery", "path"), message, f"add it, e.g. rendered/{name}")
@@ -43,7 +43,7 @@ def source(context: Context) -> Iterator[Problem]:
             yield Problem(("delivery", "path"), message, hint)
 
 
-def _repository(engine: type[Engine], repo: str) -> Iterator[Problem]:
+def _repository(engine: Engine, repo: str) -> Iterator[Problem]:
     if _CREDENTIALS.search(repo):
         # Not repeated in the message: it goes to logs.
         message = "the address has a password in it, which everyone who reads the file could see"
@@ -63,7 +63,7 @@ def settings(context: Context) -> Iterator[Problem]:
     """Settings that the chosen engine would not read, or has no way to follow."""
     delivery = context.environment.delivery
     chosen = not context.gaps.covers(("delivery", "engine"))
-    for section in ENGINE_CLASSES if chosen else ():
+    for section in ENGINE_FACTS if chosen else ():
         if section in delivery.model_fields_set and delivery.engine != section:
             message = f"settings of {section} are given, and the engine is {delivery.engine}"
             hint = f"remove them, or set delivery.engine to {section}"
@@ -72,7 +72,7 @@ def settings(context: Context) -> Iterator[Problem]:
     if destination.server is not None and destination.name is not None:
         message = "the cluster is given by address and by name, and Argo CD takes one of them"
         yield Problem(("delivery", "argocd", "destination", "name"), message, "remove one of the two")
-    engine = ENGINE_CLASSES[delivery.engine]
+    engine = ENGINE_FACTS[delivery.engine]
     if delivery.on_removal == "confirm" and not engine.asks:
         message = f"{engine.title} has no way to ask before it deletes something"
         yield Problem(

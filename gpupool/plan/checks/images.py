@@ -1,4 +1,5 @@
-"""Machine images: Karpenter accepts the selectors, and EKS has the image for this Kubernetes version.
+"""Machine images: Karpenter accepts the selectors, and EKS has the image for this Kubernetes version. And
+container images of gpupool.
 
 The rules between the fields of amiSelectorTerms are those of the EC2NodeClass's CRD (karpenter-provider-aws
 v1.14.1, karpenter.k8s.aws_ec2nodeclasses.yaml); the fields' own are `gpupool.spec`'s.
@@ -93,3 +94,17 @@ def aliases(context: Context) -> Iterator[Problem]:
         if alias.startswith("al2@") and version_key(version) > LAST_AL2:
             message = f"{alias}: EKS has no Amazon Linux 2 image for Kubernetes {version}; 1.32 was the last"
             yield Problem(loc, message, "use al2023@latest")
+
+
+def of_gpupool(context: Context, loc: Loc, image: str) -> Iterator[Problem]:
+    """An image of gpupool itself, which runs under the policies of the same file: it is pinned, and of a
+    registry that is allowed. Only for other checks."""
+    last = image.rpartition("/")[2]
+    if ":" not in last or last.endswith(":latest"):
+        message = f"image {image!r} is not pinned, and the policy pin-images refuses its pod"
+        yield Problem(loc, message, "name a version, or better a digest (image@sha256:...)")
+    registries = context.environment.policies.limits.registries
+    listed = registries and not context.gaps.touches(("policies", "limits", "registries"))
+    if listed and not any(image.startswith(f"{registry}/") for registry in registries):
+        message = f"image {image!r} is of no registry in policies.limits.registries"
+        yield Problem(loc, message, f"take it from one of: {', '.join(registries)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks import container_images
+from gpupool.plan.checks import images
 from gpupool.plan.checks.context import Context, Problem
 
 _LOC = ("monitoring", "assertion")
@@ -17,7 +17,7 @@ def assertion(context: Context) -> Iterator[Problem]:
     wanted = context.environment.monitoring.assertion
     if wanted is None:
         return
-    yield from container_images.problems(context, (*_LOC, "image"), wanted.image)
+    yield from images.of_gpupool(context, (*_LOC, "image"), wanted.image)
     if wanted.schedule not in _MACROS and len(wanted.schedule.split()) != _FIELDS:
         message = f"{wanted.schedule!r} is not a schedule of a CronJob"
         yield Problem((*_LOC, "schedule"), message, 'write five fields, e.g. "*/10 * * * *"')

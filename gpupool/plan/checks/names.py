@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.plan.model import OPERATOR_NAMESPACE, SYSTEM_NAMESPACE
-from gpupool.plan.tenants import QUEUED
+from gpupool.spec.environment import QUEUED
 from gpupool.spec.yaml_source import Loc
 
 POOL_NAME_MAX = 52

@@ -24,15 +24,6 @@ _KARPENTER_MINIMUM = (1, 7)
 _KUBERNETES_MINIMUM = (1, 30)
 """First version where ValidatingAdmissionPolicy, which enforces the policies, is stable."""
 
-_CHART_KEYS = (
-    *("nfd", "node-feature-discovery", "psa", "cdi", "operator", "validator", "daemonsets", "driver"),
-    *("toolkit", "devicePlugin", "gfd", "mig", "migManager", "dcgm", "dcgmExporter", "nodeStatusExporter"),
-    *("gds", "gdrcopy", "sandboxWorkloads", "sandboxDevicePlugin", "vgpuManager", "vgpuDeviceManager"),
-    *("vfioManager", "kataManager", "ccManager", "hostPaths", "clusterPolicy", "gpuCluster", "extraObjects"),
-)
-"""Top-level values of chart gpu-operator v26.7.0. Another release may have others, so that only what is
-spelled almost like one of these is refused."""
-
 _DERIVED = {
     ("mig", "strategy"): "each pool's sharing decides it per node",
     ("devicePlugin", "enabled"): "without the device plugin no GPU is advertised",
@@ -66,13 +57,13 @@ def releases(context: Context) -> Iterator[Problem]:
             f"Karpenter {environment.karpenter.version} has no NodeOverlay and would count physical GPUs"
         )
         yield Problem(("karpenter", "version"), message, "use 1.7 or newer")
-    release: OperatorRelease | None = None
-    if operator.version in known:
-        release = known[operator.version]
-    elif release := known.spelled_otherwise(operator.version):
+    release = known.releases.get(operator.version) or known.spelled_otherwise(operator.version)
+    if release and release.version != operator.version:
         message = f"GPU Operator {operator.version} is not a version of the chart"
         yield Problem(("gpuOperator", "version"), message, f"write {release.version}")
-    elif version_key(operator.version) < min(version_key(version) for version in known.releases):
+    if release is None and version_key(operator.version) < min(
+        version_key(version) for version in known.releases
+    ):
         message = f"GPU Operator {operator.version} is older than any that gpupool knows"
         yield Problem(
             ("gpuOperator", "version"), message, f"use {known.tested}, or one of {', '.join(known.releases)}"
@@ -115,9 +106,10 @@ def values(context: Context) -> Iterator[Problem]:
     environment = context.environment
     yield from _derived(("gpuOperator", "values"), environment.gpu_operator.values, _DERIVED)
     yield from _derived(("karpenter", "values"), environment.karpenter.values, _KARPENTER_DERIVED)
+    known = load_operator_releases().chart_values
     for key in environment.gpu_operator.values:
-        close = get_close_matches(key, _CHART_KEYS, 1, 0.8)
-        if close and key not in _CHART_KEYS:
+        close = get_close_matches(key, known, 1, 0.8)
+        if close and key not in known:
             message = f"Helm value {key} is not a value of the operator's chart"
             yield Problem(("gpuOperator", "values", key), message, f'did you mean "{close[0]}"?')
     partitioned = [pool.name for pool, _, shared in _divided(context) if shared.layout]

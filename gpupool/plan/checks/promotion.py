@@ -119,7 +119,8 @@ def _unknown(path: str) -> str:
     nodes, above = [_schema()], ""
     for part in path.split("."):
         nodes = [branch for node in nodes for branch in _branches(node)]
-        if any("properties" not in node and "items" not in node and _is_free(node) for node in nodes):
+        # A mapping with names of the user's own.
+        if any(not {"properties", "items"} & node.keys() and node.get("type") == "object" for node in nodes):
             return ""
         inner = [node["items"] for node in nodes if "items" in node]
         inner += [node["properties"][part] for node in nodes if part in node.get("properties", ())]
@@ -128,11 +129,6 @@ def _unknown(path: str) -> str:
             return f"{part!r} is not among {', '.join(fields)}" if fields else f"{above!r} has nothing below"
         nodes, above = inner, part
     return ""
-
-
-def _is_free(node: Mapping[str, Any]) -> bool:
-    """Whether it is a mapping with names of the user's own."""
-    return node.get("type") == "object"
 
 
 def _branches(node: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

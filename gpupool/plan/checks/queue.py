@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpupool.plan.checks import container_images
+from gpupool.plan.checks import images
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.spec.field_types import duration_seconds
 from gpupool.spec.yaml_source import Loc
@@ -64,7 +64,7 @@ def chart(context: Context) -> Iterator[Problem]:
     if queue.chart is None:
         return
     loc: Loc = ("queue", "chart")
-    yield from container_images.problems(context, (*loc, "image"), queue.chart.image)
+    yield from images.of_gpupool(context, (*loc, "image"), queue.chart.image)
     for key in sorted(queue.chart.values.keys() & _DERIVED.keys()):
         yield Problem((*loc, "values", key), f"gpupool derives it: {_DERIVED[key]}", "remove it")
     if queue.engine != "builtin":

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from gpupool.plan.model import Plan, Pool
-from gpupool.plan.tenants import Budget
 from gpupool.queue.records import MICRO
+from gpupool.spec.tenants import Budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ It must not read anything back: the Plan is where limits come from.
 
 from __future__ import annotations
 
-from gpupool.plan.tenants import Budget
 from gpupool.queue.plan_source import Current, PlanSource
 from gpupool.queue.records import MICRO
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
+from gpupool.spec.tenants import Budget
 
 
 class Policies:

@@ -13,11 +13,12 @@ from typing import Any
 
 from generators.device_plugin import config_map_name as plugin_config
 from generators.mig_parted import config_map_name as mig_config
-from gpupool.plan.model import GpuOperator, Plan, Pool
+from gpupool.plan.model import Plan, Pool
 from gpupool.plan.operator_releases import load_operator_releases, version_key
 from gpupool.report.effects import mps_daemons
 from gpupool.report.environment_state import EnvironmentState, kept_pools
 from gpupool.report.model import NodeEffect, PodFate
+from gpupool.spec.environment import GpuOperator
 from gpupool.spec.yaml_source import value_at
 
 _IN_PLACE = (26, 7, 0)
@@ -84,9 +85,9 @@ def _operator(old: Plan, new: Plan) -> Iterator[NodeEffect]:
         return
     if not now.install:
         return
-    if was.driver_enabled != now.driver_enabled:
-        yield _switched("driver.enabled", now.driver_enabled, old)
-    elif now.driver_enabled:
+    if was.driver.enabled != now.driver.enabled:
+        yield _switched("driver.enabled", now.driver.enabled, old)
+    elif now.driver.enabled:
         yield from _driver(old, new)
     elif reasons := mps_daemons.operator_reasons(old, new):
         yield _everywhere(reasons[0], _daemonsets(old, new), "kept", old)
@@ -124,7 +125,7 @@ def _driver(old: Plan, new: Plan) -> Iterator[NodeEffect]:
     at_once = _parallel(now.values)
     around = mps_daemons.operator_reasons(old, new)
     reasons = around[:1] if was.version != now.version else []
-    if was.driver_version != now.driver_version or (None not in versions and versions[0] != versions[1]):
+    if was.driver.version != now.driver.version or (None not in versions and versions[0] != versions[1]):
         reasons.append(f"driver {versions[0] or 'of that release'} becomes {versions[1] or 'its own'}")
     if len(reasons) > 1 or (reasons and was.version == now.version) or (reasons and None in versions):
         yield _everywhere(
@@ -166,10 +167,10 @@ def _same_driver(old: Plan, new: Plan, reason: str) -> NodeEffect:
 
 def driver_version(operator: GpuOperator) -> str | None:
     """The driver that the operator installs; None where no source says what its release brings."""
-    if operator.driver_version:
-        return operator.driver_version
-    releases = load_operator_releases()
-    return releases[operator.version].driver if operator.version in releases else None
+    if operator.driver.version:
+        return operator.driver.version
+    release = load_operator_releases().releases.get(operator.version)
+    return release.driver if release else None
 
 
 def _parallel(values: Mapping[str, Any]) -> int:

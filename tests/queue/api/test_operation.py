@@ -20,13 +20,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from gpupool.plan.tenants import Budget
 from gpupool.queue.api.openapi import document
 from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
+from gpupool.spec.tenants import Budget
 from tests.queue.api.served import LOCAL, Served, listening, problem
 from tests.queue.store.samples import dispatched, read
 
@@ -155,7 +155,7 @@ def test_usage_is_what_the_ledger_settled(api: Any) -> None:
         before = await served.client.get(f"/api/v1/tenants/vision/usage?until={earlier}")
         assert before.json()["usage"] == []
 
-    api(test, vision={"budget": Budget(10, "month", (1.0,), "reject")})
+    api(test, vision={"budget": Budget(usd=10, alertAt=[1.0], onExhausted="reject")})
 
 
 def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
@@ -173,7 +173,7 @@ def test_a_spent_budget_refuses_where_the_file_says_so(api: Any) -> None:
         dry = await served.client.post(f"{place}:validate", json=body, headers={"X-Tenant-Id": "vision"})
         assert dry.json()["budget_allows"] is False
 
-    api(test, vision={"budget": Budget(0.36, "month", (1.0,), "reject")})
+    api(test, vision={"budget": Budget(usd=0.36, alertAt=[1.0], onExhausted="reject")})
 
 
 def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:

@@ -12,20 +12,20 @@ import pytest
 
 from gpupool.local import keys
 from gpupool.plan.queue import Smtp
-from gpupool.plan.tenants import Budget
 from gpupool.queue.records import MICRO, Outcome
 from gpupool.queue.roles import alerts as roles_alerts
 from gpupool.queue.roles.alerts import Alerts, Channels, crossed
 from gpupool.queue.store import accounts, attempts
 from gpupool.queue.store.accounts import Spent
 from gpupool.queue.store.database import Database
+from gpupool.spec.tenants import Budget
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
 
 def _plan(usd: float, *alert_at: float):
     """The local environment where vision has a budget."""
     plan = SOURCE.plan()
-    budget = Budget(usd, "month", alert_at, "wait", 0.0)
+    budget = Budget(usd=usd, alertAt=list(alert_at))
     tenants = tuple(
         replace(tenant, budget=budget, projects=()) if tenant.name == "vision" else tenant
         for tenant in plan.tenants

@@ -71,7 +71,8 @@ def test_what_is_not_plain_is_left_to_typer(arguments: list[str]) -> None:
 
 
 def test_every_option_that_typer_knows_is_read() -> None:
-    command: Any = get_command(app).commands["policy"].commands["check"]  # type: ignore[attr-defined]
+    policy = get_command(app).get_command(None, "policy")  # type: ignore[attr-defined]
+    command: Any = policy.commands["check"]
     known = {name for option in command.params for name in option.opts if name.startswith("-")}
     assert known == {*ONCE, *REPEATED}
 

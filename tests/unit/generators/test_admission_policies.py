@@ -13,9 +13,9 @@ from generators import admission_policies, generate
 from generators.admission_policies import WAIVED
 from generators.manifest import Manifest
 from gpupool.plan.model import Plan
-from gpupool.plan.policies import Waiver
 from gpupool.plan.policy_files import BINDING, POLICY, SHIPPED, PolicyFileError, policy_names, read_objects
 from gpupool.plan.resolve import read_plan
+from gpupool.spec.services import Waiver
 
 Object = dict[str, Any]
 
@@ -159,7 +159,8 @@ def test_an_ended_waiver_is_rendered_like_any_other(project: Path) -> None:
     plan = plan_in(project, waivers=[waiver(until="2001-01-01", namespace="old")])
     assert "matchResources" in made(plan)["own"].body["spec"]
     (given,) = plan.policies.waivers_of("own")
-    assert given == Waiver("own", "old", "mlops", "moves in June", date(2001, 1, 1))
+    last = date(2001, 1, 1)
+    assert given == Waiver(policy="own", namespace="old", owner="mlops", reason="moves in June", until=last)
     assert not given.expired(date(2001, 1, 1)), "the last day counts"
     assert given.expired(date(2001, 1, 2))
 

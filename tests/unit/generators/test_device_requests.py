@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generators.device_requests import values
-from gpupool.plan.model import GpuOperator
+from gpupool.spec.environment import GpuOperator
 
 NO_VARIABLE = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED", "value": "false"}
 MOUNTS = {"name": "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "value": "true"}
@@ -18,7 +18,7 @@ SOCKET = {"name": "CONTAINERD_SOCKET", "value": "/run/k3s/containerd/containerd.
 
 
 def operator(version: str, **given: Any) -> GpuOperator:
-    return GpuOperator(True, version, False, None, given)
+    return GpuOperator(version=version, values=given)
 
 
 @pytest.mark.parametrize(

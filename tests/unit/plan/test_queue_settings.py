@@ -6,7 +6,7 @@ import json
 
 from gpupool import __version__
 from gpupool.plan.queue import Chart, QueueSettings, SecretKey, Smtp
-from gpupool.plan.tenants import Budget, Project
+from gpupool.spec.tenants import Budget, Project
 from tests.environment_strategies import Data, plan_of
 
 BASE: Data = {
@@ -104,15 +104,14 @@ def test_projects_are_names_or_have_ids_and_budgets() -> None:
     uuid = "11111111-1111-1111-1111-111111111111"
     budget = {"usd": 5, "period": "week", "overrunBy": 0.1}
     projects = ["a", {"name": "b", "id": uuid, "budget": budget}]
-    (tenant,) = plan_of(
-        {**BASE, "tenants": [{"name": "t", "id": uuid, "namespace": "t", "projects": projects}]}
-    ).tenants
+    plan = plan_of({**BASE, "tenants": [{"name": "t", "id": uuid, "namespace": "t", "projects": projects}]})
+    (tenant,) = plan.tenants
     assert tenant.id == uuid
     assert tenant.projects == (
-        Project("a"),
-        Project("b", uuid, Budget(5, "week", (0.8, 1.0), "wait", 0.1)),
+        Project(name="a"),
+        Project(name="b", id=uuid, budget=Budget(usd=5, period="week", overrunBy=0.1)),
     )
-    assert tenant.as_dict()["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
+    assert plan.as_dict()["tenants"][0]["projects"][1] == {"name": "b", "id": uuid, "budgetUsd": 5}
 
 
 def test_settings_are_json_in_camel_case() -> None:

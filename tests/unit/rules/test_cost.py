@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpupool.findings import SpecError
 from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import Budget
 from gpupool.rules.cost import monthly
+from gpupool.spec.tenants import Budget
 from tests.unit.rules.drafts import draft_of
 
 PROD = Path(__file__).parents[3] / "environments" / "prod.yaml"
@@ -52,7 +52,7 @@ def test_ceiling_is_an_amount(tmp_path: Path, wrong: str) -> None:
 @given(st.floats(0, 1e9, allow_nan=False))
 def test_budgets_of_all_periods_are_one_rate(usd: float) -> None:
     """A month has 730 hours, hence 30.4 days and 4.3 weeks."""
-    day, week = (monthly(Budget(usd, period, (), "wait")) for period in ("day", "week"))
+    day, week = (monthly(Budget(usd=usd, period=period)) for period in ("day", "week"))
     assert day == pytest.approx(usd * 730 / 24, abs=0.01)
     assert week == pytest.approx(day / 7, abs=0.02)
-    assert monthly(Budget(usd, "month", (), "wait")) == pytest.approx(usd, abs=0.01)
+    assert monthly(Budget(usd=usd)) == pytest.approx(usd, abs=0.01)

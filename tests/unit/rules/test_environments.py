@@ -14,7 +14,7 @@ from tests.unit.rules.drafts import SHIPPED, shipped
 def _bundle(name: str, environment: str, /, **cluster: Any) -> Bundle:
     draft = shipped(name)
     assert draft.plan is not None
-    moved = dataclasses.replace(draft.plan.cluster, **cluster)
+    moved = draft.plan.cluster.model_copy(update=cluster)
     draft.plan = dataclasses.replace(draft.plan, environment=environment, cluster=moved)
     draft.environment = environment
     return draft.bundle()

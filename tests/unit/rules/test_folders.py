@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ def test_others_operator_is_only_pointed_at_configurations() -> None:
     """Of an operator that others run no tolerations are known, and its namespace is theirs to make."""
     draft = shipped("homelab")
     assert draft.plan is not None
-    operator = dataclasses.replace(draft.plan.gpu_operator, install=False)
+    operator = draft.plan.gpu_operator.model_copy(update={"install": False})
     replan(draft, gpu_operator=operator)
     config = draft.values("gpu-operator")["devicePlugin"]["config"]
     draft.releases.clear()

@@ -56,7 +56,7 @@ def test_defaults_of_sections() -> None:
     plan = plan_of(HEAD)
     assert plan.cluster.kubernetes_version == "1.36"
     assert plan.gpu_operator.version == "v26.7.0"
-    assert plan.gpu_operator.driver_enabled
+    assert plan.gpu_operator.driver.enabled
     assert plan.karpenter is not None
     assert (plan.karpenter.version, plan.karpenter.discovery_tag) == ("1.14.1", "x")
     assert plan.dcgm_interval == "15s"

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
+from gpupool.project import environments_folder
 from gpupool.schema.published import FILE
-from gpupool.spec.load import environments_folder
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import read_source
 from tests.environment_strategies import Data, environments
