@@ -227,7 +227,7 @@ def _app(
     """The API and the pages, or without that role the checks alone."""
     others = set(options.roles) - {"api"}
     app = create_app(
-        source.plan,
+        source.present,
         db,
         dev=options.dev,
         pods=pods,

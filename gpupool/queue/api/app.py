@@ -14,7 +14,6 @@ from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry
 
 from gpupool import __version__
-from gpupool.plan.model import Plan
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
@@ -23,9 +22,10 @@ from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.positions import Positions
-from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
+from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, TYPE_PREFIX, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -59,7 +59,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    plan_source: Callable[[], Plan],
+    current: Callable[[], Current],
     db: Database,
     *,
     dev: bool = False,
@@ -87,7 +87,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.context = Context(
-        plan=plan_source,
+        current=current,
         db=db,
         dev=dev,
         clock=clock,
@@ -104,7 +104,8 @@ def create_app(
     for router in (metrics.router,) if checks_alone else ROUTERS:
         app.include_router(router, responses=_RESPONSES)
     app.add_middleware(BodyLimit)
-    problems_of(app)
+    for kind in ERRORS:
+        app.add_exception_handler(kind, answer_error)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app
 

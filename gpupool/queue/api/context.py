@@ -7,7 +7,7 @@ own beside them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
@@ -20,14 +20,14 @@ from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.plan_source import Current, current
+from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    plan: Callable[[], Plan]
-    """The Plan in force; raises GpupoolError where none is."""
+    current: Callable[[], Current]
+    """The Plan in force, with what is derived from it; raises GpupoolError where none is."""
     db: Database
     dev: bool
     """Whether requests from loopback need no credential."""
@@ -43,14 +43,8 @@ class Context:
     failures: Buckets
     """Invalid credentials of each address."""
 
-    _current: list[Current] = field(default_factory=list)
-
-    def current(self) -> Current:
-        """The Plan with what is derived from it, once for each Plan."""
-        plan = self.plan()
-        if not self._current or self._current[0].plan is not plan:
-            self._current[:] = [current(plan)]
-        return self._current[0]
+    def plan(self) -> Plan:
+        return self.current().plan
 
     def now(self) -> float:
         """Epoch seconds."""

@@ -17,7 +17,7 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, Level, NewJob
+from gpupool.queue.records import Job, Level, NewJob, Principal
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.rows import lane_of
 from gpupool.queue.store.snapshot import Known, take_snapshot
@@ -80,17 +80,20 @@ def queued_of(job: NewJob, at: datetime) -> Queued:
     )
 
 
-def explanation_json(found: Explanation) -> dict[str, Any]:
+def explanation_json(found: Explanation, tenant: str, reader: Principal) -> dict[str, Any]:
+    """The explanation of a job of `tenant`, as `reader` may see it."""
     start = found.projected_start
+    if not reader.acts_for("*"):
+        _hide_others(found.terms, tenant)
     return {
-        "waiting": found.waiting.as_dict() if found.waiting else None,
+        "waiting": found.waiting,
         "position": found.ahead,
         "projected_start": time_text(datetime.fromtimestamp(start, UTC)) if start is not None else None,
         "terms": found.terms,
     }
 
 
-def hide_others(terms: dict[str, Any], tenant: str) -> None:
+def _hide_others(terms: dict[str, Any], tenant: str) -> None:
     """Other tenants' clocks without their names, and no ids of their jobs."""
     clocks = terms.get("fair_clock", {}).get("gpu_hours", {})
     others = [hours for name, hours in sorted(clocks.items()) if name != tenant]

@@ -11,9 +11,8 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
@@ -28,19 +27,12 @@ from gpupool.queue.api.accept import (
 )
 from gpupool.queue.api.auth import Reader, Writer, principal
 from gpupool.queue.api.context import Context, present
-from gpupool.queue.api.explanations import (
-    budgets_json,
-    explanation_json,
-    hide_others,
-    offers_json,
-    queued_of,
-)
+from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, NewJob, Principal, State
 from gpupool.queue.store import accounts, jobs
-from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
@@ -76,8 +68,23 @@ async def visible(context: Context, principal: Principal, chosen: Named, id: str
     return job
 
 
-def job_answer(job: Job, context: Context, status: int = 200) -> Response:
-    return JSONResponse(answers.job_json(job, context.clock()), status, {"ETag": answers.etag(job)})
+async def _readable(context: Present, caller: Reader, chosen: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, chosen, id)
+
+
+async def _changeable(context: Present, caller: Writer, chosen: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, chosen, id)
+
+
+ReadableJob = Annotated[Job, Depends(_readable)]
+"""The job that the request names, of a caller who may read jobs."""
+ChangeableJob = Annotated[Job, Depends(_changeable)]
+"""The same, of a caller who may change jobs."""
+
+
+def job_answer(job: Job, context: Context, response: Response) -> dict[str, Any]:
+    response.headers["ETag"] = f'"{job.version}"'
+    return answers.job_json(job, context.clock())
 
 
 @router.post("/gpu-jobs", operation_id="submit_job", status_code=201, response_model=answers.SubmittedBody)
@@ -86,8 +93,9 @@ async def submit_job(
     principal: Writer,
     chosen: Chosen,
     body: JobRequest,
+    response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
-) -> Response:
+) -> dict[str, Any]:
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
     at = context.clock()
     current = context.current()
@@ -100,8 +108,6 @@ async def submit_job(
         await _check_budget(context, current, caller, made[0], at)
         stored = await jobs.submit(context.db, made, key, caller.tenant.queued, at)
         fresh = None if stored.replayed or made[0].depends_on else _fresh(made[0], at)
-    except UnknownDependency as error:
-        raise Problem("no-such-dependency", str(error)) from None
     except Problem:
         # What would be refused now may have been accepted before: the file and what is spent change.
         before = await jobs.made_before(context.db, caller.tenant.name, key) if key else None
@@ -111,11 +117,10 @@ async def submit_job(
     job = fresh or await jobs.job(context.db, stored.ids[0])
     if job is None:
         raise Problem("not-found", "the job of this Idempotency-Key is gone")
-    answer = {**answers.job_json(job, at), "job_ids": list(stored.ids)}
-    headers = {"Location": f"/api/v1/gpu-jobs/{job.id}", "ETag": answers.etag(job)}
+    response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
-        headers["Idempotency-Replayed"] = "true"
-    return JSONResponse(answer, 201, headers)
+        response.headers["Idempotency-Replayed"] = "true"
+    return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
 def _fresh(job: NewJob, at: datetime) -> Job:
@@ -163,7 +168,9 @@ class ValidBody(BaseModel):
 
 
 @router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=ValidBody)
-async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> Response:
+async def validate_job(
+    context: Present, principal: Reader, chosen: Chosen, body: JobRequest
+) -> dict[str, Any]:
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
     current = context.current()
@@ -173,21 +180,16 @@ async def validate_job(context: Present, principal: Reader, chosen: Chosen, body
     estimate = each * len(made)
     found = await context.explanations.of(current, queued_of(job, at), None, at)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
-    answer = explanation_json(found)
-    if not principal.acts_for("*"):
-        hide_others(answer["terms"], job.tenant)
-    return JSONResponse(
-        {
-            "fits": True,
-            "priority": job.priority,
-            "isolation_level": job.isolation,
-            "offers": offers_json(job),
-            "estimate_usd": answers.usd(estimate),
-            "budgets": budgets,
-            "budget_allows": all(budget["allows"] for budget in budgets),
-            **answer,
-        }
-    )
+    return {
+        "fits": True,
+        "priority": job.priority,
+        "isolation_level": job.isolation,
+        "offers": offers_json(job),
+        "estimate_usd": answers.usd(estimate),
+        "budgets": budgets,
+        "budget_allows": all(budget["allows"] for budget in budgets),
+        **explanation_json(found, job.tenant, principal),
+    }
 
 
 @router.get("/gpu-jobs", operation_id="jobs", response_model=answers.JobPage)
@@ -202,7 +204,7 @@ async def list_jobs(
     group: Annotated[str | None, Query(pattern=UUID)] = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> Response:
+) -> dict[str, Any]:
     """The jobs of the caller's tenants, newest first."""
     wanted = jobs.JobFilter(
         tenants=scope_of(context, principal, chosen),
@@ -214,7 +216,7 @@ async def list_jobs(
     )
     page = await jobs.jobs(context.db, wanted, cursor, limit)
     at = context.clock()
-    return JSONResponse({"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next})
+    return {"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next}
 
 
 def _project_called(context: Context, named: str | None) -> str | None:
@@ -234,38 +236,30 @@ def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset
 
 
 @router.get("/gpu-jobs/{id}", operation_id="job", response_model=answers.JobBody)
-async def get_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+async def get_job(context: Present, job: ReadableJob, response: Response) -> dict[str, Any]:
     """One job."""
-    return job_answer(await visible(context, principal, chosen, id), context)
+    return job_answer(job, context, response)
 
 
 @router.patch("/gpu-jobs/{id}", operation_id="set_priority", response_model=answers.JobBody)
 async def set_priority(
     context: Present,
-    principal: Writer,
-    chosen: Chosen,
-    id: JobId,
+    job: ChangeableJob,
     body: PriorityChange,
+    response: Response,
     if_match: Annotated[str | None, Header(max_length=100)] = None,
-) -> Response:
+) -> dict[str, Any]:
     """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
-    job = await visible(context, principal, chosen, id)
     plan = context.plan()
     tenant = next((tenant for tenant in plan.tenants if tenant.name == job.tenant), None)
     if tenant is None:
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
     rank = rank_of(plan, tenant, body.priority)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
-    try:
-        changed = await jobs.reprioritise(
-            context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
-        )
-    except Conflict as conflict:
-        queued = conflict.state == State.QUEUED
-        raise Problem("version-conflict" if queued else "not-queued", str(conflict)) from None
-    except Unknown:
-        raise Problem("not-found", f"there is no job {job.id}") from None
-    return job_answer(changed, context)
+    changed = await jobs.reprioritise(
+        context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
+    )
+    return job_answer(changed, context, response)
 
 
 def _version(if_match: str | None) -> int | None:
@@ -278,8 +272,9 @@ def _version(if_match: str | None) -> int | None:
 
 
 @router.post("/gpu-jobs/{id}/cancel", operation_id="cancel_job", response_model=answers.JobBody)
-async def cancel_job(context: Present, principal: Writer, chosen: Chosen, id: JobId) -> Response:
+async def cancel_job(
+    context: Present, principal: Writer, job: ChangeableJob, response: Response
+) -> dict[str, Any]:
     """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
-    job = await visible(context, principal, chosen, id)
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
-    return job_answer(cancelled or job, context)
+    return job_answer(cancelled or job, context, response)

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Request
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from gpupool.findings import GpupoolError
 from gpupool.queue.api.auth import needs
@@ -101,13 +101,13 @@ class CheckBody(BaseModel):
 
 
 @router.get("/healthz", operation_id="healthz", response_model=CheckBody)
-async def healthz() -> Response:
+async def healthz() -> dict[str, bool]:
     """Whether the process answers."""
-    return JSONResponse({"ready": True})
+    return {"ready": True}
 
 
 @router.get("/readyz", operation_id="readyz", response_model=CheckBody)
-async def readyz(context: Present, request: Request) -> Response:
+async def readyz(context: Present, request: Request) -> dict[str, bool]:
     """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on."""
     try:
         context.plan()
@@ -116,4 +116,4 @@ async def readyz(context: Present, request: Request) -> Response:
     await jobs.depth(context.db)
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
-    return JSONResponse({"ready": True})
+    return {"ready": True}

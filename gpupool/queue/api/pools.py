@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
 
 from gpupool.findings import UsageError
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
@@ -87,7 +86,7 @@ class RecommendationList(BaseModel):
 
 
 @router.get("/pools", operation_id="pools", response_model=PoolList)
-async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response:
+async def pools(context: Present, principal: Reader, chosen: Chosen) -> dict[str, Any]:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
     current = context.current()
     tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
@@ -101,7 +100,7 @@ async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response
         for pool in current.plan.pools
         if all_pools or pool.name in granted
     ]
-    return JSONResponse({"pools": listed})
+    return {"pools": listed}
 
 
 def _pool(
@@ -160,7 +159,7 @@ async def snippet(
     profile: Annotated[str | None, Query(max_length=100, description="MIG profile.")] = None,
     min_workers: Annotated[int, Query(ge=0, le=10_000, description="For raycluster.")] = 0,
     max_workers: Annotated[int, Query(ge=1, le=10_000, description="For raycluster.")] = 2,
-) -> Response:
+) -> dict[str, Any]:
     """A manifest for a pool, to fill image and command in. Nothing is submitted, and no slot is held."""
     current = context.current()
     plan, tenant = current.plan, tenant_of(current, principal, chosen.tenant)
@@ -175,7 +174,7 @@ async def snippet(
     if kind == "raycluster":
         (workers,) = made["spec"]["workerGroupSpecs"]
         workers |= {"replicas": min_workers, "minReplicas": min_workers, "maxReplicas": max_workers}
-    return JSONResponse(made)
+    return made
 
 
 @router.get("/recommendations", operation_id="recommendations", response_model=RecommendationList)
@@ -187,7 +186,7 @@ async def recommendations(
     kind: Literal["training", "inference", "interactive"] = "training",
     gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
     hours_per_month: Annotated[float, Query(ge=0, le=HOURS_PER_MONTH, description="For the hint.")] = 0,
-) -> Response:
+) -> dict[str, Any]:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
     current = context.current()
     tenant = tenant_of(current, principal, chosen.tenant)
@@ -197,4 +196,4 @@ async def recommendations(
         {**offer_json(one.offer), "memory_gib": one.memory_gib, "isolated": one.isolated, "why": one.why}
         for one in found
     ]
-    return JSONResponse({"recommendations": listed, "reserved_hint": hint})
+    return {"recommendations": listed, "reserved_hint": hint}

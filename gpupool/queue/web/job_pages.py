@@ -6,7 +6,7 @@ Other tenants' jobs are not found. This module must not decide or draw.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -15,8 +15,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from gpupool.queue.api.answers import job_json, waiting_of
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.explanations import decision_json, explanation_json, hide_others, queued_of
-from gpupool.queue.api.job_details import output
+from gpupool.queue.api.explanations import decision_json
+from gpupool.queue.api.job_details import output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.records import Job, State
 from gpupool.queue.store import attempts, jobs, outbox
@@ -24,7 +24,7 @@ from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
 from gpupool.queue.web.overview import cost_so_far
 from gpupool.queue.web.rendering import HEADERS, page
-from gpupool.queue.web.visitor import CurrentVisitor, Visitor
+from gpupool.queue.web.visitor import CurrentVisitor
 
 router = APIRouter(include_in_schema=False)
 PER_PAGE = 50
@@ -84,7 +84,8 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, i
     plan, now = context.plan(), context.clock()
     tried = await attempts.of_job(context.db, job.id)
     waiting = waiting_of(job, now)
-    why = await _why(context, visitor, job) if job.state is State.QUEUED else None
+    why = await terms_of(context, visitor.principal, job)
+    start = why["projected_start"] if why else None
     return page(
         request,
         "job",
@@ -102,7 +103,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, i
         timeline=timeline(job, tried, now),
         events=await outbox.of_job(context.db, job.id),
         why=why,
-        shown_start=why["start"] if why else None,
+        shown_start=datetime.fromisoformat(start) if start else None,
         decision=decision_json(job),
         cost=cost_so_far(job, now),
         request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
@@ -110,21 +111,6 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, i
         result=await _result(context, job),
         may_cancel=not job.state.final and not job.cancel_requested and visitor.may("jobs:write"),
     )
-
-
-async def _why(context: Context, visitor: Visitor, job: Job) -> dict[str, Any] | None:
-    """The terms of the order, for a job that a round looks at."""
-    now, current = context.clock(), context.current()
-    ready = not job.blocked and not (job.not_before and job.not_before > now)
-    if not ready or job.tenant not in current.supply.tenants:
-        return None
-    before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job, now), before, now)
-    shown = explanation_json(found)
-    if not visitor.sees_all:
-        hide_others(shown["terms"], job.tenant)
-    start = found.projected_start
-    return shown | {"start": None if start is None else datetime.fromtimestamp(start, UTC)}
 
 
 async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
