@@ -73,6 +73,15 @@ class JobSpec(TypedDict, total=False):
     may_idle: bool
 
 
+class JobFilter(TypedDict, total=False):
+    """Which jobs to list; what is not given is any."""
+
+    project: str | None
+    pool: str | None
+    user: str | None
+    group: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobFields:
     """A job as the queue last showed it."""
