@@ -17,11 +17,11 @@ from gpupool import __version__
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
-from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, TYPE_PREFIX, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
@@ -95,7 +95,7 @@ def create_app(
         oidc=oidc or Oidc(),
         pods=pods,
         explanations=Explanations(db),
-        positions=Positions(db),
+        positions=Cache(seconds=0.25),
         rate=rate or Buckets(per_second=1000, burst=2000),
         failures=failures or Buckets(per_second=2, burst=60),
     )

@@ -6,6 +6,7 @@ own beside them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,13 +15,14 @@ from typing import cast
 from fastapi import Request
 
 from gpupool.plan.model import Plan
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
-from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.plan_source import Current
+from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 
 
@@ -37,7 +39,8 @@ class Context:
     pods: PodTokens | None
     """None: outside of a cluster."""
     explanations: Explanations
-    positions: Positions
+    positions: Cache[None, int]
+    """Of the latest event, for all streams."""
     rate: Buckets
     """Of each caller."""
     failures: Buckets
@@ -45,6 +48,14 @@ class Context:
 
     def plan(self) -> Plan:
         return self.current().plan
+
+    async def latest_position(self) -> int:
+        """The position of the latest event, as it was at most a quarter of a second ago."""
+
+        async def read() -> int:
+            return (await outbox.bounds(self.db))[1]
+
+        return await self.positions.get(None, time.monotonic(), read)
 
     def now(self) -> float:
         """Epoch seconds."""

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
@@ -32,17 +33,16 @@ MOST_ASKED = 32
 class Explanations:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._reading, self._working = asyncio.Lock(), asyncio.Lock()
-        self._seen: Snapshot | None = None
+        self._working = asyncio.Lock()
+        self._seen = Cache[None, Snapshot](FRESH_SECONDS)
         self._known = Known()
         self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
-        async with self._reading:
-            if self._seen is None or not 0 <= at.timestamp() - self._seen.now < FRESH_SECONDS:
-                self._seen = await take_snapshot(self._db, at, PER_LANE, self._known)
-            return self._seen
+        return await self._seen.get(
+            None, at.timestamp(), lambda: take_snapshot(self._db, at, PER_LANE, self._known)
+        )
 
     async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:
         """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""

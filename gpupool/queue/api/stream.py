@@ -69,7 +69,7 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
     while True:
         now = asyncio.get_running_loop().time()
         try:
-            latest = await context.positions.latest()
+            latest = await context.latest_position()
             found = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
         except StoreError:
             return  # the reader connects again, and then gets a problem if need be

@@ -108,9 +108,8 @@ async def _queue(
     prospects = [
         one for one in await shared.prospects() if visitor.chosen is None or one.job.tenant == visitor.chosen
     ][:SHOWN]
-    known = await shared.named(
-        [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
-    )
+    mine = [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
+    known = {job.id: job for id in mine if (job := await jobs.job(context.db, id))}
     rows = []
     for one in prospects:
         job = known.get(one.job.job)

@@ -83,9 +83,7 @@ async def _principal(context: Context, request: Request) -> tuple[Principal, boo
         if not context.dev:
             raise SignInNeeded
         return await auth.principal(context, request), False
-    wait = context.rate.take(f"{found.source} {found.subject}", context.now())
-    if wait:
-        raise Problem("rate-limited", "more requests than allowed", {"Retry-After": str(wait)})
+    auth.within_rate(context, found)
     return found, True
 
 
