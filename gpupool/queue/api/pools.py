@@ -13,9 +13,10 @@ from pydantic import BaseModel
 
 from gpupool.findings import UsageError
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
-from gpupool.queue.api.accept import tenant_of
+from gpupool.queue.api.accept import Named, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
+from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.recommend import recommend, reserved_hint
@@ -88,19 +89,25 @@ class RecommendationList(BaseModel):
 @router.get("/pools", operation_id="pools", response_model=PoolList)
 async def pools(context: Present, principal: Reader, chosen: Chosen) -> dict[str, Any]:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
+    seen = await context.explanations.snapshot(context.clock())
+    supply = context.current().supply.pools
+    listed = [
+        _pool(pool, supply[pool.name], seen.held, principal, pool.name in seen.reservations)
+        for pool in pools_of(context, principal, chosen)
+    ]
+    return {"pools": listed}
+
+
+def pools_of(context: Context, principal: Principal, chosen: Named) -> list[Pool]:
+    """Those that the tenant that was chosen may use, or any tenant of the caller's. Raises Problem."""
     current = context.current()
     tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
     if chosen.tenant is not None:
         tenants = [tenant_of(current, principal, chosen.tenant)]
+    elif principal.acts_for("*"):
+        return list(current.plan.pools)
     granted = {name for tenant in tenants for name in tenant.grants}
-    all_pools = chosen.tenant is None and principal.acts_for("*")
-    seen = await context.explanations.snapshot(context.clock())
-    listed = [
-        _pool(pool, current.supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
-        for pool in current.plan.pools
-        if all_pools or pool.name in granted
-    ]
-    return {"pools": listed}
+    return [pool for pool in current.plan.pools if pool.name in granted]
 
 
 def _pool(
