@@ -91,7 +91,7 @@ def _project_name(tenant: Tenant, named: str) -> str:
 def _user(principal: Principal, named: str | None) -> str:
     if named is None or named == principal.subject:
         return principal.subject
-    if "users:any" not in principal.scopes and "admin" not in principal.scopes:
+    if not principal.may("users:any"):
         raise Problem(
             "user-not-granted", f"the credential stands for {principal.subject}, not {named[:100]!r}"
         )

@@ -107,7 +107,7 @@ def needs(scope: str) -> Callable[..., Coroutine[Any, Any, Principal]]:
     """A dependency: the caller, who must have `scope`."""
 
     async def checked(caller: Annotated[Principal, Depends(principal)]) -> Principal:
-        if scope not in caller.scopes and "admin" not in caller.scopes:
+        if not caller.may(scope):
             raise Problem("insufficient-scope", f"the credential lacks the scope {scope}")
         return caller
 

@@ -99,7 +99,7 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
         logs={one.attempt: await _log(context, job, one.attempt) for one in tried[-5:]},
         result=await _result(context, job),
-        may_cancel=not job.state.final and not job.cancel_requested and visitor.may("jobs:write"),
+        may_cancel=not job.state.final and not job.cancel_requested and visitor.principal.may("jobs:write"),
     )
 
 

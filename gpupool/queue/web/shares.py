@@ -29,7 +29,7 @@ async def of(
     colours: Mapping[str, str],
 ) -> dict[str, Any]:
     """The values of the template's last part; empty where the credential may not read usage."""
-    if not visitor.may("usage:read"):
+    if not visitor.principal.may("usage:read"):
         return {"tenants": [], "hours_chart": None, "money_chart": None}
     mine = (visitor.chosen,) if visitor.chosen else visitor.tenants
     use = await shared.use(mine)

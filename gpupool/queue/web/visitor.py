@@ -53,11 +53,8 @@ class Visitor:
         """The choice as the API's operations take it."""
         return Named(self.chosen)
 
-    def may(self, scope: str) -> bool:
-        return scope in self.principal.scopes or "admin" in self.principal.scopes
-
     def needs(self, scope: str) -> None:
-        if not self.may(scope):
+        if not self.principal.may(scope):
             raise Problem("insufficient-scope", f"the key lacks the scope {scope}")
 
     def name(self, tenant: str) -> str:
