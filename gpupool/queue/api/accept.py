@@ -22,41 +22,36 @@ from gpupool.queue.targets import allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What the request's headers name; None where a header is absent."""
+class Choice:
+    """What a request's headers choose among what the credential grants."""
 
-    tenant: str | None = None
-    project: str | None = None
-    user: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """On whose behalf a request is made, as granted."""
-
-    tenant: Tenant
+    tenant: str | None
+    """Its name; None: all of the credential's."""
     project: str | None
+    """Name or id, as it was given."""
     user: str
 
 
-def caller_of(now: Current, principal: Principal, named: Named, body: JobRequest) -> Caller:
-    """What the credential grants of what headers and body name. Raises Problem."""
-    tenant = tenant_of(now, principal, named.tenant)
-    return Caller(tenant, _project(tenant, named, body), _user(principal, named.user))
-
-
-def check_choice(now: Current, principal: Principal, named: Named) -> None:
-    """Whether the credential grants what the headers name, whatever the operation does with it. Raises
-    Problem."""
-    if named.tenant is not None:
-        tenants = [tenant_of(now, principal, named.tenant)]
+def choice_of(
+    now: Current, principal: Principal, tenant: str | None, project: str | None, user: str | None
+) -> Choice:
+    """What the headers name, granted whatever the operation does with it. Raises Problem."""
+    if tenant is not None:
+        tenants = [tenant_of(now, principal, tenant)]
     else:
-        tenants = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
-    if (wanted := named.project) is not None:
-        projects = {name for tenant in tenants for one in tenant.projects for name in (one.name, one.id)}
-        if projects.isdisjoint({wanted, wanted.lower()}):
-            raise Problem("project-not-granted", f"the credential has no project {wanted[:100]!r}")
-    _user(principal, named.user)
+        tenants = [one for one in now.plan.tenants if principal.acts_for(one.name)]
+    if project is not None:
+        projects = {name for one in tenants for own in one.projects for name in (own.name, own.id)}
+        if projects.isdisjoint({project, project.lower()}):
+            raise Problem("project-not-granted", f"the credential has no project {project[:100]!r}")
+    return Choice(tenants[0].name if tenant is not None else None, project, _user(principal, user))
+
+
+def scope_of(principal: Principal, tenant: str | None) -> frozenset[str] | None:
+    """Tenants whose jobs a caller who chose that tenant, or none, may see; None for all."""
+    if tenant is not None:
+        return frozenset({tenant})
+    return None if principal.acts_for("*") else principal.tenants
 
 
 def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
@@ -74,11 +69,12 @@ def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
     raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
 
 
-def _project(tenant: Tenant, named: Named, body: JobRequest) -> str | None:
-    chosen = [_project_name(tenant, text) for text in (named.project, body.project_id) if text is not None]
-    if len(set(chosen)) > 1:
+def project_of(tenant: Tenant, choice: Choice, body: JobRequest) -> str | None:
+    """The project of a new job, named by header or body. Raises Problem."""
+    named = [_project_name(tenant, text) for text in (choice.project, body.project_id) if text is not None]
+    if len(set(named)) > 1:
         raise Problem("invalid-request", "X-Project-Id and project_id name different projects")
-    return chosen[0] if chosen else None
+    return named[0] if named else None
 
 
 def _project_name(tenant: Tenant, named: str) -> str:
@@ -190,9 +186,11 @@ def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
     return limit
 
 
-def accept(now: Current, caller: Caller, body: JobRequest, at: datetime) -> list[NewJob]:
+def accept(
+    now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
+) -> list[NewJob]:
     """The jobs that the request makes: one, or `array` of them. Raises Problem."""
-    plan, tenant = now.plan, caller.tenant
+    plan = now.plan
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
@@ -207,8 +205,8 @@ def accept(now: Current, caller: Caller, body: JobRequest, at: datetime) -> list
         NewJob(
             id=id,
             tenant=tenant.name,
-            project=caller.project,
-            user=caller.user,
+            project=project,
+            user=user,
             name=body.job_name,
             priority=rank.name,
             level=rank.level,

@@ -14,15 +14,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
 
+from gpupool.plan.tenants import Tenant
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
-    Caller,
-    Named,
+    Choice,
     accept,
-    caller_of,
-    check_choice,
+    choice_of,
     estimate_micro,
+    project_of,
     rank_of,
+    scope_of,
     tenant_of,
 )
 from gpupool.queue.api.auth import Reader, Writer, principal
@@ -41,39 +42,36 @@ HEADER = Header(max_length=200)
 Present = Annotated[Context, Depends(present)]
 
 
-async def named(
+async def chosen(
     context: Present,
     caller: Annotated[Principal, Depends(principal)],
     x_tenant_id: Annotated[str | None, HEADER] = None,
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
-) -> Named:
+) -> Choice:
     """What the headers choose among what the credential grants. Raises Problem where it does not."""
-    chosen = Named(x_tenant_id or None, x_project_id or None, x_user_id or None)
-    if chosen != Named():
-        check_choice(context.current(), caller, chosen)
-    return chosen
+    return choice_of(context.current(), caller, x_tenant_id or None, x_project_id or None, x_user_id or None)
 
 
-Chosen = Annotated[Named, Depends(named)]
+Chosen = Annotated[Choice, Depends(chosen)]
 JobId = Annotated[str, Path(max_length=100, description="Id of a job.")]
 
 
-async def visible(context: Context, principal: Principal, chosen: Named, id: str) -> Job:
-    """The job of that id, if the caller may see it. Raises Problem: 404 for other tenants' jobs too."""
-    within = tenant_of(context.current(), principal, chosen.tenant).name if chosen.tenant else None
+async def visible(context: Context, principal: Principal, within: str | None, id: str) -> Job:
+    """The job of that id, if the caller, who may have chosen a tenant, may see it. Raises Problem: 404 for
+    other tenants' jobs too."""
     job = await jobs.job(context.db, id.lower()) if _UUID.fullmatch(id) else None
     if job is None or not principal.acts_for(job.tenant) or within not in (None, job.tenant):
         raise Problem("not-found", f"there is no job {id[:100]}")
     return job
 
 
-async def _readable(context: Present, caller: Reader, chosen: Chosen, id: JobId) -> Job:
-    return await visible(context, caller, chosen, id)
+async def _readable(context: Present, caller: Reader, choice: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, choice.tenant, id)
 
 
-async def _changeable(context: Present, caller: Writer, chosen: Chosen, id: JobId) -> Job:
-    return await visible(context, caller, chosen, id)
+async def _changeable(context: Present, caller: Writer, choice: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, choice.tenant, id)
 
 
 ReadableJob = Annotated[Job, Depends(_readable)]
@@ -91,7 +89,7 @@ def job_answer(job: Job, context: Context, response: Response) -> dict[str, Any]
 async def submit_job(
     context: Present,
     principal: Writer,
-    chosen: Chosen,
+    choice: Chosen,
     body: JobRequest,
     response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
@@ -99,18 +97,19 @@ async def submit_job(
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
     at = context.clock()
     current = context.current()
-    caller = caller_of(current, principal, chosen, body)
-    asked = f"{caller.project}\n{caller.user}\n{body.model_dump_json()}"
+    tenant = tenant_of(current, principal, choice.tenant)
+    project = project_of(tenant, choice, body)
+    asked = f"{project}\n{choice.user}\n{body.model_dump_json()}"
     key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
     fresh: Job | None = None
     try:
-        made = accept(current, caller, body, at)
-        await _check_budget(context, current, caller, made[0], at)
-        stored = await jobs.submit(context.db, made, key, caller.tenant.queued, at)
+        made = accept(current, tenant, project, choice.user, body, at)
+        await _check_budget(context, current, tenant, made[0], at)
+        stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or made[0].depends_on else _fresh(made[0], at)
     except Problem:
         # What would be refused now may have been accepted before: the file and what is spent change.
-        before = await jobs.made_before(context.db, caller.tenant.name, key) if key else None
+        before = await jobs.made_before(context.db, tenant.name, key) if key else None
         if before is None:
             raise
         stored = before
@@ -130,11 +129,11 @@ def _fresh(job: NewJob, at: datetime) -> Job:
 
 
 async def _check_budget(
-    context: Context, current: Current, caller: Caller, job: NewJob, at: datetime
+    context: Context, current: Current, tenant: Tenant, job: NewJob, at: datetime
 ) -> None:
     """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
-    project = next((project for project in caller.tenant.projects if project.name == job.project), None)
-    budgets = (caller.tenant.budget, project.budget if project else None)
+    project = next((project for project in tenant.projects if project.name == job.project), None)
+    budgets = (tenant.budget, project.budget if project else None)
     if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
         return
     totals = await accounts.totals(context.db, at)
@@ -169,12 +168,13 @@ class ValidBody(BaseModel):
 
 @router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=ValidBody)
 async def validate_job(
-    context: Present, principal: Reader, chosen: Chosen, body: JobRequest
+    context: Present, principal: Reader, choice: Chosen, body: JobRequest
 ) -> dict[str, Any]:
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
     current = context.current()
-    made = accept(current, caller_of(current, principal, chosen, body), body, at)
+    tenant = tenant_of(current, principal, choice.tenant)
+    made = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
     job = made[0]
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
@@ -196,7 +196,7 @@ async def validate_job(
 async def list_jobs(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     state: Annotated[list[State] | None, Query(max_length=7)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
     pool: Annotated[str | None, Query(max_length=200)] = None,
@@ -207,7 +207,7 @@ async def list_jobs(
 ) -> dict[str, Any]:
     """The jobs of the caller's tenants, newest first."""
     wanted = jobs.JobFilter(
-        tenants=scope_of(context, principal, chosen),
+        tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,
         project=_project_called(context, project),
         pool=pool,
@@ -226,13 +226,6 @@ def _project_called(context: Context, named: str | None) -> str | None:
             if named is not None and named.lower() == project.id:
                 return project.name
     return named
-
-
-def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset[str] | None:
-    """Tenants whose jobs the request may see; None for all."""
-    if chosen.tenant is not None:
-        return frozenset({tenant_of(context.current(), principal, chosen.tenant).name})
-    return None if "*" in principal.tenants else principal.tenants
 
 
 @router.get("/gpu-jobs/{id}", operation_id="job", response_model=answers.JobBody)

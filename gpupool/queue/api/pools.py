@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from gpupool.findings import UsageError
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
-from gpupool.queue.api.accept import Named, tenant_of
+from gpupool.queue.api.accept import scope_of, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
@@ -87,27 +87,24 @@ class RecommendationList(BaseModel):
 
 
 @router.get("/pools", operation_id="pools", response_model=PoolList)
-async def pools(context: Present, principal: Reader, chosen: Chosen) -> dict[str, Any]:
+async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str, Any]:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
     seen = await context.explanations.snapshot(context.clock())
     supply = context.current().supply.pools
     listed = [
         _pool(pool, supply[pool.name], seen.held, principal, pool.name in seen.reservations)
-        for pool in pools_of(context, principal, chosen)
+        for pool in pools_of(context, principal, choice.tenant)
     ]
     return {"pools": listed}
 
 
-def pools_of(context: Context, principal: Principal, chosen: Named) -> list[Pool]:
-    """Those that the tenant that was chosen may use, or any tenant of the caller's. Raises Problem."""
-    current = context.current()
-    tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
-    if chosen.tenant is not None:
-        tenants = [tenant_of(current, principal, chosen.tenant)]
-    elif principal.acts_for("*"):
-        return list(current.plan.pools)
-    granted = {name for tenant in tenants for name in tenant.grants}
-    return [pool for pool in current.plan.pools if pool.name in granted]
+def pools_of(context: Context, principal: Principal, tenant: str | None) -> list[Pool]:
+    """Those that the tenant that was chosen may use, or any tenant of the caller's."""
+    plan, scope = context.plan(), scope_of(principal, tenant)
+    if scope is None:
+        return list(plan.pools)
+    granted = {name for one in plan.tenants if one.name in scope for name in one.grants}
+    return [pool for pool in plan.pools if pool.name in granted]
 
 
 def _pool(
@@ -159,7 +156,7 @@ def _pool(
 async def snippet(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     pool: Annotated[str, Path(max_length=200)],
     kind: Annotated[Literal["pod", "job", "raycluster"], Query(alias="for")] = "pod",
     gpu_count: Annotated[int, Query(ge=1, le=1024, description="GPUs or slices of each pod.")] = 1,
@@ -169,7 +166,7 @@ async def snippet(
 ) -> dict[str, Any]:
     """A manifest for a pool, to fill image and command in. Nothing is submitted, and no slot is held."""
     current = context.current()
-    plan, tenant = current.plan, tenant_of(current, principal, chosen.tenant)
+    plan, tenant = current.plan, tenant_of(current, principal, choice.tenant)
     if pool not in tenant.grants:
         raise Problem("not-found", f"tenant {tenant.name} has no pool {pool!r}")
     if min_workers > max_workers:
@@ -188,7 +185,7 @@ async def snippet(
 async def recommendations(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the work needs.")],
     kind: Literal["training", "inference", "interactive"] = "training",
     gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
@@ -196,7 +193,7 @@ async def recommendations(
 ) -> dict[str, Any]:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
     current = context.current()
-    tenant = tenant_of(current, principal, chosen.tenant)
+    tenant = tenant_of(current, principal, choice.tenant)
     found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)
     hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
     listed = [

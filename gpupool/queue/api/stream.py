@@ -14,9 +14,10 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response, StreamingResponse
 
+from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.jobs import Chosen, Present, scope_of
+from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.store import outbox
@@ -41,12 +42,12 @@ _POSITION = r"^[0-9]{1,18}$"
 async def events(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     last_event_id: Annotated[str | None, Header(max_length=18, pattern=_POSITION)] = None,
     after: Annotated[str | None, Query(max_length=18, pattern=_POSITION)] = None,
 ) -> Response:
     """Follow events, from now on or after the position in Last-Event-ID or `after`. 410: that one is gone."""
-    tenants = scope_of(context, principal, chosen)
+    tenants = scope_of(principal, choice.tenant)
     oldest, latest = await outbox.bounds(context.db)
     position = latest
     if last_event_id is not None or after is not None:

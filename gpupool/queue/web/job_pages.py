@@ -35,7 +35,7 @@ Filter = Annotated[str, Query(max_length=200)]
 
 
 async def _job(context: Present, visitor: CurrentVisitor, id: JobId) -> Job:
-    return await visible(context, visitor.principal, visitor.named, id)
+    return await visible(context, visitor.principal, visitor.chosen, id)
 
 
 VisibleJob = Annotated[Job, Depends(_job)]

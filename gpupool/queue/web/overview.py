@@ -58,7 +58,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         "overview",
         pools=[
             drawn_pool(pool, context.current().supply.pools[pool.name], seen, colours, visitor)
-            for pool in pools_of(context, visitor.principal, visitor.named)
+            for pool in pools_of(context, visitor.principal, visitor.chosen)
         ],
         queue=rows,
         waiting=sum(

@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 
 from gpupool.plan.model import Plan
 from gpupool.queue.api import auth
-from gpupool.queue.api.accept import Named
+from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import Principal
@@ -44,14 +44,7 @@ class Visitor:
     @property
     def scope(self) -> frozenset[str] | None:
         """Tenants whose jobs are listed; None for all."""
-        if self.chosen is not None:
-            return frozenset({self.chosen})
-        return None if self.sees_all else self.principal.tenants
-
-    @property
-    def named(self) -> Named:
-        """The choice as the API's operations take it."""
-        return Named(self.chosen)
+        return scope_of(self.principal, self.chosen)
 
     def needs(self, scope: str) -> None:
         if not self.principal.may(scope):
