@@ -6,11 +6,13 @@ I/O.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel
+from starlette.responses import Response, StreamingResponse
 
 from gpupool.queue.api.accept import estimate_micro
 from gpupool.queue.api.requests import JobRequest
@@ -170,3 +172,18 @@ def offer_json(offer: Offer) -> dict[str, Any]:
         "usd_per_hour": usd(offer.rate_micro),
         "spot_usd_per_hour": None if offer.spot_rate_micro is None else usd(offer.spot_rate_micro),
     }
+
+
+def of_text(media_type: str, description: str) -> dict[str, Any]:
+    """How an operation is documented whose answer is text."""
+    content = {media_type: {"schema": {"type": "string"}}}
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": content, "description": description}},
+    }
+
+
+def event_stream(events: AsyncIterator[bytes]) -> Response:
+    """Server-sent events, which no proxy is to keep or collect."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -22,7 +24,7 @@ from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
-from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, TYPE_PREFIX, answer_error
+from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.plan_source import Current
@@ -31,26 +33,7 @@ from gpupool.queue.store.database import Database
 ROUTERS: tuple[APIRouter, ...] = (
     jobs.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
 )  # fmt: skip
-_PROBLEM = {
-    "type": "object",
-    "description": "RFC 9457; docs/queue-problems.md lists the types.",
-    "required": ["type", "title", "status", "detail", "instance"],
-    "properties": {
-        "type": {"type": "string", "format": "uri", "examples": [f"{TYPE_PREFIX}not-found"]},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "instance": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["pointer", "detail"],
-                "properties": {"pointer": {"type": "string"}, "detail": {"type": "string"}},
-            },
-        },
-    },
-}
+_PROBLEM = json.loads(Path(__file__).with_name("problem.schema.json").read_text("utf-8"))
 _PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "A problem with the request.", "content": _PROBLEM_CONTENT},

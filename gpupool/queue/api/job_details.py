@@ -15,7 +15,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from gpupool.queue.api.answers import EventList, WaitingBody, job_json
+from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
@@ -85,14 +85,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     return explanation_json(found, job.tenant, reader)
 
 
-@router.get(
-    "/gpu-jobs/{id}/logs",
-    operation_id="logs",
-    response_class=Response,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The output."}
-    },
-)
+@router.get("/gpu-jobs/{id}/logs", operation_id="logs", **of_text("text/plain", "The output."))
 async def job_logs(
     context: Present,
     job: ReadableJob,

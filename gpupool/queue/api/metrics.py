@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from gpupool.findings import GpupoolError
+from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import needs
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import Problem
@@ -64,12 +65,7 @@ def _figures(seen: Snapshot, supply: Supply, depth: dict[tuple[str, int], int]) 
     return registry
 
 
-@router.get(
-    "/metrics",
-    operation_id="metrics",
-    response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics."}},
-)
+@router.get("/metrics", operation_id="metrics", **of_text("text/plain", "Metrics."))
 async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:

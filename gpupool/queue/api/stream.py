@@ -12,9 +12,10 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from gpupool.queue.api.accept import scope_of
+from gpupool.queue.api.answers import event_stream, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
@@ -31,14 +32,7 @@ BATCH = 200
 _POSITION = r"^[0-9]{1,18}$"
 
 
-@router.get(
-    "/events",
-    operation_id="events",
-    response_class=Response,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}
-    },
-)
+@router.get("/events", operation_id="events", **of_text("text/event-stream", "Events."))
 async def events(
     context: Present,
     principal: Reader,
@@ -56,11 +50,7 @@ async def events(
             raise Problem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
-    return StreamingResponse(
-        follow(context, tenants, position),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return event_stream(follow(context, tenants, position))
 
 
 async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from gpupool.queue.api.answers import waiting_of
+from gpupool.queue.api.answers import event_stream, waiting_of
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.pools import pools_of
 from gpupool.queue.domain.supply import hold_for
-from gpupool.queue.records import Job, State
+from gpupool.queue.records import Job, Reason, State
 from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.web import shares
@@ -104,35 +104,31 @@ async def _queue(
                 "waited": now.timestamp() - one.job.enqueued,
             }
         )
-    listed = {one.job.job for one in prospects}
     if len(rows) < SHOWN:
-        rows += await _held_back(context, visitor, listed, now, SHOWN - len(rows))
-    return rows, {id: job.name for id, job in known.items()}
+        rows += await _held_back(context, visitor, {one.job.job for one in prospects})
+    return rows[:SHOWN], {id: job.name for id, job in known.items()}
 
 
-async def _held_back(
-    context: Context, visitor: Visitor, listed: set[str], now: datetime, most: int
-) -> list[dict[str, Any]]:
+async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> list[dict[str, Any]]:
     """Queued jobs that no round looks at yet: they back off, or wait for another job."""
+    now = context.clock()
     queued = await jobs.jobs(context.db, jobs.JobFilter(visitor.scope, frozenset({State.QUEUED})), None, 50)
-    rows = []
-    for job in queued.jobs:
-        waiting = waiting_of(job, now)
-        if job.id in listed or waiting is None or waiting.reason.value not in ("backoff", "dependency"):
-            continue
-        rows.append(
-            {
-                "job": job,
-                "tenant": job.tenant,
-                "priority": job.priority,
-                "reason": waiting.reason.value,
-                "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
-                "ahead": None,
-                "start": None,
-                "waited": (now - job.enqueued_at).total_seconds(),
-            }
-        )
-    return rows[:most]
+    return [
+        {
+            "job": job,
+            "tenant": job.tenant,
+            "priority": job.priority,
+            "reason": waiting.reason.value,
+            "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
+            "ahead": None,
+            "start": None,
+            "waited": (now - job.enqueued_at).total_seconds(),
+        }
+        for job in queued.jobs
+        if job.id not in listed
+        and (waiting := waiting_of(job, now))
+        and waiting.reason in (Reason.BACKOFF, Reason.DEPENDENCY)
+    ]
 
 
 def cost_so_far(job: Job, now: datetime) -> int:
@@ -158,11 +154,7 @@ def _running(context: Context, job: Job) -> dict[str, Any]:
 @router.get("/live", dependencies=[Depends(visitor)])
 async def live(context: Present) -> Response:
     """Server-sent events without content: something has changed, so that a page may be read again."""
-    return StreamingResponse(
-        _changes(context),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return event_stream(_changes(context))
 
 
 async def _changes(context: Context) -> AsyncIterator[bytes]:

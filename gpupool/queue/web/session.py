@@ -30,13 +30,12 @@ _FORM_TYPE = "application/x-www-form-urlencoded"
 async def begin(context: Context, key_text: str) -> str | None:
     """A new session's cookie; None where the text is no valid key."""
     key = await keys.find(context.db, key_text, context.clock())
-    if key is None:
-        return None
-    ends = int(context.now()) + LASTS_S
-    found = await keys.session_secret(context.db, key.id, context.clock())
+    found = await keys.session_secret(context.db, key.id, context.clock()) if key else None
     if found is None:
         return None
-    return f"{key.id}.{ends}.{_signature(found[1], key.id, ends)}"
+    key, secret = found
+    ends = int(context.now()) + LASTS_S
+    return f"{key.id}.{ends}.{_signature(secret, key.id, ends)}"
 
 
 async def resume(context: Context, request: Request) -> Principal | None:
