@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -29,7 +30,7 @@ from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events.bus import Bus, bus_of
-from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
@@ -176,7 +177,7 @@ async def _run(
         work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
     if "relay" in options.roles:
         bus = await _bus(options, source, stack)
-        work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))
+        work.append(Relay(db, leads("relay"), bus, lambda event: _envelope(source, event)).run(wake()))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
@@ -280,9 +281,9 @@ async def _echo(
     return {urlsplit(options.echo).hostname or "": ("127.0.0.1", echo.port)}
 
 
-def _message(source: PlanSource, event: JobEvent) -> Message:
+def _envelope(source: PlanSource, event: JobEvent) -> dict[str, Any]:
     plan = source.plan()
-    return message(plan.environment, plan.queue.event_prefix, event)
+    return envelope(plan.environment, plan.queue.event_prefix, event)
 
 
 def _channels(source: PlanSource) -> Channels:

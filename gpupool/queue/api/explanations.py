@@ -110,17 +110,12 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     """What was decided for the latest attempt; None before the first."""
     if job.decided_at is None:
         return None
+    same = ("attempt", "decided_at", "pool", "resource", "capacity_type", "placement", "plan_hash")
     return {
-        "attempt": job.attempt,
-        "decided_at": time_text(job.decided_at),
-        "pool": job.pool,
-        "resource": job.resource,
-        "capacity_type": job.capacity_type,
-        "placement": [list(pair) for pair in job.placement],
+        **{name: getattr(job, name) for name in same},
         "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),
         "hold_usd": None if job.hold_micro is None else usd(job.hold_micro),
         "run_limit_seconds": job.run_limit_s,
-        "plan_hash": job.plan_hash,
     }
 
 

@@ -7,7 +7,6 @@ quarter of an hour, so that its reader proves again who it is. This module must 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.events.envelope import envelope
+from gpupool.queue.events.envelope import encoded, envelope
 from gpupool.queue.store import outbox
 from gpupool.queue.store.errors import StoreError
 
@@ -67,9 +66,8 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
         plan = context.plan()
         for event in found:
             assert event.position is not None
-            sent = envelope(plan.environment, plan.queue.event_prefix, event)
-            data = json.dumps(sent, separators=(",", ":"))
-            yield f"id: {event.position}\nevent: {event.type}\ndata: {data}\n\n".encode()
+            data = encoded(envelope(plan.environment, plan.queue.event_prefix, event))
+            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.position, event.type.encode(), data)
             position, quiet_since = event.position, now
         if len(found) == BATCH:
             continue

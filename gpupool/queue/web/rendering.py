@@ -97,14 +97,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "clock": clock,
-        "duration": duration,
-        "hours": hours,
-        "iso": iso,
-        "money": money,
-        "plural": plural,
-    }
+    environment.filters |= {one.__name__: one for one in (clock, duration, hours, iso, money, plural)}
     environment.globals |= {"static": static_address, "kept": kept}
     return environment
 
