@@ -17,7 +17,7 @@ from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Level, NewJob, Offer, Principal, new_id
+from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
 from gpupool.queue.targets import allowed
 
 
@@ -188,8 +188,9 @@ def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
 
 def accept(
     now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
-) -> list[NewJob]:
-    """The jobs that the request makes: one, or `array` of them. Raises Problem."""
+) -> list[Job]:
+    """The jobs that the request makes, as they are once they are stored: one, or `array` of them. Raises
+    Problem."""
     plan = now.plan
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
@@ -202,7 +203,7 @@ def accept(
     group = new_id(at.timestamp()) if body.array else None
     ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
     return [
-        NewJob(
+        Job(
             id=id,
             tenant=tenant.name,
             project=project,
@@ -224,6 +225,12 @@ def accept(
             group_index=index if group else None,
             depends_on=body.depends_on,
             deadline_at=at + timedelta(seconds=body.deadline_seconds) if body.deadline_seconds else None,
+            state=State.QUEUED,
+            version=1,
+            attempt=0,
+            failures=0,
+            disruptions=0,
+            enqueued_at=at,
         )
         for index, id in enumerate(ids)
     ]

@@ -18,7 +18,7 @@ from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, Level, NewJob, Principal
+from gpupool.queue.records import Job, Level, Principal
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.rows import lane_of
 from gpupool.queue.store.snapshot import Known, take_snapshot
@@ -60,21 +60,20 @@ class Explanations:
             self._asked -= 1
 
 
-def queued_of(job: NewJob, at: datetime) -> Queued:
+def queued_of(job: Job) -> Queued:
     """A job as a round sees it."""
-    stored = job if isinstance(job, Job) else None
     return Queued(
         job=job.id,
-        attempt=stored.attempt if stored else 0,
+        attempt=job.attempt,
         tenant=job.tenant,
         project=job.project,
         lane=lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
         level=job.level,
-        enqueued=(stored.enqueued_at if stored else at).timestamp(),
+        enqueued=job.enqueued_at.timestamp(),
         offers=job.offers,
         timeout_s=job.timeout_s,
         budget_limit_micro=job.budget_limit_micro,
-        spent_micro=stored.cost_micro if stored else 0,
+        spent_micro=job.cost_micro,
         preemptible=job.preemptible,
         preempts=job.preempts,
     )
@@ -119,7 +118,7 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     }
 
 
-def offers_json(job: NewJob) -> list[dict[str, Any]]:
+def offers_json(job: Job) -> list[dict[str, Any]]:
     return [offer_json(offer) for offer in job.offers]
 
 
@@ -153,7 +152,7 @@ def allowances_json(
 
 
 def budgets_json(
-    current: Current, accounts: Mapping[str, Account], job: NewJob, estimate_micro: int
+    current: Current, accounts: Mapping[str, Account], job: Job, estimate_micro: int
 ) -> list[dict[str, Any]]:
     """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
     overrun = job.level is Level.CRITICAL

@@ -81,7 +81,7 @@ async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, A
     if not ready or job.tenant not in current.supply.tenants:
         return None
     before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job, at), before, at)
+    found = await context.explanations.of(current, queued_of(job), before, at)
     return explanation_json(found, job.tenant, reader)
 
 

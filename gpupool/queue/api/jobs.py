@@ -32,7 +32,7 @@ from gpupool.queue.api.explanations import budgets_json, explanation_json, offer
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, NewJob, Principal, State
+from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import accounts, jobs
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -106,7 +106,7 @@ async def submit_job(
         made = accept(current, tenant, project, choice.user, body, at)
         await _check_budget(context, current, tenant, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
-        fresh = None if stored.replayed or made[0].depends_on else _fresh(made[0], at)
+        fresh = None if stored.replayed or made[0].depends_on else made[0]
     except Problem:
         # What would be refused now may have been accepted before: the file and what is spent change.
         before = await jobs.made_before(context.db, tenant.name, key) if key else None
@@ -122,15 +122,7 @@ async def submit_job(
     return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
-def _fresh(job: NewJob, at: datetime) -> Job:
-    """The stored form of a job that was just submitted."""
-    values = {name: getattr(job, name) for name in NewJob.__slots__}
-    return Job(**values, state=State.QUEUED, version=1, attempt=0, failures=0, disruptions=0, enqueued_at=at)
-
-
-async def _check_budget(
-    context: Context, current: Current, tenant: Tenant, job: NewJob, at: datetime
-) -> None:
+async def _check_budget(context: Context, current: Current, tenant: Tenant, job: Job, at: datetime) -> None:
     """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
     project = next((project for project in tenant.projects if project.name == job.project), None)
     budgets = (tenant.budget, project.budget if project else None)
@@ -178,7 +170,7 @@ async def validate_job(
     job = made[0]
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job, at), None, at)
+    found = await context.explanations.of(current, queued_of(job), None, at)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
     return {
         "fits": True,
