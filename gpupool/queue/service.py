@@ -29,7 +29,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.events.bus import Bus, bus_of
+from gpupool.queue.events.bus import bus_of
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
@@ -176,7 +176,9 @@ async def _run(
         idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
         work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
     if "relay" in options.roles:
-        bus = await _bus(options, source, stack)
+        settings = source.plan().queue
+        bus = bus_of(options.nats or settings.nats_url, settings.event_prefix)
+        stack.push_async_callback(bus.close)
         work.append(Relay(db, leads("relay"), bus, lambda event: _envelope(source, event)).run(wake()))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
@@ -262,12 +264,6 @@ async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
 
     stack.callback(asyncio.create_task(repeat("postgres", revive, 2.0, asyncio.Event())).cancel)
     return url
-
-
-async def _bus(options: Options, source: PlanSource, stack: contextlib.AsyncExitStack) -> Bus:
-    bus = bus_of(options.nats or source.plan().queue.nats_url, source.plan().queue.event_prefix)
-    stack.push_async_callback(bus.close)
-    return bus
 
 
 async def _echo(

@@ -14,7 +14,7 @@ from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
+from gpupool.queue.domain.offers import MIG, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
@@ -136,27 +136,15 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
 def _check_addresses(plan: Plan, body: JobRequest) -> None:
     for field in ("target_url", "callback_url"):
         address = getattr(body, field)
-        if address and not _allowed(address, plan):
+        try:
+            fine = not address or allowed(address, plan.queue.targets)
+        except ValueError:
+            fine = False
+        if not fine:
             listed = ", ".join(plan.queue.targets) or "none"
             raise Problem(
                 "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
             )
-
-
-def _allowed(address: str, plan: Plan) -> bool:
-    try:
-        return allowed(address, plan.queue.targets)
-    except ValueError:
-        return False
-
-
-def offers_of(now: Current, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
-    """The ways to run the job. Raises Problem."""
-    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
-    try:
-        return offers(now.plan, now.supply, tenant, wish)
-    except Refused as refused:
-        raise Problem(refused.type, refused.detail) from None
 
 
 def _isolation(body: JobRequest, offer: Offer) -> str:
@@ -190,14 +178,15 @@ def accept(
     now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
 ) -> list[Job]:
     """The jobs that the request makes, as they are once they are stored: one, or `array` of them. Raises
-    Problem."""
+    Problem, Refused."""
     plan = now.plan
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
-    found = offers_of(now, tenant, body)
+    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
+    found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
     group = new_id(at.timestamp()) if body.array else None

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
 
-from gpupool.plan.tenants import Tenant
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
     Choice,
@@ -31,6 +30,7 @@ from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
 from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import accounts, jobs
@@ -104,10 +104,10 @@ async def submit_job(
     fresh: Job | None = None
     try:
         made = accept(current, tenant, project, choice.user, body, at)
-        await _check_budget(context, current, tenant, made[0], at)
+        await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or made[0].depends_on else made[0]
-    except Problem:
+    except (Problem, Refused):
         # What would be refused now may have been accepted before: the file and what is spent change.
         before = await jobs.made_before(context.db, tenant.name, key) if key else None
         if before is None:
@@ -122,16 +122,14 @@ async def submit_job(
     return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
-async def _check_budget(context: Context, current: Current, tenant: Tenant, job: Job, at: datetime) -> None:
+async def _check_budget(context: Context, current: Current, job: Job, at: datetime) -> None:
     """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
-    project = next((project for project in tenant.projects if project.name == job.project), None)
-    budgets = (tenant.budget, project.budget if project else None)
-    if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
+    allowances = current.supply.tenants[job.tenant].budgets
+    rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
+    if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
         return
-    totals = await accounts.totals(context.db, at)
-    for budget in budgets_json(current, totals, job, 1):
-        own = budgets["/" in budget["scope"]]
-        if not budget["allows"] and own is not None and own.on_exhausted == "reject":
+    for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
+        if budget["scope"] in rejecting and not budget["allows"]:
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
             raise Problem(
                 "budget-exhausted",
@@ -235,11 +233,10 @@ async def set_priority(
     if_match: Annotated[str | None, Header(max_length=100)] = None,
 ) -> dict[str, Any]:
     """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
-    plan = context.plan()
-    tenant = next((tenant for tenant in plan.tenants if tenant.name == job.tenant), None)
-    if tenant is None:
+    current = context.current()
+    if job.tenant not in current.tenants:
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
-    rank = rank_of(plan, tenant, body.priority)
+    rank = rank_of(current.plan, current.tenants[job.tenant], body.priority)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
     changed = await jobs.reprioritise(
         context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts

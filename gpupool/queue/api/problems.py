@@ -16,6 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from gpupool.queue.domain.offers import Refused
 from gpupool.queue.records import State
 from gpupool.queue.store.errors import (
     Conflict,
@@ -86,7 +87,7 @@ def answer(problem: Problem, path: str) -> Response:
     return JSONResponse(body, kind.status, headers, MEDIA_TYPE)
 
 
-ERRORS = (Problem, RequestValidationError, HTTPException, StoreError, Exception)
+ERRORS = (Problem, Refused, RequestValidationError, HTTPException, StoreError, Exception)
 """What an application must have handlers for, so that every error is answered with a problem."""
 
 
@@ -98,6 +99,8 @@ async def answer_error(request: Request, error: Exception) -> Response:
 def _problem_of(error: Exception, path: str) -> Problem:
     if isinstance(error, Problem):
         return error
+    if isinstance(error, Refused):
+        return Problem(error.type, error.detail)
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, StoreError):
