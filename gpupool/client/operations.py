@@ -61,7 +61,7 @@ class Page:
 def submit(spec: JobSpec, key: str | None = None) -> Call[Data]:
     """Submit a job; with the same `key` and fields again, it is the same job."""
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-    return Call("POST", _JOBS, _same, headers=headers, json=_body(spec))
+    return Call("POST", _JOBS, dict, headers=headers, json=_body(spec))
 
 
 def validate(spec: JobSpec) -> Call[Forecast]:
@@ -71,7 +71,7 @@ def validate(spec: JobSpec) -> Call[Forecast]:
 
 def job(id: str) -> Call[Data]:
     """The job as it is now."""
-    return Call("GET", _job(id), _same)
+    return Call("GET", _job(id), dict)
 
 
 def jobs(
@@ -84,7 +84,7 @@ def jobs(
 
 def cancel(id: str) -> Call[Data]:
     """Cancel a job: at once while it is queued, else it is asked to stop."""
-    return Call("POST", f"{_job(id)}/cancel", _same)
+    return Call("POST", f"{_job(id)}/cancel", dict)
 
 
 def set_priority(id: str, priority: JobPriority | str, version: int | None = None) -> Call[Data]:
@@ -93,7 +93,7 @@ def set_priority(id: str, priority: JobPriority | str, version: int | None = Non
     return Call(
         "PATCH",
         _job(id),
-        _same,
+        dict,
         headers=headers,
         json={"priority": str(priority)},
         repeatable=version is None,
@@ -118,7 +118,7 @@ def history(id: str) -> Call[tuple[Event, ...]]:
 def logs(id: str, follow: bool = False, attempt: int | None = None) -> Call[None]:
     """A stream of text: the output of all attempts, or of one."""
     params = _given(follow="true" if follow else None, attempt=attempt)
-    return Call("GET", f"{_job(id)}/logs", _nothing, params=params)
+    return Call("GET", f"{_job(id)}/logs", _unread, params=params)
 
 
 def events(after: int | None = None) -> Call[None]:
@@ -126,7 +126,7 @@ def events(after: int | None = None) -> Call[None]:
     headers = {"Accept": "text/event-stream"}
     if after is not None:
         headers["Last-Event-ID"] = str(after)
-    return Call("GET", "/api/v1/events", _nothing, headers=headers)
+    return Call("GET", "/api/v1/events", _unread, headers=headers)
 
 
 def pools() -> Call[tuple[Pool, ...]]:
@@ -168,6 +168,10 @@ def create_ray_cluster(
     return Call("GET", path, Manifest, params=params)
 
 
+def _unread(_: Any) -> None:
+    """Of a stream, which is read line by line."""
+
+
 def _body(spec: JobSpec) -> Data:
     """The fields that are given. One that is None is left out, so that a default of the queue's holds."""
     return {name: value for name, value in spec.items() if value is not None}
@@ -179,11 +183,3 @@ def _job(id: str) -> str:
 
 def _given(**params: Any) -> Data:
     return {name: value for name, value in params.items() if value not in (None, [])}
-
-
-def _same(data: Any) -> Data:
-    return dict(data)
-
-
-def _nothing(_: Any) -> None:
-    return None

@@ -29,7 +29,7 @@ from gpupool.queue.store.database import Database
 @dataclass(frozen=True, slots=True)
 class Context:
     current: Callable[[], Current]
-    """The Plan in force, with what is derived from it; raises GpupoolError where none is."""
+    """The Plan in force, with what is derived from it."""
     db: Database
     dev: bool
     """Whether requests from loopback need no credential."""

@@ -14,7 +14,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, gen
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from gpupool.findings import GpupoolError
 from gpupool.queue.api.answers import of_text
 from gpupool.queue.api.auth import needs
 from gpupool.queue.api.jobs import Present
@@ -89,10 +88,6 @@ async def healthz() -> dict[str, bool]:
 @router.get("/readyz", operation_id="readyz", response_model=CheckBody)
 async def readyz(context: Present, request: Request) -> dict[str, bool]:
     """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on."""
-    try:
-        context.plan()
-    except GpupoolError as error:
-        raise Problem("unavailable", f"no environment file is loaded: {error}") from None
     await jobs.depth(context.db)
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")

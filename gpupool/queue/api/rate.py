@@ -21,7 +21,7 @@ class Buckets:
     def empty(self, caller: str, now: float) -> int:
         """0 where the caller has a request left, else the whole seconds until it has."""
         left = self._left(caller, now)
-        return 0 if left >= 1 else max(1, math.ceil((1 - left) / self._per_second))
+        return 0 if left >= 1 else math.ceil((1 - left) / self._per_second)
 
     def take(self, caller: str, now: float) -> int:
         """The same, and take one request where there is one."""

@@ -43,7 +43,7 @@ Shared = Annotated[Remembered, Depends(remembered)]
 
 @router.get("/")
 async def overview(request: Request, context: Present, visitor: CurrentVisitor, shared: Shared) -> Response:
-    seen = await shared.snapshot()
+    seen = await context.explanations.snapshot(context.clock())
     colours = colours_of(context)
     running = await jobs.jobs(
         context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50

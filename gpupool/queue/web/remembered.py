@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context
 from gpupool.queue.domain.outlook import Prospect, outlook
-from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.store import accounts
 
 PROSPECTS = 200
@@ -25,15 +24,12 @@ class Remembered:
         self._prospects = Cache[None, tuple[Prospect, ...]](seconds=2)
         self._use = Cache[tuple[str, ...], list[accounts.DayOfUse]](seconds=30, most=100)
 
-    async def snapshot(self) -> Snapshot:
-        return await self._context.explanations.snapshot(self._context.clock())
-
     async def prospects(self) -> tuple[Prospect, ...]:
         """The queue in order."""
 
         async def read() -> tuple[Prospect, ...]:
-            supply = self._context.current().supply
-            return await asyncio.to_thread(outlook, await self.snapshot(), supply, PROSPECTS)
+            seen = await self._context.explanations.snapshot(self._context.clock())
+            return await asyncio.to_thread(outlook, seen, self._context.current().supply, PROSPECTS)
 
         return await self._prospects.get(None, self._context.now(), read)
 
