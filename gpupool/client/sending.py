@@ -73,7 +73,7 @@ class Settings:
             "headers": headers,
             "timeout": httpx2.Timeout(self.timeout_s),
             "trust_env": not local,
-            **({"transport": transport} if transport is not None else {}),
+            "transport": transport,
         }
 
     def with_project(self, spec: JobSpec) -> JobSpec:
@@ -115,13 +115,13 @@ def documented(method: _F, by: Callable[..., Any], given: int = 0) -> _F:
 
 def request(call: Call[Any]) -> dict[str, Any]:
     """The arguments of httpx2's `request`."""
-    sent = {
+    return {
         "method": call.method,
         "url": call.path,
-        "params": dict(call.params),
-        "headers": dict(call.headers),
+        "params": call.params,
+        "headers": call.headers,
+        "json": call.json,
     }
-    return sent | ({} if call.json is None else {"json": call.json})
 
 
 class Retries:
