@@ -41,6 +41,16 @@ class Holder(NamedTuple):
     """What it holds: `2 slices`, `3g.40gb`."""
 
 
+class Bar(NamedTuple):
+    """One slice: where it is, and how much of it is held by whom."""
+
+    left: float
+    wide: float
+    full: float
+    colour: str
+    letter: str
+
+
 class _Slice(NamedTuple):
     block: Block
     resource: str
@@ -130,20 +140,15 @@ def _gpus(
     return drawn
 
 
-def _bar(
-    slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int
-) -> dict[str, float | str]:
-    """One slice: where it is, and how much of it is held by whom."""
+def _bar(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int) -> Bar:
+    left = round(1 + float(slice.block.start) * (width - 2), 2)
     wide = float(slice.block.end - slice.block.start) * (width - 2)
-    holder = holders[taken[0]] if taken else None
+    if not taken:
+        return Bar(left, round(wide, 2), 0, "", "")
     full = wide * len(taken) / slice.units
-    return {
-        "left": 1 + float(slice.block.start) * (width - 2),
-        "wide": wide,
-        "full": full,
-        "colour": holder.colour if holder else "",
-        "letter": holder.letter if holder and full >= NARROWEST_TEXT else "",
-    }
+    holder = holders[taken[0]]
+    letter = holder.letter if full >= NARROWEST_TEXT else ""
+    return Bar(left, round(wide, 2), round(full, 2), holder.colour, letter)
 
 
 def _said(pool: Pool, resource: str, units: int) -> str:
