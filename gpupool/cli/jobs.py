@@ -6,15 +6,20 @@ Asks the queue through the SDK and prints; it decides nothing, and knows no othe
 from __future__ import annotations
 
 import json
+import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpupool.cli import jobs_text
 from gpupool.cli.output import Format, FormatOption, print_json
+from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
     from gpupool.client import Client, JobSpec
@@ -99,8 +104,6 @@ def submit(
 
     Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 -- python train.py
     """
-    from gpupool.cli import jobs_text
-
     given: dict[str, Any] = {
         "gpu_pool_requested": pool,
         "container_image": image,
@@ -159,10 +162,6 @@ def list_(
 
     Example: gpupool jobs list --state queued --state running
     """
-    from itertools import islice
-
-    from gpupool.cli import jobs_text
-
     with _asked(server, tenant) as client:
         found = client.jobs(
             *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
@@ -182,8 +181,6 @@ def show(
 
     Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    from gpupool.cli import jobs_text
-
     with _asked(server, tenant) as client:
         found, history = client.job(job), client.history(job)
     answer = {**found.data, "events": [event.data for event in history]}
@@ -201,8 +198,6 @@ def why(
 
     Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    from gpupool.cli import jobs_text
-
     with _asked(server, tenant) as client:
         found = client.why(job)
     _print(format, found.data, lambda: jobs_text.print_why(found))
@@ -219,8 +214,6 @@ def cancel(
 
     Example: gpupool jobs cancel 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    from gpupool.cli import jobs_text
-
     with _asked(server, tenant) as client:
         found = [client.cancel_job(id) for id in jobs]
     _print(format, {"jobs": [job.data for job in found]}, lambda: jobs_text.print_cancelled(found))
@@ -261,8 +254,6 @@ def watch(
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    from gpupool.cli import jobs_text
-
     with _asked(server, tenant) as client:
         for event in _until_ended(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
@@ -270,8 +261,6 @@ def watch(
 
 
 def _until_ended(client: Client, id: str) -> Iterator[Any]:
-    import time
-
     from gpupool.client.sending import wait_pauses
 
     seen = 0
@@ -289,7 +278,6 @@ def _until_ended(client: Client, id: str) -> Iterator[Any]:
 def _asked(server: str | None, tenant: str | None, patient: bool = False) -> Iterator[Client]:
     """A client; what it raises becomes a message. A `patient` one outlives a restart of the queue."""
     from gpupool.client import ApiError, Client, GpupoolClientError, NotFound
-    from gpupool.findings import GpupoolError, UsageError
 
     try:
         with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
@@ -311,8 +299,6 @@ def _print(format: Format, data: Any, text: Any) -> None:
 
 
 def _request(file: Path | None) -> Any:
-    from gpupool.findings import UsageError
-
     if file is None:
         return None
     try:
@@ -324,8 +310,6 @@ def _request(file: Path | None) -> Any:
 
 
 def _variables(given: list[str] | None) -> dict[str, str] | None:
-    from gpupool.findings import UsageError
-
     for pair in given or ():
         if "=" not in pair:
             raise UsageError(f"--env {pair}: write NAME=VALUE")
@@ -333,9 +317,6 @@ def _variables(given: list[str] | None) -> dict[str, str] | None:
 
 
 def _seconds(text: str | None) -> int | None:
-    import re
-
-    from gpupool.findings import UsageError
     from gpupool.spec.field_types import duration_seconds
 
     if text is None:

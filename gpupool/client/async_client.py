@@ -7,103 +7,57 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
 from gpupool.client import operations, sending
 from gpupool.client.errors import WaitTimeout
 from gpupool.client.event_stream import EventReader
-from gpupool.client.operations import Call
-from gpupool.client.values import (
-    Answer,
-    Event,
-    Forecast,
-    JobFields,
-    JobPriority,
-    JobSpec,
-    Manifest,
-    Pool,
-    Recommendation,
-    Usage,
-    Why,
-    made,
-)
+from gpupool.client.operations import Call, Data
+from gpupool.client.values import Event, Forecast, JobFields, JobFilter, JobPriority, JobSpec, made
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+Answered = Coroutine[Any, Any, _T]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AsyncJob(JobFields):
-    """A job as the queue last showed it; methods that change or read it return a new one."""
+def _sends(build: Callable[_P, Call[_T]]) -> Callable[Concatenate[AsyncClient, _P], Answered[_T]]:
+    """A method that sends what `build` makes, and returns what the answer means."""
 
-    client: AsyncClient = field(repr=False, compare=False)
+    async def method(self: AsyncClient, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await self._send(build(*args, **kwargs))
 
-    async def refresh(self) -> AsyncJob:
-        """The job as it is now."""
-        return await self.client.job(self.id)
-
-    async def wait(self, timeout: float | None = None) -> AsyncJob:
-        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
-        for pause in sending.wait_pauses():
-            job = await self.refresh()
-            if job.ended:
-                return job
-            left = pause if end is None else min(pause, end - time.monotonic())
-            if left <= 0:
-                raise WaitTimeout(f"job {self.id} is {job.state} after {timeout} s")
-            await asyncio.sleep(left)
-        raise AssertionError("unreachable")
-
-    def logs(self, follow: bool = False, attempt: int | None = None) -> AsyncIterator[str]:
-        """Its output, line by line; with `follow` until it has ended."""
-        return self.client.logs(self.id, follow, attempt)
-
-    async def why(self) -> Why:
-        """Why it is where it is, with each term of the decision."""
-        return await self.client.why(self.id)
-
-    async def cancel(self) -> AsyncJob:
-        """Cancel it: at once while it is queued, else it is asked to stop."""
-        return await self.client.cancel_job(self.id)
-
-    async def set_priority(self, priority: JobPriority | str) -> AsyncJob:
-        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
-        return await self.client.set_priority(self.id, priority, self.version)
-
-    async def result(self) -> Answer:
-        """What the target of an HTTP job answered."""
-        return await self.client.result(self.id)
-
-    async def history(self) -> tuple[Event, ...]:
-        """Everything that happened to it, in order."""
-        return await self.client.history(self.id)
+    return sending.documented(method, build)
 
 
-class AsyncClient:
+def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[AsyncClient, _P], Answered[AsyncJob]]:
+    """A method that sends what `build` makes, and returns the job that is the answer."""
+
+    async def method(self: AsyncClient, /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncJob:
+        return made(AsyncJob, await self._send(build(*args, **kwargs)), client=self)
+
+    return sending.documented(method, build)
+
+
+class AsyncClient(sending.Connected[httpx2.AsyncClient]):
     """The queue, asked from asyncio. Close it, or use it in an `async with` statement."""
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        key: str | None = None,
-        tenant: str | None = None,
-        project: str | None = None,
-        user: str | None = None,
-        timeout: float = 30.0,
-        retry_for: float = 60.0,
-        transport: Any = None,
-    ) -> None:
-        """What is not given is read from GPUPOOL_URL, GPUPOOL_KEY and GPUPOOL_TENANT. `transport` replaces
-        the network in tests."""
-        self._settings = sending.Settings(url, key, tenant, project, user, timeout, retry_for)
-        self._http = httpx2.AsyncClient(**self._settings.options(transport))
+    _connect = httpx2.AsyncClient
+
+    job = _gives_job(operations.job)
+    cancel_job = _gives_job(operations.cancel)
+    set_priority = _gives_job(operations.set_priority)
+    why = _sends(operations.why)
+    result = _sends(operations.result)
+    history = _sends(operations.history)
+    pools = _sends(operations.pools)
+    usage = _sends(operations.usage)
+    recommendations = _sends(operations.recommendations)
+    create_ray_cluster = _sends(operations.create_ray_cluster)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -118,90 +72,25 @@ class AsyncClient:
     async def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> AsyncJob:
         """Submit a job. It is retried where that is safe; an `idempotency_key` of your own makes it so across
         processes too."""
-        return self._job(
-            await self._send(operations.submit(self._settings.with_project(spec), idempotency_key))
-        )
+        call = operations.submit(self._settings.with_project(spec), idempotency_key)
+        return made(AsyncJob, await self._send(call), client=self)
 
     async def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
         """Whether a job would be accepted, what it would cost, and what it would wait for."""
         return await self._send(operations.validate(self._settings.with_project(spec)))
 
-    async def job(self, id: str) -> AsyncJob:
-        return self._job(await self._send(operations.job(id)))
-
     async def jobs(
-        self,
-        *states: str,
-        project: str | None = None,
-        pool: str | None = None,
-        user: str | None = None,
-        group: str | None = None,
-        page_size: int = 50,
+        self, *states: str, page_size: int = 50, **filter: Unpack[JobFilter]
     ) -> AsyncIterator[AsyncJob]:
         """The jobs in `states` (default: all), newest first, read a page at a time."""
         cursor: str | None = None
         while True:
-            page = await self._send(
-                operations.jobs(
-                    states=states,
-                    project=project,
-                    pool=pool,
-                    user=user,
-                    group=group,
-                    cursor=cursor,
-                    limit=page_size,
-                )
-            )
+            page = await self._send(operations.jobs(states, cursor, page_size, **filter))
             for data in page.jobs:
-                yield self._job(data)
+                yield made(AsyncJob, data, client=self)
             cursor = page.next
             if cursor is None:
                 return
-
-    async def cancel_job(self, id: str) -> AsyncJob:
-        return self._job(await self._send(operations.cancel(id)))
-
-    async def set_priority(
-        self, id: str, priority: JobPriority | str, version: int | None = None
-    ) -> AsyncJob:
-        """Change a queued job's priority; with `version`, only where the job has not changed since."""
-        return self._job(await self._send(operations.set_priority(id, priority, version)))
-
-    async def why(self, id: str) -> Why:
-        return await self._send(operations.why(id))
-
-    async def result(self, id: str) -> Answer:
-        return await self._send(operations.result(id))
-
-    async def history(self, id: str) -> tuple[Event, ...]:
-        return await self._send(operations.history(id))
-
-    async def pools(self) -> tuple[Pool, ...]:
-        return await self._send(operations.pools())
-
-    async def usage(self, tenant: str, since: datetime | None = None, until: datetime | None = None) -> Usage:
-        return await self._send(operations.usage(tenant, since, until))
-
-    async def create_ray_cluster(
-        self,
-        worker_node_type: str,
-        min_workers: int = 0,
-        max_workers: int = 2,
-        *,
-        gpu_count: int = 1,
-        profile: str | None = None,
-    ) -> Manifest:
-        """The manifest of a RayCluster with `gpu_count` GPUs or slices of the pool `worker_node_type` per
-        worker. It creates nothing on the cluster: fill in the image and apply its `yaml` with kubectl."""
-        return await self._send(
-            operations.create_ray_cluster(worker_node_type, min_workers, max_workers, gpu_count, profile)
-        )
-
-    async def recommendations(
-        self, memory_gib: float, kind: str = "training", gpus: int = 1
-    ) -> tuple[Recommendation, ...]:
-        """Pools that fit a piece of work, best first; kind: training, inference or interactive."""
-        return await self._send(operations.recommendations(memory_gib, kind, gpus))
 
     async def logs(self, id: str, follow: bool = False, attempt: int | None = None) -> AsyncIterator[str]:
         """A job's output, line by line; with `follow` until it has ended."""
@@ -230,9 +119,6 @@ class AsyncClient:
                             yield event
             await asyncio.sleep(sending.AGAIN_S)
 
-    def _job(self, data: Mapping[str, Any]) -> AsyncJob:
-        return made(AsyncJob, data, client=self)
-
     async def _send(self, call: Call[_T]) -> _T:
         return sending.parsed(call, await self._open(call, stream=False, quiet_s=self._settings.timeout_s))
 
@@ -255,3 +141,43 @@ class AsyncClient:
             if pause is None:
                 raise sending.error_for(call, failure)
             await asyncio.sleep(pause)
+
+
+def _own(method: Callable[Concatenate[AsyncClient, str, _P], _T]) -> Callable[Concatenate[AsyncJob, _P], _T]:
+    """A method of the client, for this job."""
+
+    def own(self: AsyncJob, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return method(self.client, self.id, *args, **kwargs)
+
+    return sending.documented(own, method, given=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncJob(JobFields):
+    """A job as the queue last showed it; methods that change or read it return a new one."""
+
+    client: AsyncClient = field(repr=False, compare=False)
+
+    refresh = _own(AsyncClient.job)
+    cancel = _own(AsyncClient.cancel_job)
+    logs = _own(AsyncClient.logs)
+    why = _own(AsyncClient.why)
+    result = _own(AsyncClient.result)
+    history = _own(AsyncClient.history)
+
+    async def set_priority(self, priority: JobPriority | str) -> AsyncJob:
+        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
+        return await self.client.set_priority(self.id, priority, self.version)
+
+    async def wait(self, timeout: float | None = None) -> AsyncJob:
+        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for pause in sending.wait_pauses():
+            job = await self.refresh()
+            if job.ended:
+                return job
+            left = pause if end is None else min(pause, end - time.monotonic())
+            if left <= 0:
+                raise WaitTimeout(f"job {self.id} is {job.state} after {timeout} s")
+            await asyncio.sleep(left)
+        raise AssertionError("unreachable")

@@ -1,7 +1,7 @@
 """Each operation of the queue's API as a value: what is sent, and how the answer is read.
 
-Pure: `Client` and `AsyncClient` send these. An operation is `repeatable` where sending it twice is the same
-as sending it once. This module must not do I/O.
+Pure: `Client` and `AsyncClient` send these, and most of their methods are made of them. An operation is
+`repeatable` where sending it twice is the same as sending it once. This module must not do I/O.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 from urllib.parse import quote
 
 from gpupool.client.values import (
     Answer,
     Event,
     Forecast,
+    JobFilter,
+    JobPriority,
     JobSpec,
     Manifest,
     Pool,
@@ -59,7 +61,7 @@ class Page:
 def submit(spec: JobSpec, key: str | None = None) -> Call[Data]:
     """Submit a job; with the same `key` and fields again, it is the same job."""
     headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-    return Call("POST", _JOBS, _same, headers=headers, json=_body(spec))
+    return Call("POST", _JOBS, dict, headers=headers, json=_body(spec))
 
 
 def validate(spec: JobSpec) -> Call[Forecast]:
@@ -68,38 +70,30 @@ def validate(spec: JobSpec) -> Call[Forecast]:
 
 
 def job(id: str) -> Call[Data]:
-    return Call("GET", _job(id), _same)
+    """The job as it is now."""
+    return Call("GET", _job(id), dict)
 
 
 def jobs(
-    *,
-    states: tuple[str, ...] = (),
-    project: str | None = None,
-    pool: str | None = None,
-    user: str | None = None,
-    group: str | None = None,
-    cursor: str | None = None,
-    limit: int = 50,
+    states: tuple[str, ...] = (), cursor: str | None = None, limit: int = 50, **filter: Unpack[JobFilter]
 ) -> Call[Page]:
     """A page of jobs, newest first."""
-    params = _given(
-        state=list(states), project=project, pool=pool, user=user, group=group, cursor=cursor, limit=limit
-    )
+    params = _given(state=list(states), cursor=cursor, limit=limit, **filter)
     return Call("GET", _JOBS, lambda data: Page(tuple(data["jobs"]), data.get("next")), params=params)
 
 
 def cancel(id: str) -> Call[Data]:
     """Cancel a job: at once while it is queued, else it is asked to stop."""
-    return Call("POST", f"{_job(id)}/cancel", _same)
+    return Call("POST", f"{_job(id)}/cancel", dict)
 
 
-def set_priority(id: str, priority: str, version: int | None = None) -> Call[Data]:
+def set_priority(id: str, priority: JobPriority | str, version: int | None = None) -> Call[Data]:
     """Change a queued job's priority; with `version`, only where the job has not changed since."""
     headers = {} if version is None else {"If-Match": f'"{version}"'}
     return Call(
         "PATCH",
         _job(id),
-        _same,
+        dict,
         headers=headers,
         json={"priority": str(priority)},
         repeatable=version is None,
@@ -107,10 +101,12 @@ def set_priority(id: str, priority: str, version: int | None = None) -> Call[Dat
 
 
 def why(id: str) -> Call[Why]:
+    """Why a job is where it is, with each term of the decision."""
     return Call("GET", f"{_job(id)}/why", lambda data: made(Why, data))
 
 
 def result(id: str) -> Call[Answer]:
+    """What the target of an HTTP job answered."""
     return Call("GET", f"{_job(id)}/result", answer_of)
 
 
@@ -122,7 +118,7 @@ def history(id: str) -> Call[tuple[Event, ...]]:
 def logs(id: str, follow: bool = False, attempt: int | None = None) -> Call[None]:
     """A stream of text: the output of all attempts, or of one."""
     params = _given(follow="true" if follow else None, attempt=attempt)
-    return Call("GET", f"{_job(id)}/logs", _nothing, params=params)
+    return Call("GET", f"{_job(id)}/logs", _unread, params=params)
 
 
 def events(after: int | None = None) -> Call[None]:
@@ -130,7 +126,7 @@ def events(after: int | None = None) -> Call[None]:
     headers = {"Accept": "text/event-stream"}
     if after is not None:
         headers["Last-Event-ID"] = str(after)
-    return Call("GET", "/api/v1/events", _nothing, headers=headers)
+    return Call("GET", "/api/v1/events", _unread, headers=headers)
 
 
 def pools() -> Call[tuple[Pool, ...]]:
@@ -146,7 +142,7 @@ def usage(tenant: str, since: datetime | None = None, until: datetime | None = N
 def recommendations(
     memory_gib: float, kind: str = "training", gpus: int = 1
 ) -> Call[tuple[Recommendation, ...]]:
-    """Pools that fit a piece of work, best first."""
+    """Pools that fit a piece of work, best first; kind: training, inference or interactive."""
     return Call(
         "GET",
         "/api/v1/recommendations",
@@ -156,14 +152,24 @@ def recommendations(
 
 
 def create_ray_cluster(
-    worker_node_type: str, min_workers: int, max_workers: int, gpu_count: int, profile: str | None
+    worker_node_type: str,
+    min_workers: int = 0,
+    max_workers: int = 2,
+    *,
+    gpu_count: int = 1,
+    profile: str | None = None,
 ) -> Call[Manifest]:
-    """The manifest of a RayCluster whose workers run on a pool."""
+    """The manifest of a RayCluster with `gpu_count` GPUs or slices of the pool `worker_node_type` per worker.
+    It creates nothing on the cluster: fill in the image and apply its `yaml` with kubectl."""
     params = _given(
         min_workers=min_workers, max_workers=max_workers, gpu_count=gpu_count, profile=profile
     ) | {"for": "raycluster"}
     path = f"/api/v1/pools/{quote(worker_node_type, safe='')}/snippet"
     return Call("GET", path, Manifest, params=params)
+
+
+def _unread(_: Any) -> None:
+    """Of a stream, which is read line by line."""
 
 
 def _body(spec: JobSpec) -> Data:
@@ -177,11 +183,3 @@ def _job(id: str) -> str:
 
 def _given(**params: Any) -> Data:
     return {name: value for name, value in params.items() if value not in (None, [])}
-
-
-def _same(data: Any) -> Data:
-    return dict(data)
-
-
-def _nothing(_: Any) -> None:
-    return None

@@ -5,13 +5,14 @@ Pure but for reading the environment. This module must not send anything.
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -21,6 +22,8 @@ from gpupool.client.operations import Call
 from gpupool.client.values import JobSpec
 
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
+_H = TypeVar("_H", bound=httpx2.Client | httpx2.AsyncClient)
 URL = "http://localhost:8021"
 """Where `gpupool serve` listens unless it is given another address."""
 _LONGEST_PAUSE_S = 10.0
@@ -70,7 +73,7 @@ class Settings:
             "headers": headers,
             "timeout": httpx2.Timeout(self.timeout_s),
             "trust_env": not local,
-            **({"transport": transport} if transport is not None else {}),
+            "transport": transport,
         }
 
     def with_project(self, spec: JobSpec) -> JobSpec:
@@ -78,15 +81,47 @@ class Settings:
         return {"project_id": self.project, **spec} if self.project else spec
 
 
+class Connected(Generic[_H]):
+    """What both clients are made of: the settings, and a client of httpx2."""
+
+    _connect: Callable[..., _H]
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+        project: str | None = None,
+        user: str | None = None,
+        timeout: float = 30.0,
+        retry_for: float = 60.0,
+        transport: Any = None,
+    ) -> None:
+        """What is not given is read from GPUPOOL_URL, GPUPOOL_KEY and GPUPOOL_TENANT. `transport` replaces
+        the network in tests."""
+        self._settings = Settings(url, key, tenant, project, user, timeout, retry_for)
+        self._http = self._connect(**self._settings.options(transport))
+
+
+def documented(method: _F, by: Callable[..., Any], given: int = 0) -> _F:
+    """`method`, for `help` as `by` is, but for the first parameters, which the method gives it."""
+    method.__doc__ = by.__doc__
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    shown = [own, *list(inspect.signature(by).parameters.values())[given:]]
+    vars(method)["__signature__"] = inspect.Signature(shown)
+    return method
+
+
 def request(call: Call[Any]) -> dict[str, Any]:
     """The arguments of httpx2's `request`."""
-    sent = {
+    return {
         "method": call.method,
         "url": call.path,
-        "params": dict(call.params),
-        "headers": dict(call.headers),
+        "params": call.params,
+        "headers": call.headers,
+        "json": call.json,
     }
-    return sent | ({} if call.json is None else {"json": call.json})
 
 
 class Retries:

@@ -6,103 +6,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 import httpx2
 
 from gpupool.client import operations, sending
 from gpupool.client.errors import WaitTimeout
 from gpupool.client.event_stream import EventReader
-from gpupool.client.operations import Call
-from gpupool.client.values import (
-    Answer,
-    Event,
-    Forecast,
-    JobFields,
-    JobPriority,
-    JobSpec,
-    Manifest,
-    Pool,
-    Recommendation,
-    Usage,
-    Why,
-    made,
-)
+from gpupool.client.operations import Call, Data
+from gpupool.client.values import Event, Forecast, JobFields, JobFilter, JobPriority, JobSpec, made
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job(JobFields):
-    """A job as the queue last showed it; methods that change or read it return a new one."""
+def _sends(build: Callable[_P, Call[_T]]) -> Callable[Concatenate[Client, _P], _T]:
+    """A method that sends what `build` makes, and returns what the answer means."""
 
-    client: Client = field(repr=False, compare=False)
+    def method(self: Client, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return self._send(build(*args, **kwargs))
 
-    def refresh(self) -> Job:
-        """The job as it is now."""
-        return self.client.job(self.id)
-
-    def wait(self, timeout: float | None = None) -> Job:
-        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
-        end = None if timeout is None else time.monotonic() + timeout
-        for pause in sending.wait_pauses():
-            job = self.refresh()
-            if job.ended:
-                return job
-            left = pause if end is None else min(pause, end - time.monotonic())
-            if left <= 0:
-                raise WaitTimeout(f"job {self.id} is {job.state} after {timeout} s")
-            time.sleep(left)
-        raise AssertionError("unreachable")
-
-    def logs(self, follow: bool = False, attempt: int | None = None) -> Iterator[str]:
-        """Its output, line by line; with `follow` until it has ended."""
-        return self.client.logs(self.id, follow, attempt)
-
-    def why(self) -> Why:
-        """Why it is where it is, with each term of the decision."""
-        return self.client.why(self.id)
-
-    def cancel(self) -> Job:
-        """Cancel it: at once while it is queued, else it is asked to stop."""
-        return self.client.cancel_job(self.id)
-
-    def set_priority(self, priority: JobPriority | str) -> Job:
-        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
-        return self.client.set_priority(self.id, priority, self.version)
-
-    def result(self) -> Answer:
-        """What the target of an HTTP job answered."""
-        return self.client.result(self.id)
-
-    def history(self) -> tuple[Event, ...]:
-        """Everything that happened to it, in order."""
-        return self.client.history(self.id)
+    return sending.documented(method, build)
 
 
-class Client:
+def _gives_job(build: Callable[_P, Call[Data]]) -> Callable[Concatenate[Client, _P], Job]:
+    """A method that sends what `build` makes, and returns the job that is the answer."""
+
+    def method(self: Client, /, *args: _P.args, **kwargs: _P.kwargs) -> Job:
+        return made(Job, self._send(build(*args, **kwargs)), client=self)
+
+    return sending.documented(method, build)
+
+
+class Client(sending.Connected[httpx2.Client]):
     """The queue, asked from ordinary code. Close it, or use it in a `with` statement."""
 
-    def __init__(
-        self,
-        url: str | None = None,
-        *,
-        key: str | None = None,
-        tenant: str | None = None,
-        project: str | None = None,
-        user: str | None = None,
-        timeout: float = 30.0,
-        retry_for: float = 60.0,
-        transport: Any = None,
-    ) -> None:
-        """What is not given is read from GPUPOOL_URL, GPUPOOL_KEY and GPUPOOL_TENANT. `transport` replaces
-        the network in tests."""
-        self._settings = sending.Settings(url, key, tenant, project, user, timeout, retry_for)
-        self._http = httpx2.Client(**self._settings.options(transport))
+    _connect = httpx2.Client
+
+    job = _gives_job(operations.job)
+    cancel_job = _gives_job(operations.cancel)
+    set_priority = _gives_job(operations.set_priority)
+    why = _sends(operations.why)
+    result = _sends(operations.result)
+    history = _sends(operations.history)
+    pools = _sends(operations.pools)
+    usage = _sends(operations.usage)
+    recommendations = _sends(operations.recommendations)
+    create_ray_cluster = _sends(operations.create_ray_cluster)
 
     def __enter__(self) -> Client:
         return self
@@ -117,85 +70,22 @@ class Client:
     def submit_job(self, *, idempotency_key: str | None = None, **spec: Unpack[JobSpec]) -> Job:
         """Submit a job. It is retried where that is safe; an `idempotency_key` of your own makes it so across
         processes too."""
-        return self._job(self._send(operations.submit(self._settings.with_project(spec), idempotency_key)))
+        call = operations.submit(self._settings.with_project(spec), idempotency_key)
+        return made(Job, self._send(call), client=self)
 
     def validate_job(self, **spec: Unpack[JobSpec]) -> Forecast:
         """Whether a job would be accepted, what it would cost, and what it would wait for."""
         return self._send(operations.validate(self._settings.with_project(spec)))
 
-    def job(self, id: str) -> Job:
-        return self._job(self._send(operations.job(id)))
-
-    def jobs(
-        self,
-        *states: str,
-        project: str | None = None,
-        pool: str | None = None,
-        user: str | None = None,
-        group: str | None = None,
-        page_size: int = 50,
-    ) -> Iterator[Job]:
+    def jobs(self, *states: str, page_size: int = 50, **filter: Unpack[JobFilter]) -> Iterator[Job]:
         """The jobs in `states` (default: all), newest first, read a page at a time."""
         cursor: str | None = None
         while True:
-            page = self._send(
-                operations.jobs(
-                    states=states,
-                    project=project,
-                    pool=pool,
-                    user=user,
-                    group=group,
-                    cursor=cursor,
-                    limit=page_size,
-                )
-            )
-            yield from (self._job(data) for data in page.jobs)
+            page = self._send(operations.jobs(states, cursor, page_size, **filter))
+            yield from (made(Job, data, client=self) for data in page.jobs)
             cursor = page.next
             if cursor is None:
                 return
-
-    def cancel_job(self, id: str) -> Job:
-        return self._job(self._send(operations.cancel(id)))
-
-    def set_priority(self, id: str, priority: JobPriority | str, version: int | None = None) -> Job:
-        """Change a queued job's priority; with `version`, only where the job has not changed since."""
-        return self._job(self._send(operations.set_priority(id, priority, version)))
-
-    def why(self, id: str) -> Why:
-        return self._send(operations.why(id))
-
-    def result(self, id: str) -> Answer:
-        return self._send(operations.result(id))
-
-    def history(self, id: str) -> tuple[Event, ...]:
-        return self._send(operations.history(id))
-
-    def pools(self) -> tuple[Pool, ...]:
-        return self._send(operations.pools())
-
-    def usage(self, tenant: str, since: datetime | None = None, until: datetime | None = None) -> Usage:
-        return self._send(operations.usage(tenant, since, until))
-
-    def create_ray_cluster(
-        self,
-        worker_node_type: str,
-        min_workers: int = 0,
-        max_workers: int = 2,
-        *,
-        gpu_count: int = 1,
-        profile: str | None = None,
-    ) -> Manifest:
-        """The manifest of a RayCluster with `gpu_count` GPUs or slices of the pool `worker_node_type` per
-        worker. It creates nothing on the cluster: fill in the image and apply its `yaml` with kubectl."""
-        return self._send(
-            operations.create_ray_cluster(worker_node_type, min_workers, max_workers, gpu_count, profile)
-        )
-
-    def recommendations(
-        self, memory_gib: float, kind: str = "training", gpus: int = 1
-    ) -> tuple[Recommendation, ...]:
-        """Pools that fit a piece of work, best first; kind: training, inference or interactive."""
-        return self._send(operations.recommendations(memory_gib, kind, gpus))
 
     def logs(self, id: str, follow: bool = False, attempt: int | None = None) -> Iterator[str]:
         """A job's output, line by line; with `follow` until it has ended."""
@@ -222,9 +112,6 @@ class Client:
                         yield event
             time.sleep(sending.AGAIN_S)
 
-    def _job(self, data: Mapping[str, Any]) -> Job:
-        return made(Job, data, client=self)
-
     def _send(self, call: Call[_T]) -> _T:
         return sending.parsed(call, self._open(call, stream=False, quiet_s=self._settings.timeout_s))
 
@@ -247,3 +134,43 @@ class Client:
             if pause is None:
                 raise sending.error_for(call, failure)
             time.sleep(pause)
+
+
+def _own(method: Callable[Concatenate[Client, str, _P], _T]) -> Callable[Concatenate[Job, _P], _T]:
+    """A method of the client, for this job."""
+
+    def own(self: Job, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return method(self.client, self.id, *args, **kwargs)
+
+    return sending.documented(own, method, given=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(JobFields):
+    """A job as the queue last showed it; methods that change or read it return a new one."""
+
+    client: Client = field(repr=False, compare=False)
+
+    refresh = _own(Client.job)
+    cancel = _own(Client.cancel_job)
+    logs = _own(Client.logs)
+    why = _own(Client.why)
+    result = _own(Client.result)
+    history = _own(Client.history)
+
+    def set_priority(self, priority: JobPriority | str) -> Job:
+        """Change its priority while it is queued. Raises Conflict where it has changed since it was read."""
+        return self.client.set_priority(self.id, priority, self.version)
+
+    def wait(self, timeout: float | None = None) -> Job:
+        """The job when it has ended, however it did. Raises WaitTimeout after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        for pause in sending.wait_pauses():
+            job = self.refresh()
+            if job.ended:
+                return job
+            left = pause if end is None else min(pause, end - time.monotonic())
+            if left <= 0:
+                raise WaitTimeout(f"job {self.id} is {job.state} after {timeout} s")
+            time.sleep(left)
+        raise AssertionError("unreachable")

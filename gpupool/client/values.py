@@ -73,6 +73,15 @@ class JobSpec(TypedDict, total=False):
     may_idle: bool
 
 
+class JobFilter(TypedDict, total=False):
+    """Which jobs to list; what is not given is any."""
+
+    project: str | None
+    pool: str | None
+    user: str | None
+    group: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobFields:
     """A job as the queue last showed it."""
@@ -263,7 +272,8 @@ class Recommendation(Offer):
 def made(kind: type[_T], data: Mapping[str, Any], **more: Any) -> _T:
     """A value of `kind` with those of its fields that `data` has."""
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    given = {name: _FORMS.get(name, _same)(value) for name, value in data.items() if name in known - {"data"}}
+    given = {name: data[name] for name in known & data.keys() - {"data"}}
+    given |= {name: _FORMS[name](value) for name, value in given.items() if name in _FORMS}
     if "data" in known:
         given["data"] = data
     return kind(**given | more)
@@ -280,10 +290,6 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 def event_of(data: Mapping[str, Any], position: int | None = None) -> Event:
     """An event from its envelope (gpupool/schema/job-event.schema.json)."""
     return made(Event, data, job=data["subject"], change=data.get("data", {}), position=position)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _time(value: Any) -> datetime | None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import structlog
@@ -28,8 +29,8 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import API_USER
 from gpupool.queue.api.app import create_app
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.events.bus import Bus, bus_of
-from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.events.bus import bus_of
+from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
@@ -175,8 +176,10 @@ async def _run(
         idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
         work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
     if "relay" in options.roles:
-        bus = await _bus(options, source, stack)
-        work.append(Relay(db, leads("relay"), bus, lambda event: _message(source, event)).run(wake()))
+        settings = source.plan().queue
+        bus = bus_of(options.nats or settings.nats_url, settings.event_prefix)
+        stack.push_async_callback(bus.close)
+        work.append(Relay(db, leads("relay"), bus, lambda event: _envelope(source, event)).run(wake()))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
@@ -227,7 +230,7 @@ def _app(
     """The API and the pages, or without that role the checks alone."""
     others = set(options.roles) - {"api"}
     app = create_app(
-        source.plan,
+        source.present,
         db,
         dev=options.dev,
         pods=pods,
@@ -263,12 +266,6 @@ async def _embedded(stack: contextlib.AsyncExitStack, folder: Path) -> str:
     return url
 
 
-async def _bus(options: Options, source: PlanSource, stack: contextlib.AsyncExitStack) -> Bus:
-    bus = bus_of(options.nats or source.plan().queue.nats_url, source.plan().queue.event_prefix)
-    stack.push_async_callback(bus.close)
-    return bus
-
-
 async def _echo(
     options: Options, source: PlanSource, stack: contextlib.AsyncExitStack
 ) -> dict[str, tuple[str, int]]:
@@ -280,9 +277,9 @@ async def _echo(
     return {urlsplit(options.echo).hostname or "": ("127.0.0.1", echo.port)}
 
 
-def _message(source: PlanSource, event: JobEvent) -> Message:
+def _envelope(source: PlanSource, event: JobEvent) -> dict[str, Any]:
     plan = source.plan()
-    return message(plan.environment, plan.queue.event_prefix, event)
+    return envelope(plan.environment, plan.queue.event_prefix, event)
 
 
 def _channels(source: PlanSource) -> Channels:

@@ -14,49 +14,44 @@ from gpupool.plan.model import Plan
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import JobRequest
-from gpupool.queue.domain.offers import MIG, Refused, Wish, offers
+from gpupool.queue.domain.offers import MIG, Wish, offers
 from gpupool.queue.domain.supply import hold_for
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import MICRO, Level, NewJob, Offer, Principal, new_id
+from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
 from gpupool.queue.targets import allowed
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What the request's headers name; None where a header is absent."""
+class Choice:
+    """What a request's headers choose among what the credential grants."""
 
-    tenant: str | None = None
-    project: str | None = None
-    user: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """On whose behalf a request is made, as granted."""
-
-    tenant: Tenant
+    tenant: str | None
+    """Its name; None: all of the credential's."""
     project: str | None
+    """Name or id, as it was given."""
     user: str
 
 
-def caller_of(now: Current, principal: Principal, named: Named, body: JobRequest) -> Caller:
-    """What the credential grants of what headers and body name. Raises Problem."""
-    tenant = tenant_of(now, principal, named.tenant)
-    return Caller(tenant, _project(tenant, named, body), _user(principal, named.user))
-
-
-def check_choice(now: Current, principal: Principal, named: Named) -> None:
-    """Whether the credential grants what the headers name, whatever the operation does with it. Raises
-    Problem."""
-    if named.tenant is not None:
-        tenants = [tenant_of(now, principal, named.tenant)]
+def choice_of(
+    now: Current, principal: Principal, tenant: str | None, project: str | None, user: str | None
+) -> Choice:
+    """What the headers name, granted whatever the operation does with it. Raises Problem."""
+    if tenant is not None:
+        tenants = [tenant_of(now, principal, tenant)]
     else:
-        tenants = [tenant for tenant in now.plan.tenants if principal.acts_for(tenant.name)]
-    if (wanted := named.project) is not None:
-        projects = {name for tenant in tenants for one in tenant.projects for name in (one.name, one.id)}
-        if projects.isdisjoint({wanted, wanted.lower()}):
-            raise Problem("project-not-granted", f"the credential has no project {wanted[:100]!r}")
-    _user(principal, named.user)
+        tenants = [one for one in now.plan.tenants if principal.acts_for(one.name)]
+    if project is not None:
+        projects = {name for one in tenants for own in one.projects for name in (own.name, own.id)}
+        if projects.isdisjoint({project, project.lower()}):
+            raise Problem("project-not-granted", f"the credential has no project {project[:100]!r}")
+    return Choice(tenants[0].name if tenant is not None else None, project, _user(principal, user))
+
+
+def scope_of(principal: Principal, tenant: str | None) -> frozenset[str] | None:
+    """Tenants whose jobs a caller who chose that tenant, or none, may see; None for all."""
+    if tenant is not None:
+        return frozenset({tenant})
+    return None if principal.acts_for("*") else principal.tenants
 
 
 def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
@@ -74,11 +69,12 @@ def tenant_of(now: Current, principal: Principal, named: str | None) -> Tenant:
     raise Problem("tenant-not-granted", f"the credential does not act for tenant {named[:100]!r}")
 
 
-def _project(tenant: Tenant, named: Named, body: JobRequest) -> str | None:
-    chosen = [_project_name(tenant, text) for text in (named.project, body.project_id) if text is not None]
-    if len(set(chosen)) > 1:
+def project_of(tenant: Tenant, choice: Choice, body: JobRequest) -> str | None:
+    """The project of a new job, named by header or body. Raises Problem."""
+    named = [_project_name(tenant, text) for text in (choice.project, body.project_id) if text is not None]
+    if len(set(named)) > 1:
         raise Problem("invalid-request", "X-Project-Id and project_id name different projects")
-    return chosen[0] if chosen else None
+    return named[0] if named else None
 
 
 def _project_name(tenant: Tenant, named: str) -> str:
@@ -91,7 +87,7 @@ def _project_name(tenant: Tenant, named: str) -> str:
 def _user(principal: Principal, named: str | None) -> str:
     if named is None or named == principal.subject:
         return principal.subject
-    if "users:any" not in principal.scopes and "admin" not in principal.scopes:
+    if not principal.may("users:any"):
         raise Problem(
             "user-not-granted", f"the credential stands for {principal.subject}, not {named[:100]!r}"
         )
@@ -140,27 +136,15 @@ def rank_of(plan: Plan, tenant: Tenant, asked: str | None) -> Rank:
 def _check_addresses(plan: Plan, body: JobRequest) -> None:
     for field in ("target_url", "callback_url"):
         address = getattr(body, field)
-        if address and not _allowed(address, plan):
+        try:
+            fine = not address or allowed(address, plan.queue.targets)
+        except ValueError:
+            fine = False
+        if not fine:
             listed = ", ".join(plan.queue.targets) or "none"
             raise Problem(
                 "target-not-allowed", f"{field} {address[:200]!r} has no allowed origin; allowed: {listed}"
             )
-
-
-def _allowed(address: str, plan: Plan) -> bool:
-    try:
-        return allowed(address, plan.queue.targets)
-    except ValueError:
-        return False
-
-
-def offers_of(now: Current, tenant: Tenant, body: JobRequest) -> tuple[Offer, ...]:
-    """The ways to run the job. Raises Problem."""
-    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
-    try:
-        return offers(now.plan, now.supply, tenant, wish)
-    except Refused as refused:
-        raise Problem(refused.type, refused.detail) from None
 
 
 def _isolation(body: JobRequest, offer: Offer) -> str:
@@ -190,25 +174,29 @@ def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
     return limit
 
 
-def accept(now: Current, caller: Caller, body: JobRequest, at: datetime) -> list[NewJob]:
-    """The jobs that the request makes: one, or `array` of them. Raises Problem."""
-    plan, tenant = now.plan, caller.tenant
+def accept(
+    now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
+) -> list[Job]:
+    """The jobs that the request makes, as they are once they are stored: one, or `array` of them. Raises
+    Problem, Refused."""
+    plan = now.plan
     rank = rank_of(plan, tenant, body.priority)
     _check_addresses(plan, body)
     timeout = body.timeout_seconds or plan.queue.default_timeout_s
     if timeout > plan.queue.longest_timeout_s:
         raise Problem("invalid-request", f"timeout_seconds {timeout} is above {plan.queue.longest_timeout_s}")
-    found = offers_of(now, tenant, body)
+    wish = Wish(body.gpu_pool_requested, body.isolation_level, body.gpu_type, body.gpu_count)
+    found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
     group = new_id(at.timestamp()) if body.array else None
     ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
     return [
-        NewJob(
+        Job(
             id=id,
             tenant=tenant.name,
-            project=caller.project,
-            user=caller.user,
+            project=project,
+            user=user,
             name=body.job_name,
             priority=rank.name,
             level=rank.level,
@@ -226,6 +214,12 @@ def accept(now: Current, caller: Caller, body: JobRequest, at: datetime) -> list
             group_index=index if group else None,
             depends_on=body.depends_on,
             deadline_at=at + timedelta(seconds=body.deadline_seconds) if body.deadline_seconds else None,
+            state=State.QUEUED,
+            version=1,
+            attempt=0,
+            failures=0,
+            disruptions=0,
+            enqueued_at=at,
         )
         for index, id in enumerate(ids)
     ]

@@ -1,34 +1,22 @@
-"""What the API answers: a job as JSON, and the models that describe answers in the OpenAPI document.
+"""What the API answers: the models of jobs, offers and events, and what they are made of.
 
-The models document; answers are made as plain mappings, and a test compares the two. No I/O.
+FastAPI makes a model of what an operation returns, and the answer and the OpenAPI document of the model. No
+I/O.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel
+from starlette.responses import Response, StreamingResponse
 
 from gpupool.queue.api.accept import estimate_micro
+from gpupool.queue.api.requests import JobRequest
 from gpupool.queue.records import MICRO, Job, Offer, Reason, State, Waiting
-
-_ASKED = (
-    "gpu_pool_requested",
-    "gpu_type",
-    "container_image",
-    "container_command",
-    "env",
-    "target_url",
-    "request_json",
-    "checkpoint_s3_path",
-    "callback_url",
-    "image_pull_secrets",
-    "env_from_secrets",
-    "volumes",
-    "may_idle",
-)
-"""What a job's JSON has from its request unchanged."""
 
 
 class WaitingBody(BaseModel):
@@ -151,48 +139,31 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
 
 
 def job_json(job: Job, at: datetime) -> dict[str, Any]:
-    """A job as the API shows it."""
-    waiting = waiting_of(job, at)
+    """What a JobBody is made of."""
     rate = job.rate_micro if job.rate_micro is not None else job.offers[0].rate_micro
     return {
-        "id": job.id,
-        "state": job.state.value,
-        "tenant": job.tenant,
+        **_DEFAULTS,
+        **job.request,
+        **{name: getattr(job, name) for name in _OF_JOB},
         "project_id": job.project,
         "user_id": job.user,
         "job_name": job.name,
-        "priority": job.priority,
         "isolation_level": job.isolation,
-        "gpu_count": job.gpu_count,
-        "pool": job.pool,
-        "capacity_type": job.capacity_type,
-        "attempt": job.attempt,
-        "failures": job.failures,
-        "disruptions": job.disruptions,
-        "retries": job.retries,
-        "enqueued_at": time_text(job.enqueued_at),
-        "decided_at": time_text(job.decided_at),
-        "started_at": time_text(job.started_at),
-        "finished_at": time_text(job.finished_at),
-        "deadline_at": time_text(job.deadline_at),
-        "waiting": waiting.as_dict() if waiting else None,
-        "reason": job.reason,
-        "exit_code": job.exit_code,
+        "waiting": waiting_of(job, at),
         "cost_usd": usd(job.cost_micro),
         "estimate_usd": usd(estimate_micro(rate, job.timeout_s, job.budget_limit_micro)),
-        "group_id": job.group_id,
-        "group_index": job.group_index,
-        "depends_on": job.depends_on,
-        "version": job.version,
         "timeout_seconds": job.timeout_s,
         "budget_limit_usd": None if job.budget_limit_micro is None else usd(job.budget_limit_micro),
-        "preemptible": job.preemptible,
-        "plan_hash": job.plan_hash,
-        **{name: job.request.get(name) for name in _ASKED},
     }
 
 
+_OF_JOB = tuple(field.name for field in fields(Job) if field.name in JobBody.model_fields)
+_DEFAULTS = {name: field.default for name, field in JobRequest.model_fields.items()}
+"""For what a job does not have that was accepted before there was such a field."""
+
+
 def offer_json(offer: Offer) -> dict[str, Any]:
+    """What an OfferBody is made of."""
     return {
         "pool": offer.pool,
         "resource": offer.resource,
@@ -203,6 +174,16 @@ def offer_json(offer: Offer) -> dict[str, Any]:
     }
 
 
-def etag(job: Job) -> str:
-    """A job's version as an entity tag."""
-    return f'"{job.version}"'
+def of_text(media_type: str, description: str) -> dict[str, Any]:
+    """How an operation is documented whose answer is text."""
+    content = {media_type: {"schema": {"type": "string"}}}
+    return {
+        "response_class": Response,
+        "responses": {200: {"content": content, "description": description}},
+    }
+
+
+def event_stream(events: AsyncIterator[bytes]) -> Response:
+    """Server-sent events, which no proxy is to keep or collect."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)

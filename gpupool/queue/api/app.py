@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -14,43 +16,24 @@ from fastapi.openapi.utils import get_openapi
 from prometheus_client import CollectorRegistry
 
 from gpupool import __version__
-from gpupool.plan.model import Plan
 from gpupool.queue.api import job_details, jobs, metrics, pools, stream, usage
 from gpupool.queue.api.auth import SCHEMES
 from gpupool.queue.api.body_limit import BodyLimit
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context, utc_now
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
-from gpupool.queue.api.positions import Positions
-from gpupool.queue.api.problems import MEDIA_TYPE, TYPE_PREFIX, problems_of
+from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
 ROUTERS: tuple[APIRouter, ...] = (
     jobs.router, job_details.router, stream.router, pools.router, usage.router, metrics.router
 )  # fmt: skip
-_PROBLEM = {
-    "type": "object",
-    "description": "RFC 9457; docs/queue-problems.md lists the types.",
-    "required": ["type", "title", "status", "detail", "instance"],
-    "properties": {
-        "type": {"type": "string", "format": "uri", "examples": [f"{TYPE_PREFIX}not-found"]},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "instance": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["pointer", "detail"],
-                "properties": {"pointer": {"type": "string"}, "detail": {"type": "string"}},
-            },
-        },
-    },
-}
+_PROBLEM = json.loads(Path(__file__).with_name("problem.schema.json").read_text("utf-8"))
 _PROBLEM_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     "4XX": {"description": "A problem with the request.", "content": _PROBLEM_CONTENT},
@@ -59,7 +42,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    plan_source: Callable[[], Plan],
+    current: Callable[[], Current],
     db: Database,
     *,
     dev: bool = False,
@@ -87,7 +70,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.context = Context(
-        plan=plan_source,
+        current=current,
         db=db,
         dev=dev,
         clock=clock,
@@ -95,7 +78,7 @@ def create_app(
         oidc=oidc or Oidc(),
         pods=pods,
         explanations=Explanations(db),
-        positions=Positions(db),
+        positions=Cache(seconds=0.25),
         rate=rate or Buckets(per_second=1000, burst=2000),
         failures=failures or Buckets(per_second=2, burst=60),
     )
@@ -104,7 +87,8 @@ def create_app(
     for router in (metrics.router,) if checks_alone else ROUTERS:
         app.include_router(router, responses=_RESPONSES)
     app.add_middleware(BodyLimit)
-    problems_of(app)
+    for kind in ERRORS:
+        app.add_exception_handler(kind, answer_error)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app
 

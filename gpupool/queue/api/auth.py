@@ -41,12 +41,11 @@ async def _principal(context: Context, request: Request) -> Principal:
         return _without_credential(context, request)
     if len(credential) > _LONGEST or not credential.isascii() or not credential.isprintable():
         raise Rejected("the credential is no key and no token")
-    now = context.now()
     if credential.startswith(KEY_PREFIX):
-        return await context.keys.verify(credential, now)
+        return await context.keys.verify(credential, context.clock())
     plan = context.plan()
-    pod = await context.pods.verify(credential, plan, now) if context.pods else None
-    return pod or await context.oidc.verify(credential, plan, now)
+    pod = await context.pods.verify(credential, plan, context.now()) if context.pods else None
+    return pod or await context.oidc.verify(credential, plan, context.now())
 
 
 def _without_credential(context: Context, request: Request) -> Principal:
@@ -75,31 +74,40 @@ async def principal(
     request: Request,
 ) -> Principal:
     """The verified caller of a request, within its rate."""
-    address = f"address {request.client.host if request.client else ''}"
-    now = context.now()
-    wait = context.failures.empty(address, now)
+    address = address_of(request)
+    check_rate(context.failures.empty(address, context.now()), "too many invalid credentials")
     try:
-        if wait:
-            raise Problem("rate-limited", "too many invalid credentials", {"Retry-After": str(wait)})
         found = await _principal(context, request)
     except Rejected as error:
-        context.failures.take(address, now)
+        context.failures.take(address, context.now())
         raise Problem("unauthenticated", str(error)) from None
     except Unverifiable as error:
         raise Problem("unavailable", str(error), {"Retry-After": "5"}) from None
-    wait = context.rate.take(f"{found.source} {found.subject}", now)
-    if wait:
-        raise Problem(
-            "rate-limited", f"more requests than allowed by {found.subject}", {"Retry-After": str(wait)}
-        )
+    within_rate(context, found)
     return found
+
+
+def address_of(request: Request) -> str:
+    """What invalid credentials of one client are counted by."""
+    return f"address {request.client.host if request.client else ''}"
+
+
+def within_rate(context: Context, caller: Principal) -> None:
+    """Count a request of the caller. Raises Problem."""
+    wait = context.rate.take(f"{caller.source} {caller.subject}", context.now())
+    check_rate(wait, f"more requests than allowed by {caller.subject}")
+
+
+def check_rate(wait_s: int, detail: str) -> None:
+    if wait_s:
+        raise Problem("rate-limited", detail, {"Retry-After": str(wait_s)})
 
 
 def needs(scope: str) -> Callable[..., Coroutine[Any, Any, Principal]]:
     """A dependency: the caller, who must have `scope`."""
 
     async def checked(caller: Annotated[Principal, Depends(principal)]) -> Principal:
-        if scope not in caller.scopes and "admin" not in caller.scopes:
+        if not caller.may(scope):
             raise Problem("insufficient-scope", f"the credential lacks the scope {scope}")
         return caller
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpupool.queue.api.problems import Problem, answer
@@ -28,11 +29,14 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
+        request = Request(scope, receive)
         try:
-            body = await _read(scope, receive)
+            body = await _read(request)
             if body and scope["path"].startswith("/api/"):  # forms of the pages check theirs themselves
-                _check_type(scope)
+                _check_type(request.headers.get("content-type", ""))
                 _check_depth(body)
+        except ClientDisconnect:
+            return
         except Problem as problem:
             await answer(problem, scope["path"])(scope, receive, send)
             return
@@ -48,30 +52,22 @@ class BodyLimit:
         await self._app(scope, replay, send)
 
 
-async def _read(scope: Scope, receive: Receive) -> bytes:
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value[:12]) > LARGEST:
+async def _read(request: Request) -> bytes:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:12]) > LARGEST:
+        raise _too_large()
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST:
             raise _too_large()
-    parts = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            break
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST:
-            raise _too_large()
-        if not message.get("more_body", False):
-            break
-    return b"".join(parts)
+    return bytes(body)
 
 
-def _check_type(scope: Scope) -> None:
-    said = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
-    kind = said.split(b";")[0].strip().lower()
-    if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
-        shown = kind.decode("ascii", "replace")[:100] or "none"
+def _check_type(said: str) -> None:
+    kind = said.partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        shown = kind[:100] or "none"
         raise Problem("unsupported-media-type", f"the body's media type is {shown}, not application/json")
 
 

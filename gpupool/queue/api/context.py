@@ -6,28 +6,30 @@ own beside them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
 
 from fastapi import Request
 
 from gpupool.plan.model import Plan
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Keys
 from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
-from gpupool.queue.api.positions import Positions
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
-from gpupool.queue.plan_source import Current, current
+from gpupool.queue.plan_source import Current
+from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    plan: Callable[[], Plan]
-    """The Plan in force; raises GpupoolError where none is."""
+    current: Callable[[], Current]
+    """The Plan in force, with what is derived from it."""
     db: Database
     dev: bool
     """Whether requests from loopback need no credential."""
@@ -37,20 +39,23 @@ class Context:
     pods: PodTokens | None
     """None: outside of a cluster."""
     explanations: Explanations
-    positions: Positions
+    positions: Cache[None, int]
+    """Of the latest event, for all streams."""
     rate: Buckets
     """Of each caller."""
     failures: Buckets
     """Invalid credentials of each address."""
 
-    _current: list[Current] = field(default_factory=list)
+    def plan(self) -> Plan:
+        return self.current().plan
 
-    def current(self) -> Current:
-        """The Plan with what is derived from it, once for each Plan."""
-        plan = self.plan()
-        if not self._current or self._current[0].plan is not plan:
-            self._current[:] = [current(plan)]
-        return self._current[0]
+    async def latest_position(self) -> int:
+        """The position of the latest event, as it was at most a quarter of a second ago."""
+
+        async def read() -> int:
+            return (await outbox.bounds(self.db))[1]
+
+        return await self.positions.get(None, time.monotonic(), read)
 
     def now(self) -> float:
         """Epoch seconds."""

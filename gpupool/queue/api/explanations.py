@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpupool.queue.api.answers import offer_json, time_text, usd
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.explain import Explanation, explain
 from gpupool.queue.domain.state import Account, Queued, Snapshot
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, Level, NewJob
+from gpupool.queue.records import Job, Level, Principal
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.rows import lane_of
 from gpupool.queue.store.snapshot import Known, take_snapshot
@@ -32,17 +33,16 @@ MOST_ASKED = 32
 class Explanations:
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._reading, self._working = asyncio.Lock(), asyncio.Lock()
-        self._seen: Snapshot | None = None
+        self._working = asyncio.Lock()
+        self._seen = Cache[None, Snapshot](FRESH_SECONDS)
         self._known = Known()
         self._asked = 0
 
     async def snapshot(self, at: datetime) -> Snapshot:
         """The queue as it was at most a second ago."""
-        async with self._reading:
-            if self._seen is None or not 0 <= at.timestamp() - self._seen.now < FRESH_SECONDS:
-                self._seen = await take_snapshot(self._db, at, PER_LANE, self._known)
-            return self._seen
+        return await self._seen.get(
+            None, at.timestamp(), lambda: take_snapshot(self._db, at, PER_LANE, self._known)
+        )
 
     async def of(self, current: Current, job: Queued, before: int | None, at: datetime) -> Explanation:
         """Explain a queued job, or one that would be. `before`: jobs before it in its lane; None: all."""
@@ -60,37 +60,39 @@ class Explanations:
             self._asked -= 1
 
 
-def queued_of(job: NewJob, at: datetime) -> Queued:
+def queued_of(job: Job) -> Queued:
     """A job as a round sees it."""
-    stored = job if isinstance(job, Job) else None
     return Queued(
         job=job.id,
-        attempt=stored.attempt if stored else 0,
+        attempt=job.attempt,
         tenant=job.tenant,
         project=job.project,
         lane=lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
         level=job.level,
-        enqueued=(stored.enqueued_at if stored else at).timestamp(),
+        enqueued=job.enqueued_at.timestamp(),
         offers=job.offers,
         timeout_s=job.timeout_s,
         budget_limit_micro=job.budget_limit_micro,
-        spent_micro=stored.cost_micro if stored else 0,
+        spent_micro=job.cost_micro,
         preemptible=job.preemptible,
         preempts=job.preempts,
     )
 
 
-def explanation_json(found: Explanation) -> dict[str, Any]:
+def explanation_json(found: Explanation, tenant: str, reader: Principal) -> dict[str, Any]:
+    """The explanation of a job of `tenant`, as `reader` may see it."""
     start = found.projected_start
+    if not reader.acts_for("*"):
+        _hide_others(found.terms, tenant)
     return {
-        "waiting": found.waiting.as_dict() if found.waiting else None,
+        "waiting": found.waiting,
         "position": found.ahead,
         "projected_start": time_text(datetime.fromtimestamp(start, UTC)) if start is not None else None,
         "terms": found.terms,
     }
 
 
-def hide_others(terms: dict[str, Any], tenant: str) -> None:
+def _hide_others(terms: dict[str, Any], tenant: str) -> None:
     """Other tenants' clocks without their names, and no ids of their jobs."""
     clocks = terms.get("fair_clock", {}).get("gpu_hours", {})
     others = [hours for name, hours in sorted(clocks.items()) if name != tenant]
@@ -107,21 +109,16 @@ def decision_json(job: Job) -> dict[str, Any] | None:
     """What was decided for the latest attempt; None before the first."""
     if job.decided_at is None:
         return None
+    same = ("attempt", "decided_at", "pool", "resource", "capacity_type", "placement", "plan_hash")
     return {
-        "attempt": job.attempt,
-        "decided_at": time_text(job.decided_at),
-        "pool": job.pool,
-        "resource": job.resource,
-        "capacity_type": job.capacity_type,
-        "placement": [list(pair) for pair in job.placement],
+        **{name: getattr(job, name) for name in same},
         "usd_per_hour": None if job.rate_micro is None else usd(job.rate_micro),
         "hold_usd": None if job.hold_micro is None else usd(job.hold_micro),
         "run_limit_seconds": job.run_limit_s,
-        "plan_hash": job.plan_hash,
     }
 
 
-def offers_json(job: NewJob) -> list[dict[str, Any]]:
+def offers_json(job: Job) -> list[dict[str, Any]]:
     return [offer_json(offer) for offer in job.offers]
 
 
@@ -155,7 +152,7 @@ def allowances_json(
 
 
 def budgets_json(
-    current: Current, accounts: Mapping[str, Account], job: NewJob, estimate_micro: int
+    current: Current, accounts: Mapping[str, Account], job: Job, estimate_micro: int
 ) -> list[dict[str, Any]]:
     """Each budget that the job counts against, and whether it has room for `estimate_micro`."""
     overrun = job.level is Level.CRITICAL

@@ -8,26 +8,21 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from gpupool.queue.api.answers import EventList, WaitingBody, job_json
+from gpupool.queue.api.answers import EventList, WaitingBody, job_json, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.explanations import (
-    decision_json,
-    explanation_json,
-    hide_others,
-    offers_json,
-    queued_of,
-)
-from gpupool.queue.api.jobs import Chosen, JobId, Present, visible
+from gpupool.queue.api.explanations import decision_json, explanation_json, offers_json, queued_of
+from gpupool.queue.api.jobs import Present, ReadableJob
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.events.envelope import envelope
-from gpupool.queue.records import Job, State
+from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import attempts, jobs, outbox
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
@@ -66,47 +61,39 @@ class ResultBody(BaseModel):
 
 
 @router.get("/gpu-jobs/{id}/why", operation_id="why", response_model=WhyBody)
-async def explain_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+async def explain_job(context: Present, reader: Reader, job: ReadableJob) -> dict[str, Any]:
     """Why a job waits, with each term of the decision, its position and projected start."""
-    job = await visible(context, principal, chosen, id)
-    at = context.clock()
-    shown = job_json(job, at)
-    answer: dict[str, Any] = {
-        "waiting": shown["waiting"],
+    return {
+        **job_json(job, context.clock()),
         "position": None,
         "projected_start": None,
         "terms": {},
+        **(await terms_of(context, reader, job) or {}),
+        "offers": offers_json(job),
+        "decision": decision_json(job),
     }
+
+
+async def terms_of(context: Context, reader: Principal, job: Job) -> dict[str, Any] | None:
+    """The explanation of a job that a round looks at, as `reader` may see it; None for others."""
+    at, current = context.clock(), context.current()
     ready = job.state is State.QUEUED and not job.blocked and not (job.not_before and job.not_before > at)
-    current = context.current()
-    if ready and job.tenant in current.supply.tenants:
-        before = await jobs.position(context.db, job.id)
-        answer = explanation_json(await context.explanations.of(current, queued_of(job, at), before, at))
-        if not principal.acts_for("*"):
-            hide_others(answer["terms"], job.tenant)
-    answer |= {name: shown[name] for name in ("id", "state", "estimate_usd", "cost_usd")}
-    return JSONResponse(answer | {"offers": offers_json(job), "decision": decision_json(job)})
+    if not ready or job.tenant not in current.supply.tenants:
+        return None
+    before = await jobs.position(context.db, job.id)
+    found = await context.explanations.of(current, queued_of(job), before, at)
+    return explanation_json(found, job.tenant, reader)
 
 
-@router.get(
-    "/gpu-jobs/{id}/logs",
-    operation_id="logs",
-    response_class=Response,
-    responses={
-        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The output."}
-    },
-)
+@router.get("/gpu-jobs/{id}/logs", operation_id="logs", **of_text("text/plain", "The output."))
 async def job_logs(
     context: Present,
-    principal: Reader,
-    chosen: Chosen,
-    id: JobId,
+    job: ReadableJob,
     follow: bool = False,
     attempt: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> Response:
     """The output of all attempts or one; with `follow` until the job has ended."""
-    job = await visible(context, principal, chosen, id)
     return StreamingResponse(
         output(context, job.id, attempt, after, follow), media_type="text/plain; charset=utf-8"
     )
@@ -131,9 +118,8 @@ async def output(
 
 
 @router.get("/gpu-jobs/{id}/result", operation_id="result", response_model=ResultBody)
-async def job_result(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+async def job_result(context: Present, job: ReadableJob) -> dict[str, Any]:
     """The answer to an HTTP job: status, headers and the first MiB of the body."""
-    job = await visible(context, principal, chosen, id)
     found = await jobs.result(context.db, job.id)
     if found is None:
         raise Problem("no-result", f"job {job.id} is {job.state} and has no result")
@@ -141,21 +127,12 @@ async def job_result(context: Present, principal: Reader, chosen: Chosen, id: Jo
         body, encoding = found.body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         body, encoding = base64.b64encode(found.body).decode(), "base64"
-    return JSONResponse(
-        {
-            "status": found.status,
-            "headers": [list(pair) for pair in found.headers],
-            "body": body,
-            "encoding": encoding,
-            "truncated": found.truncated,
-        }
-    )
+    return {**asdict(found), "body": body, "encoding": encoding}
 
 
 @router.get("/gpu-jobs/{id}/events", operation_id="history", response_model=EventList)
-async def job_events(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+async def job_events(context: Present, job: ReadableJob) -> Response:
     """Everything that has happened to a job, in order."""
-    job = await visible(context, principal, chosen, id)
     plan = context.plan()
     found = await outbox.of_job(context.db, job.id)
     prefix = plan.queue.event_prefix

@@ -11,36 +11,29 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api import answers
 from gpupool.queue.api.accept import (
-    Caller,
-    Named,
+    Choice,
     accept,
-    caller_of,
-    check_choice,
+    choice_of,
     estimate_micro,
+    project_of,
     rank_of,
+    scope_of,
     tenant_of,
 )
 from gpupool.queue.api.auth import Reader, Writer, principal
 from gpupool.queue.api.context import Context, present
-from gpupool.queue.api.explanations import (
-    budgets_json,
-    explanation_json,
-    hide_others,
-    offers_json,
-    queued_of,
-)
+from gpupool.queue.api.explanations import budgets_json, explanation_json, offers_json, queued_of
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.api.requests import UUID, JobRequest, PriorityChange
+from gpupool.queue.domain.offers import Refused
 from gpupool.queue.plan_source import Current
-from gpupool.queue.records import Job, NewJob, Principal, State
+from gpupool.queue.records import Job, Principal, State
 from gpupool.queue.store import accounts, jobs
-from gpupool.queue.store.errors import Conflict, Unknown, UnknownDependency
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"])
 _UUID = re.compile(UUID)
@@ -49,93 +42,94 @@ HEADER = Header(max_length=200)
 Present = Annotated[Context, Depends(present)]
 
 
-async def named(
+async def chosen(
     context: Present,
     caller: Annotated[Principal, Depends(principal)],
     x_tenant_id: Annotated[str | None, HEADER] = None,
     x_project_id: Annotated[str | None, HEADER] = None,
     x_user_id: Annotated[str | None, HEADER] = None,
-) -> Named:
+) -> Choice:
     """What the headers choose among what the credential grants. Raises Problem where it does not."""
-    chosen = Named(x_tenant_id or None, x_project_id or None, x_user_id or None)
-    if chosen != Named():
-        check_choice(context.current(), caller, chosen)
-    return chosen
+    return choice_of(context.current(), caller, x_tenant_id or None, x_project_id or None, x_user_id or None)
 
 
-Chosen = Annotated[Named, Depends(named)]
+Chosen = Annotated[Choice, Depends(chosen)]
 JobId = Annotated[str, Path(max_length=100, description="Id of a job.")]
 
 
-async def visible(context: Context, principal: Principal, chosen: Named, id: str) -> Job:
-    """The job of that id, if the caller may see it. Raises Problem: 404 for other tenants' jobs too."""
-    within = tenant_of(context.current(), principal, chosen.tenant).name if chosen.tenant else None
+async def visible(context: Context, principal: Principal, within: str | None, id: str) -> Job:
+    """The job of that id, if the caller, who may have chosen a tenant, may see it. Raises Problem: 404 for
+    other tenants' jobs too."""
     job = await jobs.job(context.db, id.lower()) if _UUID.fullmatch(id) else None
     if job is None or not principal.acts_for(job.tenant) or within not in (None, job.tenant):
         raise Problem("not-found", f"there is no job {id[:100]}")
     return job
 
 
-def job_answer(job: Job, context: Context, status: int = 200) -> Response:
-    return JSONResponse(answers.job_json(job, context.clock()), status, {"ETag": answers.etag(job)})
+async def _readable(context: Present, caller: Reader, choice: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, choice.tenant, id)
+
+
+async def _changeable(context: Present, caller: Writer, choice: Chosen, id: JobId) -> Job:
+    return await visible(context, caller, choice.tenant, id)
+
+
+ReadableJob = Annotated[Job, Depends(_readable)]
+"""The job that the request names, of a caller who may read jobs."""
+ChangeableJob = Annotated[Job, Depends(_changeable)]
+"""The same, of a caller who may change jobs."""
+
+
+def job_answer(job: Job, context: Context, response: Response) -> dict[str, Any]:
+    response.headers["ETag"] = f'"{job.version}"'
+    return answers.job_json(job, context.clock())
 
 
 @router.post("/gpu-jobs", operation_id="submit_job", status_code=201, response_model=answers.SubmittedBody)
 async def submit_job(
     context: Present,
     principal: Writer,
-    chosen: Chosen,
+    choice: Chosen,
     body: JobRequest,
+    response: Response,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255, pattern=r"^[!-~]+$")] = None,
-) -> Response:
+) -> dict[str, Any]:
     """Submit a job, or an array of jobs. With Idempotency-Key, the same request again makes no second job."""
     at = context.clock()
     current = context.current()
-    caller = caller_of(current, principal, chosen, body)
-    asked = f"{caller.project}\n{caller.user}\n{body.model_dump_json()}"
+    tenant = tenant_of(current, principal, choice.tenant)
+    project = project_of(tenant, choice, body)
+    asked = f"{project}\n{choice.user}\n{body.model_dump_json()}"
     key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
     fresh: Job | None = None
     try:
-        made = accept(current, caller, body, at)
-        await _check_budget(context, current, caller, made[0], at)
-        stored = await jobs.submit(context.db, made, key, caller.tenant.queued, at)
-        fresh = None if stored.replayed or made[0].depends_on else _fresh(made[0], at)
-    except UnknownDependency as error:
-        raise Problem("no-such-dependency", str(error)) from None
-    except Problem:
+        made = accept(current, tenant, project, choice.user, body, at)
+        await _check_budget(context, current, made[0], at)
+        stored = await jobs.submit(context.db, made, key, tenant.queued, at)
+        fresh = None if stored.replayed or made[0].depends_on else made[0]
+    except (Problem, Refused):
         # What would be refused now may have been accepted before: the file and what is spent change.
-        before = await jobs.made_before(context.db, caller.tenant.name, key) if key else None
+        before = await jobs.made_before(context.db, tenant.name, key) if key else None
         if before is None:
             raise
         stored = before
     job = fresh or await jobs.job(context.db, stored.ids[0])
     if job is None:
         raise Problem("not-found", "the job of this Idempotency-Key is gone")
-    answer = {**answers.job_json(job, at), "job_ids": list(stored.ids)}
-    headers = {"Location": f"/api/v1/gpu-jobs/{job.id}", "ETag": answers.etag(job)}
+    response.headers["Location"] = f"/api/v1/gpu-jobs/{job.id}"
     if stored.replayed:
-        headers["Idempotency-Replayed"] = "true"
-    return JSONResponse(answer, 201, headers)
+        response.headers["Idempotency-Replayed"] = "true"
+    return job_answer(job, context, response) | {"job_ids": stored.ids}
 
 
-def _fresh(job: NewJob, at: datetime) -> Job:
-    """The stored form of a job that was just submitted."""
-    values = {name: getattr(job, name) for name in NewJob.__slots__}
-    return Job(**values, state=State.QUEUED, version=1, attempt=0, failures=0, disruptions=0, enqueued_at=at)
-
-
-async def _check_budget(
-    context: Context, current: Current, caller: Caller, job: NewJob, at: datetime
-) -> None:
+async def _check_budget(context: Context, current: Current, job: Job, at: datetime) -> None:
     """Refuse a new job where a budget is spent whose `onExhausted` is reject. Raises Problem."""
-    project = next((project for project in caller.tenant.projects if project.name == job.project), None)
-    budgets = (caller.tenant.budget, project.budget if project else None)
-    if not any(budget is not None and budget.on_exhausted == "reject" for budget in budgets):
+    allowances = current.supply.tenants[job.tenant].budgets
+    rejecting = {scope for scope, budget in allowances.items() if budget.on_exhausted == "reject"}
+    if rejecting.isdisjoint({job.tenant, f"{job.tenant}/{job.project}"}):
         return
-    totals = await accounts.totals(context.db, at)
-    for budget in budgets_json(current, totals, job, 1):
-        own = budgets["/" in budget["scope"]]
-        if not budget["allows"] and own is not None and own.on_exhausted == "reject":
+    for budget in budgets_json(current, await accounts.totals(context.db, at), job, 1):
+        if budget["scope"] in rejecting and not budget["allows"]:
             detail = f"${budget['spent_usd']:,.2f} spent and ${budget['held_usd']:,.2f} held of "
             raise Problem(
                 "budget-exhausted",
@@ -163,38 +157,36 @@ class ValidBody(BaseModel):
 
 
 @router.post("/gpu-jobs:validate", operation_id="validate_job", response_model=ValidBody)
-async def validate_job(context: Present, principal: Reader, chosen: Chosen, body: JobRequest) -> Response:
+async def validate_job(
+    context: Present, principal: Reader, choice: Chosen, body: JobRequest
+) -> dict[str, Any]:
     """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
     at = context.clock()
     current = context.current()
-    made = accept(current, caller_of(current, principal, chosen, body), body, at)
+    tenant = tenant_of(current, principal, choice.tenant)
+    made = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
     job = made[0]
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
-    found = await context.explanations.of(current, queued_of(job, at), None, at)
+    found = await context.explanations.of(current, queued_of(job), None, at)
     budgets = budgets_json(current, await accounts.totals(context.db, at), job, estimate)
-    answer = explanation_json(found)
-    if not principal.acts_for("*"):
-        hide_others(answer["terms"], job.tenant)
-    return JSONResponse(
-        {
-            "fits": True,
-            "priority": job.priority,
-            "isolation_level": job.isolation,
-            "offers": offers_json(job),
-            "estimate_usd": answers.usd(estimate),
-            "budgets": budgets,
-            "budget_allows": all(budget["allows"] for budget in budgets),
-            **answer,
-        }
-    )
+    return {
+        "fits": True,
+        "priority": job.priority,
+        "isolation_level": job.isolation,
+        "offers": offers_json(job),
+        "estimate_usd": answers.usd(estimate),
+        "budgets": budgets,
+        "budget_allows": all(budget["allows"] for budget in budgets),
+        **explanation_json(found, job.tenant, principal),
+    }
 
 
 @router.get("/gpu-jobs", operation_id="jobs", response_model=answers.JobPage)
 async def list_jobs(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     state: Annotated[list[State] | None, Query(max_length=7)] = None,
     project: Annotated[str | None, Query(max_length=200)] = None,
     pool: Annotated[str | None, Query(max_length=200)] = None,
@@ -202,10 +194,10 @@ async def list_jobs(
     group: Annotated[str | None, Query(pattern=UUID)] = None,
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> Response:
+) -> dict[str, Any]:
     """The jobs of the caller's tenants, newest first."""
     wanted = jobs.JobFilter(
-        tenants=scope_of(context, principal, chosen),
+        tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,
         project=_project_called(context, project),
         pool=pool,
@@ -214,7 +206,7 @@ async def list_jobs(
     )
     page = await jobs.jobs(context.db, wanted, cursor, limit)
     at = context.clock()
-    return JSONResponse({"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next})
+    return {"jobs": [answers.job_json(job, at) for job in page.jobs], "next": page.next}
 
 
 def _project_called(context: Context, named: str | None) -> str | None:
@@ -226,46 +218,30 @@ def _project_called(context: Context, named: str | None) -> str | None:
     return named
 
 
-def scope_of(context: Context, principal: Principal, chosen: Named) -> frozenset[str] | None:
-    """Tenants whose jobs the request may see; None for all."""
-    if chosen.tenant is not None:
-        return frozenset({tenant_of(context.current(), principal, chosen.tenant).name})
-    return None if "*" in principal.tenants else principal.tenants
-
-
 @router.get("/gpu-jobs/{id}", operation_id="job", response_model=answers.JobBody)
-async def get_job(context: Present, principal: Reader, chosen: Chosen, id: JobId) -> Response:
+async def get_job(context: Present, job: ReadableJob, response: Response) -> dict[str, Any]:
     """One job."""
-    return job_answer(await visible(context, principal, chosen, id), context)
+    return job_answer(job, context, response)
 
 
 @router.patch("/gpu-jobs/{id}", operation_id="set_priority", response_model=answers.JobBody)
 async def set_priority(
     context: Present,
-    principal: Writer,
-    chosen: Chosen,
-    id: JobId,
+    job: ChangeableJob,
     body: PriorityChange,
+    response: Response,
     if_match: Annotated[str | None, Header(max_length=100)] = None,
-) -> Response:
+) -> dict[str, Any]:
     """Change the priority of a queued job. With If-Match, only where the job is still as it was read."""
-    job = await visible(context, principal, chosen, id)
-    plan = context.plan()
-    tenant = next((tenant for tenant in plan.tenants if tenant.name == job.tenant), None)
-    if tenant is None:
+    current = context.current()
+    if job.tenant not in current.tenants:
         raise Problem("tenant-not-granted", f"tenant {job.tenant} is no longer in the environment file")
-    rank = rank_of(plan, tenant, body.priority)
+    rank = rank_of(current.plan, current.tenants[job.tenant], body.priority)
     preemptible = rank.preemptible and job.request.get("preemptible") is not False
-    try:
-        changed = await jobs.reprioritise(
-            context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
-        )
-    except Conflict as conflict:
-        queued = conflict.state == State.QUEUED
-        raise Problem("version-conflict" if queued else "not-queued", str(conflict)) from None
-    except Unknown:
-        raise Problem("not-found", f"there is no job {job.id}") from None
-    return job_answer(changed, context)
+    changed = await jobs.reprioritise(
+        context.db, job.id, rank.name, rank.level, _version(if_match), preemptible, rank.preempts
+    )
+    return job_answer(changed, context, response)
 
 
 def _version(if_match: str | None) -> int | None:
@@ -278,8 +254,9 @@ def _version(if_match: str | None) -> int | None:
 
 
 @router.post("/gpu-jobs/{id}/cancel", operation_id="cancel_job", response_model=answers.JobBody)
-async def cancel_job(context: Present, principal: Writer, chosen: Chosen, id: JobId) -> Response:
+async def cancel_job(
+    context: Present, principal: Writer, job: ChangeableJob, response: Response
+) -> dict[str, Any]:
     """Cancel a job: at once while it is queued, else it is asked to stop. One that has ended stays so."""
-    job = await visible(context, principal, chosen, id)
     cancelled = await jobs.cancel(context.db, job.id, principal.subject, context.clock())
-    return job_answer(cancelled or job, context)
+    return job_answer(cancelled or job, context, response)

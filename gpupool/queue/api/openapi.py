@@ -9,15 +9,15 @@ import json
 import sys
 from typing import cast
 
-from gpupool.plan.model import Plan
 from gpupool.queue.api.app import create_app
+from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
 
 def document() -> str:
     """The OpenAPI 3.1 document as text."""
 
-    def no_plan() -> Plan:
+    def no_plan() -> Current:
         raise NotImplementedError("the document is the same for every Plan")
 
     app = create_app(no_plan, cast(Database, None))

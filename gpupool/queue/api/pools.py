@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
 
 from gpupool.findings import UsageError
 from gpupool.plan.model import HOURS_PER_MONTH, Pool
-from gpupool.queue.api.accept import tenant_of
+from gpupool.queue.api.accept import scope_of, tenant_of
 from gpupool.queue.api.answers import OfferBody, offer_json, usd
 from gpupool.queue.api.auth import Reader
+from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.domain.recommend import recommend, reserved_hint
@@ -87,21 +87,24 @@ class RecommendationList(BaseModel):
 
 
 @router.get("/pools", operation_id="pools", response_model=PoolList)
-async def pools(context: Present, principal: Reader, chosen: Chosen) -> Response:
+async def pools(context: Present, principal: Reader, choice: Chosen) -> dict[str, Any]:
     """The pools that the caller's tenants may use, with each node's slots and what holds them."""
-    current = context.current()
-    tenants = [tenant for tenant in current.plan.tenants if principal.acts_for(tenant.name)]
-    if chosen.tenant is not None:
-        tenants = [tenant_of(current, principal, chosen.tenant)]
-    granted = {name for tenant in tenants for name in tenant.grants}
-    all_pools = chosen.tenant is None and principal.acts_for("*")
     seen = await context.explanations.snapshot(context.clock())
+    supply = context.current().supply.pools
     listed = [
-        _pool(pool, current.supply.pools[pool.name], seen.held, principal, pool.name in seen.reservations)
-        for pool in current.plan.pools
-        if all_pools or pool.name in granted
+        _pool(pool, supply[pool.name], seen.held, principal, pool.name in seen.reservations)
+        for pool in pools_of(context, principal, choice.tenant)
     ]
-    return JSONResponse({"pools": listed})
+    return {"pools": listed}
+
+
+def pools_of(context: Context, principal: Principal, tenant: str | None) -> list[Pool]:
+    """Those that the tenant that was chosen may use, or any tenant of the caller's."""
+    plan, scope = context.plan(), scope_of(principal, tenant)
+    if scope is None:
+        return list(plan.pools)
+    granted = {name for one in plan.tenants if one.name in scope for name in one.grants}
+    return [pool for pool in plan.pools if pool.name in granted]
 
 
 def _pool(
@@ -153,17 +156,17 @@ def _pool(
 async def snippet(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     pool: Annotated[str, Path(max_length=200)],
     kind: Annotated[Literal["pod", "job", "raycluster"], Query(alias="for")] = "pod",
     gpu_count: Annotated[int, Query(ge=1, le=1024, description="GPUs or slices of each pod.")] = 1,
     profile: Annotated[str | None, Query(max_length=100, description="MIG profile.")] = None,
     min_workers: Annotated[int, Query(ge=0, le=10_000, description="For raycluster.")] = 0,
     max_workers: Annotated[int, Query(ge=1, le=10_000, description="For raycluster.")] = 2,
-) -> Response:
+) -> dict[str, Any]:
     """A manifest for a pool, to fill image and command in. Nothing is submitted, and no slot is held."""
     current = context.current()
-    plan, tenant = current.plan, tenant_of(current, principal, chosen.tenant)
+    plan, tenant = current.plan, tenant_of(current, principal, choice.tenant)
     if pool not in tenant.grants:
         raise Problem("not-found", f"tenant {tenant.name} has no pool {pool!r}")
     if min_workers > max_workers:
@@ -175,26 +178,26 @@ async def snippet(
     if kind == "raycluster":
         (workers,) = made["spec"]["workerGroupSpecs"]
         workers |= {"replicas": min_workers, "minReplicas": min_workers, "maxReplicas": max_workers}
-    return JSONResponse(made)
+    return made
 
 
 @router.get("/recommendations", operation_id="recommendations", response_model=RecommendationList)
 async def recommendations(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     memory_gib: Annotated[float, Query(gt=0, le=100_000, description="GPU memory that the work needs.")],
     kind: Literal["training", "inference", "interactive"] = "training",
     gpus: Annotated[int, Query(ge=1, le=1024)] = 1,
     hours_per_month: Annotated[float, Query(ge=0, le=HOURS_PER_MONTH, description="For the hint.")] = 0,
-) -> Response:
+) -> dict[str, Any]:
     """The cheapest pools that fit a piece of work, with the price of each alternative."""
     current = context.current()
-    tenant = tenant_of(current, principal, chosen.tenant)
+    tenant = tenant_of(current, principal, choice.tenant)
     found = recommend(current.plan, current.supply, tenant, memory_gib, kind, gpus)
     hint = reserved_hint(hours_per_month, usd(found[0].offer.rate_micro)) if found else None
     listed = [
         {**offer_json(one.offer), "memory_gib": one.memory_gib, "isolated": one.isolated, "why": one.why}
         for one in found
     ]
-    return JSONResponse({"recommendations": listed, "reserved_hint": hint})
+    return {"recommendations": listed, "reserved_hint": hint}

@@ -18,18 +18,20 @@ class Buckets:
         self._per_second, self._burst = per_second, burst
         self._buckets = OrderedDict[str, tuple[float, float]]()
 
+    def empty(self, caller: str, now: float) -> int:
+        """0 where the caller has a request left, else the whole seconds until it has."""
+        left = self._left(caller, now)
+        return 0 if left >= 1 else math.ceil((1 - left) / self._per_second)
+
     def take(self, caller: str, now: float) -> int:
-        """Take one request. 0 where the caller has one left, else the whole seconds until it has."""
-        left, at = self._buckets.pop(caller, (self._burst, now))
-        left = min(self._burst, left + max(0.0, now - at) * self._per_second)
-        allowed = left >= 1
-        self._buckets[caller] = (left - 1 if allowed else left, now)
+        """The same, and take one request where there is one."""
+        wait = self.empty(caller, now)
+        self._buckets[caller] = (self._left(caller, now) - (not wait), now)
+        self._buckets.move_to_end(caller)
         if len(self._buckets) > _CALLERS:
             self._buckets.popitem(last=False)
-        return 0 if allowed else max(1, math.ceil((1 - left) / self._per_second))
+        return wait
 
-    def empty(self, caller: str, now: float) -> int:
-        """As `take`, but takes nothing."""
+    def _left(self, caller: str, now: float) -> float:
         left, at = self._buckets.get(caller, (self._burst, now))
-        left += max(0.0, now - at) * self._per_second
-        return 0 if left >= 1 else max(1, math.ceil((1 - left) / self._per_second))
+        return min(self._burst, left + max(0.0, now - at) * self._per_second)

@@ -7,18 +7,19 @@ quarter of an hour, so that its reader proves again who it is. This module must 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
+from gpupool.queue.api.accept import scope_of
+from gpupool.queue.api.answers import event_stream, of_text
 from gpupool.queue.api.auth import Reader
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.jobs import Chosen, Present, scope_of
+from gpupool.queue.api.jobs import Chosen, Present
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.events.envelope import envelope
+from gpupool.queue.events.envelope import encoded, envelope
 from gpupool.queue.store import outbox
 from gpupool.queue.store.errors import StoreError
 
@@ -30,23 +31,16 @@ BATCH = 200
 _POSITION = r"^[0-9]{1,18}$"
 
 
-@router.get(
-    "/events",
-    operation_id="events",
-    response_class=Response,
-    responses={
-        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events."}
-    },
-)
+@router.get("/events", operation_id="events", **of_text("text/event-stream", "Events."))
 async def events(
     context: Present,
     principal: Reader,
-    chosen: Chosen,
+    choice: Chosen,
     last_event_id: Annotated[str | None, Header(max_length=18, pattern=_POSITION)] = None,
     after: Annotated[str | None, Query(max_length=18, pattern=_POSITION)] = None,
 ) -> Response:
     """Follow events, from now on or after the position in Last-Event-ID or `after`. 410: that one is gone."""
-    tenants = scope_of(context, principal, chosen)
+    tenants = scope_of(principal, choice.tenant)
     oldest, latest = await outbox.bounds(context.db)
     position = latest
     if last_event_id is not None or after is not None:
@@ -55,11 +49,7 @@ async def events(
             raise Problem(
                 "events-pruned", f"there is no event after {position}; present are {oldest} to {latest}"
             )
-    return StreamingResponse(
-        follow(context, tenants, position),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return event_stream(follow(context, tenants, position))
 
 
 async def follow(context: Context, tenants: frozenset[str] | None, position: int) -> AsyncIterator[bytes]:
@@ -69,16 +59,15 @@ async def follow(context: Context, tenants: frozenset[str] | None, position: int
     while True:
         now = asyncio.get_running_loop().time()
         try:
-            latest = await context.positions.latest()
+            latest = await context.latest_position()
             found = await outbox.after(context.db, position, tenants, BATCH) if latest > position else []
         except StoreError:
             return  # the reader connects again, and then gets a problem if need be
         plan = context.plan()
         for event in found:
             assert event.position is not None
-            sent = envelope(plan.environment, plan.queue.event_prefix, event)
-            data = json.dumps(sent, separators=(",", ":"))
-            yield f"id: {event.position}\nevent: {event.type}\ndata: {data}\n\n".encode()
+            data = encoded(envelope(plan.environment, plan.queue.event_prefix, event))
+            yield b"id: %d\nevent: %s\ndata: %s\n\n" % (event.position, event.type.encode(), data)
             position, quiet_since = event.position, now
         if len(found) == BATCH:
             continue

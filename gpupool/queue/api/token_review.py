@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ import structlog
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.plan.model import Plan
+from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.credentials import Rejected, Unverifiable
 from gpupool.queue.records import Principal
 
@@ -32,8 +32,6 @@ REMEMBERED_SECONDS = 10
 ISSUER_SECONDS = 600
 """How long the cluster's issuer is believed."""
 ANSWER_SECONDS = 5
-_REMEMBERED = 10_000
-_AT_ONCE = 8
 _REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ABOUT = "/.well-known/openid-configuration"
 _PREFIX = "system:serviceaccount:"
@@ -71,8 +69,7 @@ class PodTokens:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._issuer: tuple[float, str] | None = None
-        self._found = OrderedDict[bytes, tuple[float, _Account]]()
-        self._asking = asyncio.Semaphore(_AT_ONCE)
+        self._found = Cache[bytes, _Account](REMEMBERED_SECONDS, at_once=8)
 
     async def verify(self, token: str, plan: Plan, now: float) -> Principal | None:
         """Who the token stands for; None where another issuer made it. Raises Rejected, and Unverifiable
@@ -82,21 +79,11 @@ class PodTokens:
             return None
         audience = plan.queue.auth_audience or AUDIENCE
         digest = hashlib.sha256(f"{audience}\n{token}".encode()).digest()
-        account = self._remembered(digest, now)
-        if account is None:
-            async with self._asking:
-                account = self._remembered(digest, now) or await self._review(token, audience)
-            self._found[digest] = (now, account)
-            if len(self._found) > _REMEMBERED:
-                self._found.popitem(last=False)
+        account = await self._found.get(digest, now, lambda: self._review(token, audience))
         ends = claims.get("exp")
         if isinstance(ends, int | float) and ends <= now:
             raise Rejected("the token has expired")
         return account.principal(plan)
-
-    def _remembered(self, digest: bytes, now: float) -> _Account | None:
-        at, account = self._found.get(digest, (float("-inf"), None))
-        return account if 0 <= now - at < REMEMBERED_SECONDS else None
 
     async def _cluster(self, now: float) -> str:
         """The issuer of the cluster's tokens."""

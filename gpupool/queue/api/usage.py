@@ -5,20 +5,19 @@ This module must not add up money itself beyond one answer; the ledger keeps it.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
-from starlette.responses import JSONResponse, Response
 
 from gpupool.queue.api.accept import tenant_of
-from gpupool.queue.api.answers import time_text, usd
+from gpupool.queue.api.answers import usd
 from gpupool.queue.api.auth import UsageReader
 from gpupool.queue.api.explanations import allowances_json
 from gpupool.queue.api.jobs import Present
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.records import MICRO
 from gpupool.queue.store import accounts
 
 router = APIRouter(prefix="/api/v1", tags=["usage"])
@@ -59,7 +58,7 @@ async def tenant_usage(
     tenant: Annotated[str, Path(max_length=200, description="Name or id.")],
     since: Annotated[datetime | None, Query(description="Default: 30 days before `until`.")] = None,
     until: Annotated[datetime | None, Query(description="Default: now.")] = None,
-) -> Response:
+) -> dict[str, Any]:
     """What a tenant used between two moments, and its budgets of the present period."""
     current = context.current()
     try:
@@ -72,27 +71,17 @@ async def tenant_usage(
         raise Problem("invalid-request", "since is later than until")
     rows = await accounts.usage(context.db, found.name, begin, end)
     totals = await accounts.totals(context.db, context.clock())
-    listed: list[dict[str, Any]] = [
-        {
-            "project": row.project,
-            "pool": row.pool,
-            "gpu_hours": row.gpu_seconds / 3600,
-            "cost_usd": usd(row.micro),
-            "jobs": row.jobs,
-        }
-        for row in rows
-    ]
-    return JSONResponse(
-        {
-            "tenant": found.name,
-            "since": time_text(begin),
-            "until": time_text(end),
-            "gpu_hours": sum(row["gpu_hours"] for row in listed),
-            "cost_usd": sum(row.micro for row in rows) / MICRO,
-            "usage": listed,
-            "budgets": allowances_json(current, totals, found.name),
-        }
-    )
+    return {
+        "tenant": found.name,
+        "since": begin,
+        "until": end,
+        "gpu_hours": sum(row.gpu_seconds for row in rows) / 3600,
+        "cost_usd": usd(sum(row.micro for row in rows)),
+        "usage": [
+            {**asdict(row), "gpu_hours": row.gpu_seconds / 3600, "cost_usd": usd(row.micro)} for row in rows
+        ],
+        "budgets": allowances_json(current, totals, found.name),
+    }
 
 
 def _utc(given: datetime | None) -> datetime | None:

@@ -6,11 +6,12 @@ The database is the truth; a broker that is away delays and loses nothing. It mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
 from gpupool.queue.events.bus import Bus, BusUnavailable
-from gpupool.queue.events.envelope import Message
+from gpupool.queue.events.envelope import encoded
 from gpupool.queue.records import JobEvent
 from gpupool.queue.roles.leader import LeaderRole, Leadership
 from gpupool.queue.store import outbox
@@ -27,12 +28,12 @@ class Relay(LeaderRole):
     interval_s = 1.0
 
     def __init__(
-        self, db: Database, leadership: Leadership, bus: Bus, message: Callable[[JobEvent], Message]
+        self, db: Database, leadership: Leadership, bus: Bus, envelope: Callable[[JobEvent], dict[str, Any]]
     ) -> None:
         super().__init__(leadership)
         self._db = db
         self._bus = bus
-        self._message = message
+        self._envelope = envelope
 
     async def _act(self, epoch: int) -> bool:
         placed = await outbox.place(self._db, epoch, BATCH)
@@ -40,8 +41,8 @@ class Relay(LeaderRole):
         sent = []
         try:
             for event in due:
-                message = self._message(event)
-                await self._bus.publish(message.subject, message.payload, message.id)
+                envelope = self._envelope(event)
+                await self._bus.publish(envelope["type"], encoded(envelope), event.id)
                 sent.append(event)
         except BusUnavailable as error:
             log.warning("relay.waiting", error=str(error), unpublished=len(due) - len(sent))

@@ -1,7 +1,5 @@
 """A PostgreSQL of its own, for where no URL is given: the programs come in a wheel, the data is in a folder.
 
-    with Embedded(folder) as url: ...
-
 It listens on a socket in a folder that only its account can open, and on no port; so it needs no password.
 One process owns the folder. Where the owner was killed the server still runs, and the next owner uses it.
 PostgreSQL does not run as root: for root it runs as "nobody", and the folders above its data and its programs
@@ -23,7 +21,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from urllib.parse import quote
 
 import psutil
@@ -82,14 +79,6 @@ class Embedded:
                     self._control("stop", "-m", "fast")
             finally:
                 self._disown()
-
-    def __enter__(self) -> str:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{ACCOUNT}@/{database}?host={quote(str(self._socket_folder()), safe='')}"

@@ -59,7 +59,6 @@ class JobFilter:
     pool: str | None = None
     user: str | None = None
     group: str | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
     before, before_id = _place(cursor) if cursor else NEWEST
     values: dict[str, Any] = {
         "states": [state.value for state in filter.states] if filter.states is not None else None,
-        **{name: getattr(filter, name) for name in ("project", "pool", "user", "group", "name")},
+        **{name: getattr(filter, name) for name in ("project", "pool", "user", "group")},
         "before": before,
         "before_id": before_id,
         "limit": limit + 1,
@@ -256,30 +255,13 @@ async def _dependency(connection: Connection, tenant: str, id: str) -> State:
 def _new(job: NewJob, dependency: State | None, now: datetime, index: int) -> dict[str, Any]:
     """The row of submit.sql. Members of an array follow each other by a microsecond, and so stay in order."""
     return {
-        "id": job.id,
-        "tenant": job.tenant,
-        "project": job.project,
+        **{name: getattr(job, name) for name in NewJob.__slots__},
         "user_name": job.user,
-        "name": job.name,
-        "group_id": job.group_id,
-        "group_index": job.group_index,
-        "retries": job.retries,
-        "priority": job.priority,
-        "level": int(job.level),
-        "isolation": job.isolation,
-        "gpu_count": job.gpu_count,
-        "preemptible": job.preemptible,
-        "preempts": job.preempts,
-        "request": job.request,
         "offers": [offer.as_dict() for offer in job.offers],
         "lane": lane_of(job.offers, job.level, job.project, job.preemptible, job.preempts),
-        "timeout_s": job.timeout_s,
-        "budget_limit_micro": job.budget_limit_micro,
-        "depends_on": job.depends_on,
         "blocked": dependency is not None and not dependency.final,
         "cancelled": dependency is not None and dependency.final and dependency is not State.SUCCEEDED,
         "deadline_at": job.deadline_at.isoformat() if job.deadline_at else None,
-        "plan_hash": job.plan_hash,
         "enqueued_at": (now + timedelta(microseconds=index)).isoformat(),
     }
 

@@ -1,7 +1,7 @@
-"""Charts of use and money over days, and a job's timeline, as SVG without text of its own.
+"""Charts of use and money over days, and a job's timeline, as shapes that templates draw (parts.html.j2).
 
-They stretch to the page's width, so words and figures stand beside them in HTML. Text that an SVG has is its
-label for those who don't see it. No database here.
+They stretch to the page's width, so words and figures stand beside them in HTML. Text that a picture has is
+its label for those who don't see it. No database and no markup here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from html import escape
-
-from markupsafe import Markup
+from typing import NamedTuple
 
 from gpupool.queue.records import Job
 from gpupool.queue.store.accounts import DayOfUse
@@ -21,22 +19,26 @@ WIDTH, HEIGHT = 600, 120
 TIMELINE = 1000
 
 
-def _picture(parts: Sequence[str], label: str, width: int, height: int, kind: str) -> Markup:
-    return Markup(  # noqa: S704 - numbers and classes; the label is escaped
-        f'<svg class="{kind}" role="img" aria-label="{escape(label)}" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" preserveAspectRatio="none">{"".join(parts)}</svg>'
-    )
+class Bar(NamedTuple):
+    kind: str
+    x: float
+    y: float
+    width: float
+    height: float
 
 
-def _rect(kind: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="{kind}" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"/>'
+class Picture(NamedTuple):
+    """Bars on an axis; and for a budget a line at its limit."""
+
+    label: str
+    bars: Sequence[Bar]
+    limit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(NamedTuple):
     """A picture with what stands beside it."""
 
-    picture: Markup
+    picture: Picture
     most: float
     """Value of its upper edge."""
     first: date
@@ -54,19 +56,19 @@ def per_day(
     if not most:
         return None
     step = WIDTH / len(days)
-    parts = [f'<path class="axis" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>']
+    bars = []
     for index, day in enumerate(days):
         bottom = float(HEIGHT)
         for row in by_day.get(day, ()):
             tall = getattr(row, value) / most * (HEIGHT - 2)
             bottom -= tall
-            parts.append(_rect(f"held {colours[row.tenant]}", index * step + 1.5, bottom, step - 3, tall))
-    return Chart(_picture(parts, label, WIDTH, HEIGHT, "chart"), most, days[0], days[-1])
+            bars.append(Bar(f"held {colours[row.tenant]}", index * step + 1.5, bottom, step - 3, tall))
+    return Chart(Picture(label, bars), most, days[0], days[-1])
 
 
 def budget(
     spent: Mapping[date, int], held: int, limit: int, days: Sequence[date], today: date, label: str
-) -> Markup:
+) -> Picture:
     """What a budget's period has cost so far, day by day, what is held on top, and the limit as a line."""
     total, sums = 0, []
     for day in days:
@@ -76,16 +78,14 @@ def budget(
         sums.append(total)
     top = max(limit, total + held) * 1.05 or 1
     step = WIDTH / len(days)
-    parts = [f'<path class="axis" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>']
+    bars = []
     for index, value in enumerate(sums):
         tall = value / top * HEIGHT
-        parts.append(_rect("spent", index * step, HEIGHT - tall, step, tall))
+        bars.append(Bar("spent", index * step, HEIGHT - tall, step, tall))
     if held and sums:
         low, high = HEIGHT - total / top * HEIGHT, held / top * HEIGHT
-        parts.append(_rect("hold", (len(sums) - 1) * step, low - high, step, high))
-    y = HEIGHT - limit / top * HEIGHT
-    parts.append(f'<path class="limit" d="M0 {y:.2f}H{WIDTH}"/>')
-    return _picture(parts, label, WIDTH, HEIGHT, "chart")
+        bars.append(Bar("hold", (len(sums) - 1) * step, low - high, step, high))
+    return Picture(label, bars, HEIGHT - limit / top * HEIGHT)
 
 
 def period_days(period: str, today: date) -> list[date]:
@@ -116,17 +116,16 @@ class Step:
         return (self.end - self.begin).total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(NamedTuple):
     """One attempt on the timeline."""
 
     attempt: Attempt | None
     """None for a wait that no attempt has ended."""
-    steps: tuple[Step, ...]
-    picture: Markup
+    steps: Sequence[Step]
+    picture: Picture
 
 
-def timeline(job: Job, attempts: Sequence[Attempt], now: datetime) -> tuple[Stretch, ...]:
+def timeline(job: Job, attempts: Sequence[Attempt], now: datetime) -> list[Stretch]:
     """Each attempt with the wait before it, all on one scale from the job's acceptance to its end or now."""
     over = job.finished_at
     end = max(over or now, job.enqueued_at + timedelta(milliseconds=1))
@@ -144,14 +143,13 @@ def timeline(job: Job, attempts: Sequence[Attempt], now: datetime) -> tuple[Stre
     if not attempts or (attempts[-1].finished_at is not None and at < end):
         rows.append((None, [Step("waits", at, end, over is None)]))
     whole = (end - job.enqueued_at).total_seconds()
-    return tuple(Stretch(one, tuple(steps), _stretch(steps, job.enqueued_at, whole)) for one, steps in rows)
+    return [Stretch(one, steps, _stretch(steps, job.enqueued_at, whole)) for one, steps in rows]
 
 
-def _stretch(steps: Sequence[Step], origin: datetime, whole: float) -> Markup:
-    parts = [f'<path class="axis" d="M0 9H{TIMELINE}"/>']
+def _stretch(steps: Sequence[Step], origin: datetime, whole: float) -> Picture:
+    bars = []
     for step in steps:
         left = (step.begin - origin).total_seconds() / whole * TIMELINE
         wide = max(2.0, step.seconds / whole * TIMELINE)
-        parts.append(_rect(step.kind, min(left, TIMELINE - 2), 1, wide, 16))
-    said = ", ".join(f"{step.kind} {step.seconds:.1f} s" for step in steps)
-    return _picture(parts, said, TIMELINE, 18, "timeline")
+        bars.append(Bar(step.kind, min(left, TIMELINE - 2), 1, wide, 16))
+    return Picture(", ".join(f"{step.kind} {step.seconds:.1f} s" for step in steps), bars)

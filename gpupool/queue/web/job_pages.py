@@ -6,24 +6,25 @@ Other tenants' jobs are not found. This module must not decide or draw.
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
+from gpupool.plan.model import Plan
 from gpupool.queue.api.answers import job_json, waiting_of
 from gpupool.queue.api.context import Context
-from gpupool.queue.api.explanations import decision_json, explanation_json, hide_others, queued_of
-from gpupool.queue.api.job_details import output
+from gpupool.queue.api.explanations import decision_json
+from gpupool.queue.api.job_details import output, terms_of
 from gpupool.queue.api.jobs import JobId, Present, visible
 from gpupool.queue.records import Job, State
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.web import session
 from gpupool.queue.web.charts import timeline
 from gpupool.queue.web.overview import cost_so_far
-from gpupool.queue.web.rendering import HEADERS, page
+from gpupool.queue.web.rendering import HEADERS, visitor_page
 from gpupool.queue.web.visitor import CurrentVisitor, Visitor
 
 router = APIRouter(include_in_schema=False)
@@ -31,6 +32,13 @@ PER_PAGE = 50
 LOG_CHARACTERS = 20_000
 RESULT_CHARACTERS = 20_000
 Filter = Annotated[str, Query(max_length=200)]
+
+
+async def _job(context: Present, visitor: CurrentVisitor, id: JobId) -> Job:
+    return await visible(context, visitor.principal, visitor.chosen, id)
+
+
+VisibleJob = Annotated[Job, Depends(_job)]
 
 
 @router.get("/jobs")
@@ -51,24 +59,12 @@ async def job_list(
     kept = {"tenant": visitor.chosen, "state": state, "pool": pool, "project": project}
     following = {name: value for name, value in (kept | {"cursor": found.next}).items() if value}
     now = context.clock()
-    return page(
+    return visitor_page(
         request,
+        context,
+        visitor,
         "jobs",
-        visitor=visitor,
-        environment=plan.environment,
-        dev=context.dev,
-        at=now,
-        rows=[
-            {
-                "job": job,
-                "waiting": waiting_of(job, now),
-                "detail": visitor.text(waiting.detail, plan, job.id)
-                if (waiting := waiting_of(job, now))
-                else "",
-                "cost": cost_so_far(job, now),
-            }
-            for job in found.jobs
-        ],
+        rows=[{"job": job, **_waiting(visitor, plan, job, now)} for job in found.jobs],
         states=[one.value for one in State],
         pools=sorted({name for tenant in mine for name in tenant.grants}),
         projects=sorted({project.name for tenant in mine for project in tenant.projects}),
@@ -79,52 +75,39 @@ async def job_list(
 
 
 @router.get("/jobs/{id}")
-async def one_job(request: Request, context: Present, visitor: CurrentVisitor, id: JobId) -> Response:
-    job = await visible(context, visitor.principal, visitor.named, id)
+async def one_job(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     plan, now = context.plan(), context.clock()
     tried = await attempts.of_job(context.db, job.id)
-    waiting = waiting_of(job, now)
-    why = await _why(context, visitor, job) if job.state is State.QUEUED else None
-    return page(
+    why = await terms_of(context, visitor.principal, job)
+    start = why["projected_start"] if why else None
+    return visitor_page(
         request,
+        context,
+        visitor,
         "job",
-        visitor=visitor,
-        environment=plan.environment,
-        dev=context.dev,
-        at=now,
         job=job,
         shown=job_json(job, now),
-        waiting=waiting,
-        detail=visitor.text(waiting.detail, plan, job.id) if waiting else "",
+        **_waiting(visitor, plan, job, now),
         reason=visitor.text(job.reason, plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),
         attempts=[(one, visitor.text(one.reason, plan, job.id)) for one in reversed(tried)],
         timeline=timeline(job, tried, now),
         events=await outbox.of_job(context.db, job.id),
         why=why,
-        shown_start=why["start"] if why else None,
+        shown_start=datetime.fromisoformat(start) if start else None,
         decision=decision_json(job),
-        cost=cost_so_far(job, now),
         request_text=json.dumps(job.request, indent=2, ensure_ascii=False, sort_keys=True),
         logs={one.attempt: await _log(context, job, one.attempt) for one in tried[-5:]},
         result=await _result(context, job),
-        may_cancel=not job.state.final and not job.cancel_requested and visitor.may("jobs:write"),
+        may_cancel=not job.state.final and not job.cancel_requested and visitor.principal.may("jobs:write"),
     )
 
 
-async def _why(context: Context, visitor: Visitor, job: Job) -> dict[str, Any] | None:
-    """The terms of the order, for a job that a round looks at."""
-    now, current = context.clock(), context.current()
-    ready = not job.blocked and not (job.not_before and job.not_before > now)
-    if not ready or job.tenant not in current.supply.tenants:
-        return None
-    before = await jobs.position(context.db, job.id)
-    found = await context.explanations.of(current, queued_of(job, now), before, now)
-    shown = explanation_json(found)
-    if not visitor.sees_all:
-        hide_others(shown["terms"], job.tenant)
-    start = found.projected_start
-    return shown | {"start": None if start is None else datetime.fromtimestamp(start, UTC)}
+def _waiting(visitor: Visitor, plan: Plan, job: Job, now: datetime) -> dict[str, Any]:
+    """Why a job waits, in words that the visitor may see, and what it has cost."""
+    waiting = waiting_of(job, now)
+    detail = visitor.text(waiting.detail, plan, job.id) if waiting else ""
+    return {"waiting": waiting, "detail": detail, "cost": cost_so_far(job, now)}
 
 
 async def _log(context: Context, job: Job, attempt: int) -> tuple[str, bool]:
@@ -155,17 +138,15 @@ async def _result(context: Context, job: Job) -> dict[str, Any] | None:
 
 
 @router.get("/jobs/{id}/log/{attempt}")
-async def whole_log(context: Present, visitor: CurrentVisitor, id: JobId, attempt: int) -> Response:
+async def whole_log(context: Present, job: VisibleJob, attempt: int) -> Response:
     """An attempt's output as plain text."""
-    job = await visible(context, visitor.principal, visitor.named, id)
     text = output(context, job.id, min(max(attempt, 0), 1_000_000), 0, False)
     return StreamingResponse(text, 200, HEADERS, "text/plain; charset=utf-8")
 
 
 @router.post("/jobs/{id}/cancel")
-async def cancel(request: Request, context: Present, visitor: CurrentVisitor, id: JobId) -> Response:
+async def cancel(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     await session.checked_form(request)
     visitor.needs("jobs:write")
-    job = await visible(context, visitor.principal, visitor.named, id)
     await jobs.cancel(context.db, job.id, visitor.principal.subject, context.clock())
     return RedirectResponse(f"/jobs/{job.id}", 303, HEADERS)

@@ -6,25 +6,25 @@ This module must not decide or draw: it gathers what is known and hands it to th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from gpupool.queue.api.answers import waiting_of
+from gpupool.queue.api.answers import event_stream, waiting_of
 from gpupool.queue.api.context import Context
 from gpupool.queue.api.jobs import Present
-from gpupool.queue.domain.state import Held, Snapshot
+from gpupool.queue.api.pools import pools_of
 from gpupool.queue.domain.supply import hold_for
-from gpupool.queue.records import Job, State
-from gpupool.queue.store import jobs, outbox
+from gpupool.queue.records import Job, Reason, State
+from gpupool.queue.store import jobs
 from gpupool.queue.store.errors import StoreError
 from gpupool.queue.web import shares
-from gpupool.queue.web.pool_drawing import COLOURS, DrawnPool, Names, drawn_pool
+from gpupool.queue.web.pool_drawing import COLOURS, drawn_pool
 from gpupool.queue.web.remembered import Remembered
-from gpupool.queue.web.rendering import page
+from gpupool.queue.web.rendering import visitor_page
 from gpupool.queue.web.visitor import CurrentVisitor, Visitor, visitor
 
 router = APIRouter(include_in_schema=False)
@@ -43,8 +43,7 @@ Shared = Annotated[Remembered, Depends(remembered)]
 
 @router.get("/")
 async def overview(request: Request, context: Present, visitor: CurrentVisitor, shared: Shared) -> Response:
-    plan = context.plan()
-    seen = await shared.snapshot()
+    seen = await context.explanations.snapshot(context.clock())
     colours = colours_of(context)
     running = await jobs.jobs(
         context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50
@@ -52,14 +51,15 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
     depth = await jobs.depth(context.db)
     rows, names = await _queue(context, visitor, shared)
     names |= {job.id: job.name for job in running.jobs}
-    return page(
+    return visitor_page(
         request,
+        context,
+        visitor,
         "overview",
-        visitor=visitor,
-        environment=plan.environment,
-        dev=context.dev,
-        at=context.clock(),
-        pools=_pools(context, visitor, seen, colours),
+        pools=[
+            drawn_pool(pool, context.current().supply.pools[pool.name], seen, colours, visitor)
+            for pool in pools_of(context, visitor.principal, visitor.chosen)
+        ],
         queue=rows,
         waiting=sum(
             count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
@@ -75,31 +75,6 @@ def colours_of(context: Context) -> dict[str, str]:
     return {tenant.name: f"c{index % COLOURS}" for index, tenant in enumerate(context.plan().tenants)}
 
 
-class _Names(Names):
-    def __init__(self, visitor: Visitor) -> None:
-        self._visitor = visitor
-
-    def tenant(self, tenant: str) -> str:
-        return self._visitor.name(tenant)
-
-    def job(self, held: Held) -> str | None:
-        mine = held.of_queue and self._visitor.principal.acts_for(held.tenant)
-        return held.job if mine else None
-
-
-def _pools(context: Context, visitor: Visitor, seen: Snapshot, colours: Mapping[str, str]) -> list[DrawnPool]:
-    current = context.current()
-    mine = [visitor.chosen] if visitor.chosen else visitor.tenants
-    granted = {name for tenant in current.plan.tenants if tenant.name in mine for name in tenant.grants}
-    everything = visitor.sees_all and visitor.chosen is None
-    shown = {tenant: colours[tenant] for tenant in colours if visitor.principal.acts_for(tenant)}
-    return [
-        drawn_pool(pool, current.supply.pools[pool.name], seen, shown, _Names(visitor))
-        for pool in current.plan.pools
-        if everything or pool.name in granted
-    ]
-
-
 async def _queue(
     context: Context, visitor: Visitor, shared: Remembered
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -108,9 +83,8 @@ async def _queue(
     prospects = [
         one for one in await shared.prospects() if visitor.chosen is None or one.job.tenant == visitor.chosen
     ][:SHOWN]
-    known = await shared.named(
-        [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
-    )
+    mine = [one.job.job for one in prospects if visitor.principal.acts_for(one.job.tenant)]
+    known = {job.id: job for id in mine if (job := await jobs.job(context.db, id))}
     rows = []
     for one in prospects:
         job = known.get(one.job.job)
@@ -122,7 +96,7 @@ async def _queue(
             {
                 "job": job,
                 "tenant": visitor.name(one.job.tenant),
-                "priority": job.priority if job else one.job.level.name.lower(),
+                "priority": one.job.level.name.lower(),
                 "reason": waiting.reason.value if waiting else "turn",
                 "detail": visitor.text(waiting.detail, plan, one.job.job) if waiting and job else "",
                 "ahead": one.ahead,
@@ -130,35 +104,31 @@ async def _queue(
                 "waited": now.timestamp() - one.job.enqueued,
             }
         )
-    listed = {one.job.job for one in prospects}
     if len(rows) < SHOWN:
-        rows += await _held_back(context, visitor, listed, now, SHOWN - len(rows))
-    return rows, {id: job.name for id, job in known.items()}
+        rows += await _held_back(context, visitor, {one.job.job for one in prospects})
+    return rows[:SHOWN], {id: job.name for id, job in known.items()}
 
 
-async def _held_back(
-    context: Context, visitor: Visitor, listed: set[str], now: datetime, most: int
-) -> list[dict[str, Any]]:
+async def _held_back(context: Context, visitor: Visitor, listed: set[str]) -> list[dict[str, Any]]:
     """Queued jobs that no round looks at yet: they back off, or wait for another job."""
+    now = context.clock()
     queued = await jobs.jobs(context.db, jobs.JobFilter(visitor.scope, frozenset({State.QUEUED})), None, 50)
-    rows = []
-    for job in queued.jobs:
-        waiting = waiting_of(job, now)
-        if job.id in listed or waiting is None or waiting.reason.value not in ("backoff", "dependency"):
-            continue
-        rows.append(
-            {
-                "job": job,
-                "tenant": job.tenant,
-                "priority": job.priority,
-                "reason": waiting.reason.value,
-                "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
-                "ahead": None,
-                "start": None,
-                "waited": (now - job.enqueued_at).total_seconds(),
-            }
-        )
-    return rows[:most]
+    return [
+        {
+            "job": job,
+            "tenant": job.tenant,
+            "priority": job.priority,
+            "reason": waiting.reason.value,
+            "detail": visitor.text(waiting.detail, context.plan(), job.depends_on or ""),
+            "ahead": None,
+            "start": None,
+            "waited": (now - job.enqueued_at).total_seconds(),
+        }
+        for job in queued.jobs
+        if job.id not in listed
+        and (waiting := waiting_of(job, now))
+        and waiting.reason in (Reason.BACKOFF, Reason.DEPENDENCY)
+    ]
 
 
 def cost_so_far(job: Job, now: datetime) -> int:
@@ -184,11 +154,7 @@ def _running(context: Context, job: Job) -> dict[str, Any]:
 @router.get("/live", dependencies=[Depends(visitor)])
 async def live(context: Present) -> Response:
     """Server-sent events without content: something has changed, so that a page may be read again."""
-    return StreamingResponse(
-        _changes(context),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-    )
+    return event_stream(_changes(context))
 
 
 async def _changes(context: Context) -> AsyncIterator[bytes]:
@@ -198,7 +164,7 @@ async def _changes(context: Context) -> AsyncIterator[bytes]:
     yield b"retry: 3000\n\n"
     while asyncio.get_running_loop().time() - begin < LIVE_LONGEST_S:
         try:
-            _, latest = await outbox.bounds(context.db)
+            latest = await context.latest_position()
         except StoreError:
             return
         yield b"data: changed\n\n" if latest > last >= 0 else b": still here\n\n"

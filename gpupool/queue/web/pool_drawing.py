@@ -1,36 +1,35 @@
 """Pools as pictures: each node's GPUs with their slices, and which job holds each.
 
 Slices are those that the report draws (`gpupool.drawings`). The queue counts slices of a node; which of its
-GPUs a pod gets is up to the device plugin, so slices are filled from the left. No database here.
+GPUs a pod gets is up to the device plugin, so slices are filled from the left. No database and no markup
+here: templates draw what is returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import Protocol
-
-from markupsafe import Markup
+from typing import Any, NamedTuple
 
 from gpupool.catalog.models import mig_resource
 from gpupool.drawings.gpu import OWN, Block, drawing
 from gpupool.plan.model import Pool
 from gpupool.queue.domain.state import Held, Snapshot
 from gpupool.queue.domain.supply import Node, PoolSupply
+from gpupool.queue.web.visitor import Visitor
 
-WIDTH, HEIGHT = 76, 24
+WIDTH = 76
 LONE_WIDTH = 192
 """Of the only GPU of its node."""
+NARROWEST_TEXT = 7
+"""Narrower slices have no letter."""
 MOST_NODES = 12
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 COLOURS = 6
 """Classes c0 to c5 of the style sheet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """A job that holds slices of a node."""
+class Holder(NamedTuple):
+    """A job that holds slices of a node, as the visitor may see it."""
 
     letter: str
     """What marks its slices; nothing depends on colour."""
@@ -42,37 +41,25 @@ class Holder:
     """What it holds: `2 slices`, `3g.40gb`."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnNode:
-    number: int
-    capacity_type: str
-    gpus: tuple[Markup, ...]
-    holders: tuple[Holder, ...]
+class Bar(NamedTuple):
+    """One slice: where it is, and how much of it is held by whom."""
+
+    left: float
+    wide: float
+    full: float
+    colour: str
+    letter: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnPool:
-    name: str
-    description: str
-    kind: str
-    """The GPU and how it is shared."""
-    free: str
-    nodes: tuple[DrawnNode, ...]
-    more_nodes: int
-    """Idle nodes that are not drawn."""
-    reserved: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Slice:
+class _Slice(NamedTuple):
     block: Block
     resource: str
     units: int
 
 
 def drawn_pool(
-    pool: Pool, supply: PoolSupply, seen: Snapshot, colours: Mapping[str, str], names: Names
-) -> DrawnPool:
+    pool: Pool, supply: PoolSupply, seen: Snapshot, colours: Mapping[str, str], visitor: Visitor
+) -> dict[str, Any]:
     """The pool with what holds it at this moment. `colours`: tenant -> class."""
     held = [job for job in seen.held if job.pool == pool.name]
     letters = {job.job: LETTERS[index % len(LETTERS)] for index, job in enumerate(held)}
@@ -80,6 +67,17 @@ def drawn_pool(
     for job in held:
         for number, units in job.placement:
             by_node.setdefault(number, []).append((job, units))
+
+    def holder(job: Held, units: int) -> Holder:
+        mine = visitor.principal.acts_for(job.tenant)
+        return Holder(
+            letters[job.job],
+            colours.get(job.tenant, "other") if mine else "other",
+            visitor.name(job.tenant),
+            job.job if mine and job.of_queue else None,
+            _said(pool, job.resource, units),
+        )
+
     shown = [node for node in supply.nodes if node.number in by_node]
     idle = [node for node in supply.nodes if node.number not in by_node]
     shown = sorted([*shown, *idle[: max(0, MOST_NODES - len(shown))]], key=lambda node: node.number)
@@ -87,35 +85,23 @@ def drawn_pool(
     nodes = []
     for node in shown:
         on_node = by_node.get(node.number, [])
-        holders = {
-            job.job: Holder(
-                letters[job.job],
-                colours.get(job.tenant, "other"),
-                names.tenant(job.tenant),
-                names.job(job),
-                _said(pool, job.resource, units),
-            )
-            for job, units in on_node
-        }
-        gpus = _gpus(pool, node, slices, on_node, holders)
-        nodes.append(DrawnNode(node.number, node.capacity_type, gpus, tuple(holders.values())))
-    return DrawnPool(
-        pool.name,
-        pool.description,
-        drawing(pool.gpu, pool.sharing).title,
-        _free(pool, supply, held),
-        tuple(nodes),
-        len(supply.nodes) - len(shown),
-        pool.name in seen.reservations,
-    )
-
-
-class Names(Protocol):
-    """How tenants and jobs of a picture may be called."""
-
-    def tenant(self, tenant: str) -> str: ...
-
-    def job(self, held: Held) -> str | None: ...
+        holders = {job.job: holder(job, units) for job, units in on_node}
+        nodes.append(
+            {
+                "number": node.number,
+                "capacity_type": node.capacity_type,
+                "gpus": _gpus(pool, node, slices, on_node, holders),
+                "holders": list(holders.values()),
+            }
+        )
+    return {
+        "name": pool.name,
+        "kind": drawing(pool.gpu, pool.sharing).title,
+        "free": _free(pool, supply, held),
+        "nodes": nodes,
+        "more_nodes": len(supply.nodes) - len(shown),
+        "reserved": pool.name in seen.reservations,
+    }
 
 
 def _slices(pool: Pool) -> tuple[_Slice, ...]:
@@ -136,51 +122,40 @@ def _gpus(
     slices: Sequence[_Slice],
     held: Sequence[tuple[Held, int]],
     holders: Mapping[str, Holder],
-) -> tuple[Markup, ...]:
+) -> list[dict[str, Any]]:
     waiting: dict[str, list[str]] = {}
     for job, units in held:
         waiting.setdefault(job.resource, []).extend([job.job] * units)
-    drawn = []
     width = LONE_WIDTH if pool.gpus_per_node == 1 else WIDTH
+    drawn = []
     for number in range(pool.gpus_per_node):
-        parts, said = [], []
+        bars, said = [], dict[str, None]()
         for slice in slices:
             queue = waiting.get(slice.resource, [])
             taken, queue[: slice.units] = queue[: slice.units], []
-            parts.append(_block(slice, taken, holders, width))
-            said += [f"{holders[job].letter}" for job in dict.fromkeys(taken)]
-        label = f"GPU {number} of node {node.number}: "
-        label += f"held by {', '.join(dict.fromkeys(said))}" if said else "free"
-        drawn.append(
-            f'<svg class="slices" role="img" width="{width}" height="{HEIGHT}" '
-            f'viewBox="0 0 {width} {HEIGHT}" aria-label="{escape(label)}">{"".join(parts)}</svg>'
-        )
-    return tuple(Markup(one) for one in drawn)  # noqa: S704 - letters and numbers
+            bars.append(_bar(slice, taken, holders, width))
+            said |= dict.fromkeys(holders[job].letter for job in taken)
+        label = f"held by {', '.join(said)}" if said else "free"
+        drawn.append({"label": f"GPU {number} of node {node.number}: {label}", "width": width, "bars": bars})
+    return drawn
 
 
-def _block(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int) -> str:
-    left = 1 + float(slice.block.start) * (width - 2)
+def _bar(slice: _Slice, taken: Sequence[str], holders: Mapping[str, Holder], width: int) -> Bar:
+    left = round(1 + float(slice.block.start) * (width - 2), 2)
     wide = float(slice.block.end - slice.block.start) * (width - 2)
-    holder = holders[taken[0]] if taken else None
-    style = f"held {holder.colour}" if holder else "free"
-    full = wide * len(taken) / slice.units if holder else wide
-    text = ""
-    if holder and full >= 7:
-        text = (
-            f'<text x="{left + full / 2:.1f}" y="{HEIGHT / 2 + 4:.1f}" text-anchor="middle">'
-            f"{holder.letter}</text>"
-        )
-    outline = f'<rect class="free" x="{left:.2f}" y="1" width="{wide:.2f}" height="{HEIGHT - 2}"/>'
-    fill = f'<rect class="{style}" x="{left:.2f}" y="1" width="{full:.2f}" height="{HEIGHT - 2}"/>'
-    return (outline + fill if holder and full < wide else fill) + text
+    if not taken:
+        return Bar(left, round(wide, 2), 0, "", "")
+    full = wide * len(taken) / slice.units
+    holder = holders[taken[0]]
+    letter = holder.letter if full >= NARROWEST_TEXT else ""
+    return Bar(left, round(wide, 2), round(full, 2), holder.colour, letter)
 
 
 def _said(pool: Pool, resource: str, units: int) -> str:
     profile = resource.rpartition("/mig-")[2] if "/mig-" in resource else ""
     if profile:
         return f"{units} of {profile}"
-    whole = pool.equivalents[resource] == 1 if resource in pool.equivalents else False
-    noun = "GPU" if whole else "slice"
+    noun = "GPU" if pool.equivalents.get(resource) == 1 else "slice"
     return f"{units} {noun}" + ("" if units == 1 else "s")
 
 

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from gpupool.drawings.page_style import page_style, visible
 from gpupool.money import usd
+from gpupool.queue.api.context import Context
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import MICRO
 from gpupool.queue.web import session
@@ -78,6 +79,14 @@ def page(request: Request, template: str, status: int = 200, /, **values: Any) -
     return response
 
 
+def visitor_page(
+    request: Request, context: Context, visitor: Visitor, template: str, /, **values: Any
+) -> Response:
+    """The page made of a template for one who may see the queue."""
+    values |= {"environment": context.plan().environment, "dev": context.dev, "at": context.clock()}
+    return page(request, template, visitor=visitor, **values)
+
+
 @functools.cache
 def _templates() -> Environment:
     environment = Environment(
@@ -88,14 +97,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "clock": clock,
-        "duration": duration,
-        "hours": hours,
-        "iso": iso,
-        "money": money,
-        "plural": plural,
-    }
+    environment.filters |= {one.__name__: one for one in (clock, duration, hours, iso, money, plural)}
     environment.globals |= {"static": static_address, "kept": kept}
     return environment
 

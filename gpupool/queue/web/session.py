@@ -15,8 +15,9 @@ from fastapi import Request
 from starlette.responses import Response
 
 from gpupool.queue.api.context import Context
+from gpupool.queue.api.credentials import principal_of
 from gpupool.queue.api.problems import Problem
-from gpupool.queue.records import ApiKey, Principal
+from gpupool.queue.records import Principal
 from gpupool.queue.store import keys
 
 SESSION, FORM = "gpupool_session", "gpupool_form"
@@ -26,16 +27,15 @@ _NONCE = re.compile(r"[0-9a-f]{64}")
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
-async def begin(context: Context, key_text: str) -> tuple[str, Principal] | None:
-    """A new session's cookie and whose it is; None where the text is no valid key."""
+async def begin(context: Context, key_text: str) -> str | None:
+    """A new session's cookie; None where the text is no valid key."""
     key = await keys.find(context.db, key_text, context.clock())
-    if key is None:
-        return None
-    ends = int(context.now()) + LASTS_S
-    found = await keys.session_secret(context.db, key.id, context.clock())
+    found = await keys.session_secret(context.db, key.id, context.clock()) if key else None
     if found is None:
         return None
-    return f"{key.id}.{ends}.{_signature(found[1], key.id, ends)}", _principal(found[0])
+    key, secret = found
+    ends = int(context.now()) + LASTS_S
+    return f"{key.id}.{ends}.{_signature(secret, key.id, ends)}"
 
 
 async def resume(context: Context, request: Request) -> Principal | None:
@@ -46,11 +46,7 @@ async def resume(context: Context, request: Request) -> Principal | None:
     found = await keys.session_secret(context.db, form[1], context.clock())
     if found is None or not hmac.compare_digest(_signature(found[1], form[1], int(form[2])), form[3]):
         return None
-    return _principal(found[0])
-
-
-def _principal(key: ApiKey) -> Principal:
-    return Principal(key.name, frozenset(key.tenants), frozenset(key.scopes), "key")
+    return principal_of(found[0])
 
 
 def _signature(secret: bytes, id: str, ends: int) -> str:

@@ -6,11 +6,8 @@ A tenant sees its own. This module must not draw: `gpupool.queue.web.charts` doe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import Any
-
-from markupsafe import Markup
 
 from gpupool.plan.tenants import Tenant
 from gpupool.queue.api.context import Context
@@ -23,30 +20,6 @@ from gpupool.queue.web.rendering import money
 from gpupool.queue.web.visitor import Visitor
 
 
-@dataclass(frozen=True, slots=True)
-class TenantRow:
-    name: str
-    colour: str
-    weight: float
-    queued: int
-    running: int
-    gpus: float
-    gpu_hours: float
-    share: float
-    """Of all GPU hours of the chart, from 0 to 1."""
-    spent: int
-    budgets: tuple[BudgetRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetRow:
-    scope: str
-    period: str
-    said: str
-    picture: Markup
-    days: tuple[date, ...]
-
-
 async def of(
     context: Context,
     visitor: Visitor,
@@ -56,7 +29,7 @@ async def of(
     colours: Mapping[str, str],
 ) -> dict[str, Any]:
     """The values of the template's last part; empty where the credential may not read usage."""
-    if not visitor.may("usage:read"):
+    if not visitor.principal.may("usage:read"):
         return {"tenants": [], "hours_chart": None, "money_chart": None}
     mine = (visitor.chosen,) if visitor.chosen else visitor.tenants
     use = await shared.use(mine)
@@ -68,8 +41,8 @@ async def of(
         for tenant in context.plan().tenants
         if tenant.name in mine
     ]
-    hours = "; ".join(f"{row.name} {row.gpu_hours:.1f}" for row in rows)
-    spent = "; ".join(f"{row.name} {money(row.spent)}" for row in rows)
+    hours = "; ".join(f"{row['name']} {row['gpu_hours']:.1f}" for row in rows)
+    spent = "; ".join(f"{row['name']} {money(row['spent'])}" for row in rows)
     return {
         "tenants": rows,
         "hours_chart": charts.per_day(
@@ -87,25 +60,25 @@ def _tenant(
     depth: Mapping[tuple[str, int], int],
     total: float,
     colour: str,
-) -> TenantRow:
+) -> dict[str, Any]:
     own = [row for row in use if row.tenant == tenant.name]
     held = [job for job in seen.held if job.tenant == tenant.name]
     seconds = sum(row.gpu_seconds for row in own)
-    return TenantRow(
-        tenant.name,
-        colour,
-        tenant.weight,
-        sum(count for (name, _), count in depth.items() if name == tenant.name),
-        len(held),
-        sum(job.gpu_micro for job in held) / MICRO,
-        seconds / 3600,
-        seconds / total if total else 0.0,
-        sum(row.micro for row in own),
-        tuple(_budgets(context, tenant, own, seen)),
-    )
+    return {
+        "name": tenant.name,
+        "colour": colour,
+        "weight": tenant.weight,
+        "queued": sum(count for (name, _), count in depth.items() if name == tenant.name),
+        "running": len(held),
+        "gpus": sum(job.gpu_micro for job in held) / MICRO,
+        "gpu_hours": seconds / 3600,
+        "share": seconds / total if total else 0.0,
+        "spent": sum(row.micro for row in own),
+        "budgets": _budgets(context, tenant, own, seen),
+    }
 
 
-def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapshot) -> list[BudgetRow]:
+def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapshot) -> list[dict[str, Any]]:
     today = context.clock().date()
     rows = []
     for scope, allowance in context.current().supply.tenants[tenant.name].budgets.items():
@@ -120,5 +93,5 @@ def _budgets(context: Context, tenant: Tenant, own: list[DayOfUse], seen: Snapsh
         picture = charts.budget(
             spent, account.held_micro, allowance.limit_micro, days, today, f"{scope}: {said}"
         )
-        rows.append(BudgetRow(scope, allowance.period, said, picture, (days[0], days[-1])))
+        rows.append({"scope": scope, "said": said, "picture": picture, "days": (days[0], days[-1])})
     return rows

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from gpupool.queue.api import auth
 from gpupool.queue.api.jobs import Present
-from gpupool.queue.api.problems import Problem
 from gpupool.queue.web import session
 from gpupool.queue.web.rendering import HEADERS, page
 
@@ -32,10 +32,8 @@ def _form(request: Request, environment: str, next: str, status: int = 200, erro
 
 @router.post("/login")
 async def sign_in(request: Request, context: Present) -> Response:
-    address = f"address {request.client.host if request.client else ''}"
-    wait = context.failures.empty(address, context.now())
-    if wait:
-        raise Problem("rate-limited", "too many invalid keys", {"Retry-After": str(wait)})
+    address = auth.address_of(request)
+    auth.check_rate(context.failures.empty(address, context.now()), "too many invalid keys")
     fields = await session.checked_form(request)
     next = _local(fields.get("next", "/"))
     begun = await session.begin(context, fields.get("key", "").strip())
@@ -44,7 +42,7 @@ async def sign_in(request: Request, context: Present) -> Response:
         error = "This is no valid API key; it may have expired or been revoked."
         return _form(request, context.plan().environment, next, 401, error)
     response = RedirectResponse(next, 303, HEADERS)
-    session.keep(response, request, session.SESSION, begun[0], session.LASTS_S)
+    session.keep(response, request, session.SESSION, begun, session.LASTS_S)
     return response
 
 

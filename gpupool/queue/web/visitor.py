@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 
 from gpupool.plan.model import Plan
 from gpupool.queue.api import auth
-from gpupool.queue.api.accept import Named
+from gpupool.queue.api.accept import scope_of
 from gpupool.queue.api.context import Context, present
 from gpupool.queue.api.problems import Problem
 from gpupool.queue.records import Principal
@@ -44,20 +44,10 @@ class Visitor:
     @property
     def scope(self) -> frozenset[str] | None:
         """Tenants whose jobs are listed; None for all."""
-        if self.chosen is not None:
-            return frozenset({self.chosen})
-        return None if self.sees_all else self.principal.tenants
-
-    @property
-    def named(self) -> Named:
-        """The choice as the API's operations take it."""
-        return Named(self.chosen)
-
-    def may(self, scope: str) -> bool:
-        return scope in self.principal.scopes or "admin" in self.principal.scopes
+        return scope_of(self.principal, self.chosen)
 
     def needs(self, scope: str) -> None:
-        if not self.may(scope):
+        if not self.principal.may(scope):
             raise Problem("insufficient-scope", f"the key lacks the scope {scope}")
 
     def name(self, tenant: str) -> str:
@@ -83,9 +73,7 @@ async def _principal(context: Context, request: Request) -> tuple[Principal, boo
         if not context.dev:
             raise SignInNeeded
         return await auth.principal(context, request), False
-    wait = context.rate.take(f"{found.source} {found.subject}", context.now())
-    if wait:
-        raise Problem("rate-limited", "more requests than allowed", {"Retry-After": str(wait)})
+    auth.within_rate(context, found)
     return found, True
 
 

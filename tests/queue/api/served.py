@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import resolve
 from gpupool.queue.api.app import create_app
+from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
 from gpupool.spec.load import load
@@ -85,7 +86,8 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
     ]
     await dispatch.mirror(db, "hash", policies)
     clock = Clock()
-    app = create_app(lambda: plan, db, dev=dev, clock=clock, **more)
+    now = current(plan)
+    app = create_app(lambda: now, db, dev=dev, clock=clock, **more)
     transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
         yield Served(app, db, client, clock)

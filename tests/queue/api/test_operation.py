@@ -24,6 +24,7 @@ from gpupool.queue.api.openapi import document
 from gpupool.queue.api.pools import PoolList, RecommendationList
 from gpupool.queue.api.usage import UsageBody
 from gpupool.queue.measures import Measures
+from gpupool.queue.plan_source import current
 from gpupool.queue.records import Outcome
 from gpupool.queue.store import attempts, dispatch, launches
 from gpupool.spec.tenants import Budget
@@ -91,8 +92,8 @@ def test_other_tenants_jobs_have_no_name_in_a_shared_pool(api: Any) -> None:
         (serving,) = [tenant for tenant in plan.tenants if tenant.name == "serving"]
         grants = {**serving.grants, "notebooks": {"nvidia.com/gpu.shared": 8}}
         tenants = tuple(replace(t, grants=grants) if t is serving else t for t in plan.tenants)
-        object.__setattr__(served.app.state.context, "plan", lambda: shared)
-        shared = replace(plan, tenants=tenants)
+        object.__setattr__(served.app.state.context, "current", lambda: shared)
+        shared = current(replace(plan, tenants=tenants))
         seen = await served.client.get("/api/v1/pools", headers=await served.key("serving"))
         (held,) = seen.json()["pools"][0]["nodes"][0]["held"]
         assert held == {"resource": held["resource"], "units": 8, "tenant": None, "job": None}

@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from gpupool.queue.api.app import create_app
+from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from tests.queue.api.served import local_plan
@@ -39,11 +40,12 @@ def queue(database: Any) -> Callable[[Test], None]:
     def run(test: Test) -> None:
         async def opened(db: Database) -> None:
             plan = local_plan()
+            now = current(plan)
             await dispatch.mirror(db, "h", [dispatch.TenantPolicy(one.name, one.id) for one in plan.tenants])
             with socket.socket() as listening:
                 listening.bind(("127.0.0.1", 0))
                 port = listening.getsockname()[1]
-                app = create_app(lambda: plan, db, dev=True)
+                app = create_app(lambda: now, db, dev=True)
                 server = uvicorn.Server(
                     uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
                 )

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gpupool.queue.domain.offers import Wish, offers
 from gpupool.queue.domain.supply import supply_of
-from gpupool.queue.events.envelope import Message, message
+from gpupool.queue.events.envelope import envelope
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import Job, JobEvent, Level, NewJob, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
@@ -71,7 +71,7 @@ class Queue:
         http = HttpJobs(lambda: ("http://example",), hosts)
         self.executor = Executor(db, self.holder, http, dev=True, now=self.now)
         self.dispatcher = Dispatcher(db, self.leads("dispatcher"), SOURCE.supply, now=self.now)
-        self.relay = Relay(db, self.leads("relay"), self.bus, _message)
+        self.relay = Relay(db, self.leads("relay"), self.bus, _envelope)
         self.janitor = Janitor(db, self.leads("janitor"), Kept, now=self.now)
 
     def leads(self, role: str) -> Leadership:
@@ -130,5 +130,5 @@ async def opened(db: Database, source: PlanSource = SOURCE) -> None:
     await mirror(db, source.current)
 
 
-def _message(event: JobEvent) -> Message:
-    return message("local", "mlops.gpu.jobs", event)
+def _envelope(event: JobEvent) -> dict[str, Any]:
+    return envelope("local", "mlops.gpu.jobs", event)

@@ -80,8 +80,9 @@ def test_the_folder_has_one_owner_and_survives_it(folder: Path) -> None:
     killed(server)
     following.stop()
     again = Embedded(folder)
-    with again as url, psycopg.connect(url) as connection:
+    with psycopg.connect(again.start()) as connection:
         assert connection.execute("SELECT epoch FROM gpu_leader").fetchone() == (7,)
+    again.stop()
     assert again.server_pid() is None
     assert not (folder / "data" / "postmaster.pid").exists()
 

@@ -7,7 +7,6 @@ SELECT * FROM (
         AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
         AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
         AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
-        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
      ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int) own)
     UNION ALL
     (SELECT own.* FROM unnest(%(tenants)s::text[]) AS t (tenant) CROSS JOIN LATERAL (SELECT * FROM gpu_job_history j
@@ -18,7 +17,6 @@ SELECT * FROM (
         AND (%(pool)s::text IS NULL OR j.pool = %(pool)s::text)
         AND (%(user)s::text IS NULL OR j.user_name = %(user)s::text)
         AND (%(group)s::uuid IS NULL OR j.group_id = %(group)s::uuid)
-        AND (%(name)s::text IS NULL OR j.name = %(name)s::text)
      ORDER BY j.enqueued_at DESC, j.id DESC LIMIT %(limit)s::int) own)
 ) page
 ORDER BY enqueued_at DESC, id DESC LIMIT %(limit)s::int
