@@ -108,10 +108,6 @@ class Offer:
     def as_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
-    @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Offer:
-        return cls(**given)
-
 
 Placement = tuple[tuple[int, int], ...]
 """(logical node of the pool, units taken there) pairs, in order of the node."""

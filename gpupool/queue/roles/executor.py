@@ -106,10 +106,10 @@ class Executor:
             state = still.get(key)
             if state is None:
                 running.stop.ask("lost")
-            elif state.cancel_requested:
+            elif state.cancelled:
                 running.stop.ask("cancelled")
-            elif state.preempt_reason:
-                running.stop.ask("preempted", state.preempt_reason)
+            elif state.preempted:
+                running.stop.ask("preempted", state.preempted)
         return False
 
     async def close(self) -> None:

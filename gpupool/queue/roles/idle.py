@@ -92,5 +92,9 @@ def _found(plan: Plan, one: Watched, used: float) -> Found:
     said = f"used at most {used:.1%} of its GPU for {lasted}".replace("%", " %")
     stopped = ", and is stopped" if plan.queue.idle_action == "stop" else ""
     return Found(
-        one, used, f"idle: {said}", f"job {one.name} ({one.job}) of tenant {one.tenant} {said}{stopped}"
+        one.job,
+        one.version,
+        used,
+        f"idle: {said}",
+        f"job {one.name} ({one.job}) of tenant {one.tenant} {said}{stopped}",
     )

@@ -50,9 +50,10 @@ class Janitor(LeaderRole):
         now = moment or datetime.now(UTC)
         expired = await housekeeping.expire_queued(self._db, now)
         archived = await housekeeping.archive(self._db, now - kept.jobs)
-        await housekeeping.prune_events(self._db, now - kept.events)
-        await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
-        await housekeeping.prune_output(self._db, now - kept.logs)
+        await housekeeping.prune(self._db, "events", now - kept.events)
+        await housekeeping.prune(self._db, "idempotency", now - kept.idempotency)
+        await housekeeping.prune(self._db, "results", now - kept.logs)
+        await housekeeping.prune(self._db, "logs", now - kept.logs)
         await housekeeping.prune_lanes(self._db)
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)

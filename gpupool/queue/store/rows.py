@@ -41,7 +41,7 @@ def event_of(row: Mapping[str, Any]) -> JobEvent:
 
 
 def offers_of(given: list[dict[str, Any]]) -> tuple[Offer, ...]:
-    return tuple(map(Offer.from_dict, given))
+    return tuple(Offer(**one) for one in given)
 
 
 def placement_of(given: list[list[int]] | None) -> Placement:
