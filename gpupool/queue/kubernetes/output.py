@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,17 +37,17 @@ TOGETHER_S = 0.25
 """Lines that come within so long are written together."""
 
 
+@dataclass
 class Output:
     """`limit` gives the bytes that are kept of an attempt's output."""
 
-    def __init__(self, db: Database, cluster: Cluster, limit: Callable[[], int]) -> None:
-        self._db = db
-        self._cluster = cluster
-        self._limit = limit
-        self._following: dict[Key, asyncio.Task[None]] = {}
-        self._kept: dict[Key, int] = {}
-        self._until: dict[Key, str] = {}
-        """How far this process has read."""
+    db: Database
+    cluster: Cluster
+    limit: Callable[[], int]
+    _following: dict[Key, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _kept: dict[Key, int] = field(default_factory=dict, init=False)
+    _until: dict[Key, str] = field(default_factory=dict, init=False)
+    """How far this process has read."""
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
@@ -88,10 +89,10 @@ class Output:
 
     async def _read(self, key: Key, pod: Object, *, follow: bool) -> None:
         if key not in self._until:
-            self._until[key] = await launches.logged_until(self._db, *key) or ""
+            self._until[key] = await launches.logged_until(self.db, *key) or ""
         until = self._until[key]
         since = datetime.fromisoformat(until[:19] + "+00:00") if until else None
-        limit = self._limit()
+        limit = self.limit()
         if self._kept.get(key, 0) > limit:
             return
         pending: list[str] = []
@@ -102,11 +103,11 @@ class Output:
         async def write() -> None:
             nonlocal pending, written
             if pending:
-                await launches.logged(self._db, *key, pending, latest)
+                await launches.logged(self.db, *key, pending, latest)
                 self._until[key] = latest
             pending, written = [], loop.time()
 
-        source = self._cluster.output(pod, CONTAINER, since=since, follow=follow)
+        source = self.cluster.output(pod, CONTAINER, since=since, follow=follow)
         waiting: asyncio.Task[bytes] | None = None
         try:
             while True:

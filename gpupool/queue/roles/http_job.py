@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -66,14 +67,12 @@ class CheckedResolver(AbstractResolver):
         """Nothing is kept open."""
 
 
+@dataclass
 class HttpJobs:
     """Sends HTTP jobs. `targets`: the origins that may be called at present."""
 
-    def __init__(
-        self, targets: Callable[[], Collection[str]], hosts: Mapping[str, tuple[str, int]] | None = None
-    ) -> None:
-        self._targets = targets
-        self._hosts = hosts or {}
+    targets: Callable[[], Collection[str]]
+    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     async def send(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
         """The attempt's outcome and the target's answer; it ends early when `stop` is asked."""
@@ -107,7 +106,7 @@ class HttpJobs:
 
     async def _exchange(self, url: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
         method = "POST"
-        connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._hosts), use_dns_cache=False)
+        connector = aiohttp.TCPConnector(resolver=CheckedResolver(self.hosts), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
             for _ in range(REDIRECTS + 1):
                 self._check(url)
@@ -126,7 +125,7 @@ class HttpJobs:
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
-        if not allowed(url, self._targets()):
+        if not allowed(url, self.targets()):
             raise NotAllowed(f"{origin(url)} is not among queue.targets of the environment file")
         host = urlsplit(url).hostname or ""
         try:

@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole
 from gpupool.queue.store import housekeeping
-from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
@@ -29,32 +28,24 @@ class Kept:
     logs: timedelta = timedelta(days=7)
 
 
+@dataclass
 class Janitor(LeaderRole):
     """Tidies up while it leads its role."""
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        kept: Callable[[], Kept],
-        now: Callable[[], datetime] | None = None,
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._kept = kept
-        self._now = now
+    kept: Callable[[], Kept]
+    now: Callable[[], datetime] | None = None
 
     async def _act(self, _: int) -> bool:
-        moment, kept = self._now() if self._now else None, self._kept()
-        requeued = await housekeeping.expire_leases(self._db, moment)
+        moment, kept = self.now() if self.now else None, self.kept()
+        requeued = await housekeeping.expire_leases(self.db, moment)
         now = moment or datetime.now(UTC)
-        expired = await housekeeping.expire_queued(self._db, now)
-        archived = await housekeeping.archive(self._db, now - kept.jobs)
-        await housekeeping.prune(self._db, "events", now - kept.events)
-        await housekeeping.prune(self._db, "idempotency", now - kept.idempotency)
-        await housekeeping.prune(self._db, "results", now - kept.logs)
-        await housekeeping.prune(self._db, "logs", now - kept.logs)
-        await housekeeping.prune_lanes(self._db)
+        expired = await housekeeping.expire_queued(self.db, now)
+        archived = await housekeeping.archive(self.db, now - kept.jobs)
+        await housekeeping.prune(self.db, "events", now - kept.events)
+        await housekeeping.prune(self.db, "idempotency", now - kept.idempotency)
+        await housekeeping.prune(self.db, "results", now - kept.logs)
+        await housekeeping.prune(self.db, "logs", now - kept.logs)
+        await housekeeping.prune_lanes(self.db)
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)
         return False

@@ -5,6 +5,8 @@ It must not read anything back: the Plan is where limits come from.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from gpupool.plan.tenants import Budget
 from gpupool.queue.plan_source import Current, PlanSource
 from gpupool.queue.records import MICRO
@@ -13,22 +15,22 @@ from gpupool.queue.store.database import Database
 from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
 
 
+@dataclass
 class Policies:
     """Keeps the tenants in the database as the environment file has them."""
 
-    def __init__(self, db: Database, source: PlanSource) -> None:
-        self._db = db
-        self._source = source
-        self._written: str | None = None
+    db: Database
+    source: PlanSource
+    _written: str | None = field(default=None, init=False)
 
     async def step(self) -> bool:
         """Read the file where it has changed, and write what is not written yet; whether that was another
         Plan."""
-        self._source.refresh()
-        present = self._source.current
+        self.source.refresh()
+        present = self.source.current
         if present.hash == self._written:
             return False
-        await mirror(self._db, present)
+        await mirror(self.db, present)
         self._written = present.hash
         return True
 

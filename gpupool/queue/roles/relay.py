@@ -6,46 +6,42 @@ The database is the truth; a broker that is away delays and loses nothing. It mu
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
 from gpupool.queue.events.bus import Bus, BusUnavailable
 from gpupool.queue.events.envelope import Message
 from gpupool.queue.records import JobEvent
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole
 from gpupool.queue.store import outbox
-from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
 BATCH = 500
 
 
+@dataclass
 class Relay(LeaderRole):
     """Publishes while it leads its role."""
 
+    bus: Bus
+    message: Callable[[JobEvent], Message]
+
     interval_s = 1.0
 
-    def __init__(
-        self, db: Database, leadership: Leadership, bus: Bus, message: Callable[[JobEvent], Message]
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._bus = bus
-        self._message = message
-
     async def _act(self, epoch: int) -> bool:
-        placed = await outbox.place(self._db, epoch, BATCH)
-        due = await outbox.unpublished(self._db, BATCH)
+        placed = await outbox.place(self.db, epoch, BATCH)
+        due = await outbox.unpublished(self.db, BATCH)
         sent = []
         try:
             for event in due:
-                message = self._message(event)
-                await self._bus.publish(message.subject, message.payload, message.id)
+                message = self.message(event)
+                await self.bus.publish(message.subject, message.payload, message.id)
                 sent.append(event)
         except BusUnavailable as error:
             log.warning("relay.waiting", error=str(error), unpublished=len(due) - len(sent))
         finally:
             if sent:
-                await outbox.published(self._db, sent)
+                await outbox.published(self.db, sent)
         return len(placed) == BATCH or len(sent) == BATCH

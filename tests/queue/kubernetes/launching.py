@@ -144,7 +144,7 @@ class World:
 
     async def preempt(self, job: Job) -> None:
         """The dispatcher decides that the attempt gives way."""
-        epoch = await self.dispatcher._leadership.seek()
+        epoch = await self.dispatcher.leadership.seek()
         assert epoch is not None
         given = Preempt(job.id, job.attempt, new_id(), "a test needs its slots")
         await dispatch.claim(self.db, epoch, Decision(preempts=(given,)), "x", 30, self.now())

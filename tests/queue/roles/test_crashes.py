@@ -80,7 +80,7 @@ async def scenario(db: Database, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) ->
             ids.append(await first.submit(request={"target_url": "http://example/f", "request_json": 1}))
             with contextlib.suppress(Died):
                 await asyncio.wait_for(_work(first, ids), 20)
-            for running in list(first.executor._running.values()):
+            for running in list(first.executor.running.values()):
                 running.task.cancel()
             await asyncio.sleep(0)
         second = Queue(db, bus, echo)
@@ -97,7 +97,7 @@ async def _work(queue: Queue, ids: list[str]) -> None:
         await queue.dispatcher.step()
         await queue.executor.step()
         await queue.executor.renew()
-        running = [one.task for one in queue.executor._running.values()]
+        running = [one.task for one in queue.executor.running.values()]
         if running:
             await asyncio.wait(running, timeout=5)
         await queue.relay.step()
