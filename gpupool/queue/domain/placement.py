@@ -37,7 +37,7 @@ class Slots:
         slots.sliced = {
             (name, resource): size
             for name, resource in free
-            if (size := slots.total(name, resource)) > 1 and slots.gpu_micro(name, resource) < MICRO
+            if (size := slots.total(name, resource)) > 1 and pools[name].gpu_micro[resource] < MICRO
         }
         for job in held:
             slots.take(job.pool, job.resource, job.placement)
@@ -54,10 +54,6 @@ class Slots:
         """Units of one node, empty."""
         nodes = self.pools[pool].nodes if pool in self.pools else ()
         return nodes[0].slots.get(resource, 0) if nodes else 0
-
-    def gpu_micro(self, pool: str, resource: str) -> int:
-        """What one unit is of a physical GPU."""
-        return self.pools[pool].gpu_micro.get(resource, 0) if pool in self.pools else 0
 
     def nodes_for(self, offer: Offer) -> tuple[int, int]:
         """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice."""

@@ -36,7 +36,8 @@ class Round:
     clocks: dict[fairness.Key, int]
     """Effective clocks: at least the floors."""
     floors: Mapping[fairness.Key, int]
-    reservations: dict[str, str]
+    reserved: dict[str, Queued]
+    """Pool -> job that it is reserved for."""
     written: Collection[str]
     """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
@@ -47,8 +48,6 @@ class Round:
     """(pool, capacity type) -> gpu_micro held."""
     alone: Counter[str] = field(default_factory=Counter)
     """Pool -> jobs that have a node of slices to themselves."""
-    reserved: dict[str, Queued] = field(default_factory=dict)
-    """Pool -> job of its reservation."""
     shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
     full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
     """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
@@ -59,12 +58,12 @@ class Round:
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
         lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
-        reserved = {}
+        found = {}
         ids = set(snapshot.reservations.values())
         for job in snapshot.queued:
             lanes[job.tenant, job.lane].append(job)
             if job.job in ids:
-                reserved[job.job] = job
+                found[job.job] = job
         # Clocks know nothing of others' pods.
         holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
         active = {(held.pool, held.tenant) for held in snapshot.held}
@@ -89,11 +88,10 @@ class Round:
             accounts=dict(snapshot.accounts),
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in reserved},
+            reserved={pool: found[job] for pool, job in snapshot.reservations.items() if job in found},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        made.reserved = {pool: reserved[job] for pool, job in made.reservations.items()}
         for held in snapshot.held:
             made._count(held)
         return made
@@ -102,18 +100,13 @@ class Round:
         """The terms that order `job`, in the order of their weight."""
         pool = job.offers[0].pool
         ordering = self.supply.rules.ordering
+        holder = self.reserved.get(pool)
+        others = holder is None or holder.job != job.job
         if ordering == "fifo":
-            return (self.reservations.get(pool) != job.job, False, 0, 0, job.enqueued, job.job)
+            return (others, False, 0, 0, job.enqueued, job.job)
         clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
-        return (
-            self.reservations.get(pool) != job.job,
-            above,
-            -self.aged(job),
-            clock,
-            job.enqueued,
-            job.job,
-        )
+        return (others, above, -self.aged(job), clock, job.enqueued, job.job)
 
     def aged(self, job: Queued) -> int:
         """The level with ageing: never stored, so that a changed setting holds at once."""
@@ -257,14 +250,13 @@ class Round:
         """Reserve its first pool for `job`, in place of the job that had it."""
         pool = job.offers[0].pool
         if pool in self.supply.pools:
-            self.reservations[pool] = job.job
             self.reserved[pool] = job
             self.shadows.pop(pool, None)
 
     def unreserve(self, job: Queued) -> None:
         """Keep no pool for `job` any more."""
-        for pool in [pool for pool, reserved in self.reservations.items() if reserved == job.job]:
-            del self.reservations[pool], self.reserved[pool]
+        for pool in [pool for pool, reserved in self.reserved.items() if reserved.job == job.job]:
+            del self.reserved[pool]
             self.shadows.pop(pool, None)
 
     def _take(

@@ -20,7 +20,6 @@ from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.leader import utc_now
 from gpupool.queue.roles.local_process import run_process
 from gpupool.queue.roles.loop import repeat
-from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store import attempts
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -43,9 +42,15 @@ class Running:
 
     job: Job
     task: asyncio.Task[None]
-    stop: Stop
+    stop: asyncio.Future[Outcome]
+    """How it is to end before its time; with `lost` somebody else runs it, and nothing is reported."""
     logged: int = 0
     """Bytes of output so far."""
+
+    def ask(self, kind: str, reason: str | None = None) -> None:
+        """It is to stop. The first reason stays."""
+        if not self.stop.done():
+            self.stop.set_result(Outcome(kind, reason))
 
 
 @dataclass
@@ -81,7 +86,7 @@ class Executor:
             return False
         taken = await attempts.take(self.db, self.name, min(free, 64), LEASE_S, containers=self.containers)
         for job in taken:
-            stop = Stop()
+            stop = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._attempt(job, stop))
             self.running[job.id, job.attempt] = Running(job, task, stop)
         return len(taken) == 64
@@ -96,21 +101,21 @@ class Executor:
         for key, running in held.items():
             state = still.get(key)
             if state is None:
-                running.stop.ask("lost")
+                running.ask("lost")
             elif state.cancelled:
-                running.stop.ask("cancelled")
+                running.ask("cancelled")
             elif state.preempted:
-                running.stop.ask("preempted", state.preempted)
+                running.ask("preempted", state.preempted)
         return False
 
     async def close(self) -> None:
         """Stop everything; attempts are reported as disrupted, so that they run again elsewhere."""
         for running in self.running.values():
-            running.stop.ask("disrupted", "the executor is stopping")
+            running.ask("disrupted", "the executor is stopping")
         if self.running:
             await asyncio.gather(*(one.task for one in list(self.running.values())), return_exceptions=True)
 
-    async def _attempt(self, job: Job, stop: Stop) -> None:
+    async def _attempt(self, job: Job, stop: asyncio.Future[Outcome]) -> None:
         key = (job.id, job.attempt)
         try:
             now = self.now()
@@ -118,7 +123,7 @@ class Executor:
                 if self.measures:
                     self.measures.started(now, job)
                 outcome, result = await self._outcome(job, stop)
-                if stop.why != "lost":
+                if not (stop.done() and stop.result().kind == "lost"):
                     await self._report(job, outcome, result)
         except StoreError as error:  # the lease will end, and the job run again
             log.error("attempt.lost", job=job.id, attempt=job.attempt, error=str(error))
@@ -128,7 +133,7 @@ class Executor:
             self.running.pop(key, None)
             self.ended()
 
-    async def _outcome(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
+    async def _outcome(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
         """How the attempt ended; whatever goes wrong here is a failure of the attempt."""
         try:
             if job.request.get("target_url"):

@@ -17,34 +17,29 @@ from gpupool.queue.store import housekeeping
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """How long things are kept."""
-
-    jobs: timedelta = timedelta(days=1)
-    """Ended jobs in the table of present ones; afterwards in the history, for ever."""
-    events: timedelta = timedelta(days=7)
-    idempotency: timedelta = timedelta(hours=24)
-    logs: timedelta = timedelta(days=7)
+JOBS_KEPT = timedelta(days=1)
+"""Ended jobs in the table of present ones; afterwards in the history, for ever."""
+EVENTS_KEPT = timedelta(days=7)
+IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
 @dataclass
 class Janitor(LeaderRole):
-    """Tidies up while it leads its role."""
+    """Tidies up while it leads its role. `logs_kept_s`: how long output and answers are kept."""
 
-    kept: Callable[[], Kept]
+    logs_kept_s: Callable[[], float]
     now: Callable[[], datetime] | None = None
 
     async def _act(self, _: int) -> bool:
-        moment, kept = self.now() if self.now else None, self.kept()
+        moment = self.now() if self.now else None
         requeued = await housekeeping.expire_leases(self.db, moment)
         now = moment or datetime.now(UTC)
         expired = await housekeeping.expire_queued(self.db, now)
-        archived = await housekeeping.archive(self.db, now - kept.jobs)
-        await housekeeping.prune(self.db, "events", now - kept.events)
-        await housekeeping.prune(self.db, "idempotency", now - kept.idempotency)
-        await housekeeping.prune(self.db, "results", now - kept.logs)
-        await housekeeping.prune(self.db, "logs", now - kept.logs)
+        archived = await housekeeping.archive(self.db, now - JOBS_KEPT)
+        await housekeeping.prune(self.db, "events", now - EVENTS_KEPT)
+        await housekeeping.prune(self.db, "idempotency", now - IDEMPOTENCY_KEPT)
+        for output in ("results", "logs"):
+            await housekeeping.prune(self.db, output, now - timedelta(seconds=self.logs_kept_s()))
         await housekeeping.prune_lanes(self.db)
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)

@@ -5,7 +5,7 @@ It must not read anything back: the Plan is where limits come from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from gpupool.plan.tenants import Budget
 from gpupool.queue.plan_source import Current, PlanSource
@@ -45,19 +45,13 @@ async def mirror(db: Database, current: Current) -> None:
             running_limit=tenant.running,
             queued_limit=tenant.queued,
             gpus_per_job=tenant.gpus_per_job,
-            budget_micro=_micro(tenant.budget),
-            period=tenant.budget.period if tenant.budget else "month",
-            projects={
-                project.name: ProjectPolicy(
-                    _micro(project.budget), project.budget.period if project.budget else "month"
-                )
-                for project in tenant.projects
-            },
+            **asdict(_money(tenant.budget)),
+            projects={project.name: _money(project.budget) for project in tenant.projects},
         )
         for tenant in current.plan.tenants
     ]
     await dispatch.mirror(db, current.hash, policies)
 
 
-def _micro(budget: Budget | None) -> int | None:
-    return round(budget.usd * MICRO) if budget else None
+def _money(budget: Budget | None) -> ProjectPolicy:
+    return ProjectPolicy(round(budget.usd * MICRO), budget.period) if budget else ProjectPolicy()

@@ -9,7 +9,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from gpupool.queue.api.context import Context
-from gpupool.queue.domain.outlook import Prospect, outlook
+from gpupool.queue.domain.explain import Prospect, outlook
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.records import Job
 from gpupool.queue.store import accounts, jobs

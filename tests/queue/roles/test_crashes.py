@@ -18,7 +18,7 @@ import pytest
 
 from gpupool.queue.records import State
 from gpupool.queue.roles import dispatcher, executor, janitor, leader, relay
-from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, dispatch, housekeeping, outbox
 from gpupool.queue.store.database import Database
@@ -70,12 +70,12 @@ class Fuse:
 async def scenario(db: Database, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
     await opened(db)
     bus = Memory()
-    async with Echo() as echo:
+    async with echo() as port:
         with monkeypatch.context() as patched:
             for module, names in CALLS.items():
                 for name in names:
                     patched.setattr(module, name, fuse.wrap(name, getattr(module, name)))
-            first = Queue(db, bus, echo)
+            first = Queue(db, bus, port)
             ids = [await first.submit() for _ in range(2)]
             ids.append(await first.submit(request={"target_url": "http://example/f", "request_json": 1}))
             with contextlib.suppress(Died):
@@ -83,7 +83,7 @@ async def scenario(db: Database, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) ->
             for running in list(first.executor.running.values()):
                 running.task.cancel()
             await asyncio.sleep(0)
-        second = Queue(db, bus, echo)
+        second = Queue(db, bus, port)
         second.ahead = timedelta(hours=1)
         await _forget_leaders(db)
         await asyncio.wait_for(_work(second, ids), 30)

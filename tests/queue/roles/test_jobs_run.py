@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Level, State
-from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs, forbidden
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
@@ -32,8 +32,8 @@ def python(text: str, **given: Any) -> dict[str, Any]:
 def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        async with Echo() as echo:
-            queue = Queue(db, echo=echo)
+        async with echo() as port:
+            queue = Queue(db, echo=port)
             id = await queue.submit()
             ended = await queue.ended(id)
             assert (ended.state, ended.attempt, ended.exit_code) == (State.SUCCEEDED, 1, 0)
@@ -289,14 +289,14 @@ async def _written(db: Database) -> int:
 def test_an_executor_that_dies_loses_no_job(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        async with Echo() as echo:
-            dead = Queue(db, echo=echo)
+        async with echo() as port:
+            dead = Queue(db, echo=port)
             id = await dead.submit()
             await dead.dispatcher.step()
             assert [job.id for job in await attempts.take(db, dead.holder, 1, 0.01)] == [id]
             await dead.dispatcher.leadership.resign()
             await asyncio.sleep(0.05)
-            alive = Queue(db, echo=echo)
+            alive = Queue(db, echo=port)
             alive.ahead = timedelta(hours=1)
             await alive.janitor.step()
             requeued = await alive.job(id)
