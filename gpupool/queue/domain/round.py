@@ -11,8 +11,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from gpupool.queue.domain import budget, fairness, reservation
-from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain import budget, fairness
+from gpupool.queue.domain.placement import Shadow, Slots, shadow
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
@@ -48,7 +48,7 @@ class Round:
     """(pool, capacity type) -> gpu_micro held."""
     alone: Counter[str] = field(default_factory=Counter)
     """Pool -> jobs that have a node of slices to themselves."""
-    shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
+    shadows: dict[str, Shadow] = field(default_factory=dict)
     full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
     """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
     starts: list[Start] = field(default_factory=list)
@@ -164,8 +164,8 @@ class Round:
         if known is not None:
             return known
         wanted = self.capacity_types(job, offer)
-        shadow = self.shadow(job, offer.pool)
-        placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
+        kept = self.shadow(job, offer.pool)
+        placement = self.slots.place(offer, wanted, kept.nodes) if kept else None
         placement = placement or self.slots.place(offer, wanted)
         if placement is None:
             self.full[alike] = self.no_room(offer, wanted)
@@ -175,7 +175,7 @@ class Round:
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
             return hold
-        if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
+        if kept is not None and not kept.allows(placement, self.now + hold.run_limit_s):
             return self.passed_over(offer.pool)
         self._take(job, offer, placement, capacity_type, hold)
         return None
@@ -235,7 +235,7 @@ class Round:
             f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
         )
 
-    def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
+    def shadow(self, job: Queued, pool: str) -> Shadow | None:
         """What another job's reservation keeps of the pool; None where there is none."""
         other = self.reserved.get(pool)
         if other is None or other.job == job.job:
@@ -243,7 +243,7 @@ class Round:
         if pool not in self.shadows:
             offer = next(offer for offer in other.offers if offer.pool == pool)
             wanted = self.capacity_types(other, offer)
-            self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
+            self.shadows[pool] = shadow(offer, wanted, self.slots, self.held, self.now)
         return self.shadows[pool]
 
     def reserve(self, job: Queued) -> None:

@@ -24,9 +24,7 @@ LINE = 64 * 1024
 Write = Callable[[Job, list[str]], Awaitable[None]]
 
 
-async def run_process(
-    job: Job, stop: asyncio.Future[Outcome], write: Write, grace_s: float = GRACE_S
-) -> Outcome:
+async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> Outcome:
     """Run the job's command to its end, its time limit, or until `stop` says how it ends."""
     command = [str(part) for part in job.request.get("container_command") or ()]
     if not command:
@@ -52,7 +50,7 @@ async def run_process(
         if ending.done() and not stop.done():
             code = ending.result()
             return Outcome("succeeded", None, 0) if code == 0 else Outcome("failed", _ended(code), code)
-        await _terminate(process, grace_s)
+        await _terminate(process)
         if stop.done():
             return replace(stop.result(), exit_code=process.returncode)
         reason = f"it ran for longer than {job.run_limit_s} s"
@@ -73,10 +71,10 @@ def _ended(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _terminate(process: asyncio.subprocess.Process, grace_s: float) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     _signal(process, signal.SIGTERM)
     try:
-        await asyncio.wait_for(process.wait(), grace_s)
+        await asyncio.wait_for(process.wait(), GRACE_S)
     except TimeoutError:
         await _kill(process)
 

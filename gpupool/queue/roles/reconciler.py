@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -237,9 +237,7 @@ class Reconciler:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""
         outcome = found.outcome
         if attempt.asked is not None and outcome.kind == "preempted":
-            outcome = Outcome(
-                attempt.asked.kind, attempt.asked.reason, outcome.exit_code, attempt.asked.retry
-            )
+            outcome = replace(attempt.asked, exit_code=outcome.exit_code)
         job, now = attempt.job, self.now()
         begin = job.decided_at or now
         if found.started is not None and not attempt.running:
