@@ -251,7 +251,8 @@ def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypa
         loop._stepped.pop(launches.ROLE, None)
         leadership = Leadership(db, launches.ROLE, "one", 0.6)
         launcher = Launcher(db, leadership, world.cluster, lambda: world.present, world.now)
-        running = asyncio.create_task(launcher.run(asyncio.Event(), 0.1))
+        launcher.interval_s = 0.1
+        running = asyncio.create_task(launcher.run(asyncio.Event()))
         await asyncio.sleep(2)
         assert leadership.epoch is not None
         assert loop.late([launches.ROLE]) == [launches.ROLE]
