@@ -94,7 +94,7 @@ class Notes:
                 await launches.waits(self.db, epoch, given)
                 for attempt, waiting in waits.values():
                     attempt.waiting = waiting
-        except StoreError as error:  # whoever looks at these attempts next notes the same again
+        except StoreError as error:  # the next look at these attempts notes the same again
             said = {"launched": len(launched), "started": len(started), "waits": len(waits)}
             log.warning("launcher.unrecorded", **said, error=str(error))
             again = self.now()

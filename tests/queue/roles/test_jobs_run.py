@@ -33,7 +33,7 @@ def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         async with echo() as port:
-            queue = Queue(db, echo=port)
+            queue = Queue(db, port=port)
             id = await queue.submit()
             ended = await queue.ended(id)
             assert (ended.state, ended.attempt, ended.exit_code) == (State.SUCCEEDED, 1, 0)
@@ -290,13 +290,13 @@ def test_an_executor_that_dies_loses_no_job(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         async with echo() as port:
-            dead = Queue(db, echo=port)
+            dead = Queue(db, port=port)
             id = await dead.submit()
             await dead.dispatcher.step()
             assert [job.id for job in await attempts.take(db, dead.holder, 1, 0.01)] == [id]
             await dead.dispatcher.leadership.resign()
             await asyncio.sleep(0.05)
-            alive = Queue(db, echo=port)
+            alive = Queue(db, port=port)
             alive.ahead = timedelta(hours=1)
             await alive.janitor.step()
             requeued = await alive.job(id)
