@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -19,15 +18,13 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
-from gpupool.queue.kubernetes.mirror import Key
+from gpupool.queue.kubernetes.mirror import Key, Object
 from gpupool.queue.kubernetes.observe import started
 from gpupool.queue.store import launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
-
-Object = dict[str, Any]
 
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
