@@ -37,8 +37,6 @@ class Decided:
     """What one round did, for metrics and tests."""
 
     started: int
-    preempted: int
-    waiting: int
     seconds: float
     more: bool
     """Whether there may be further jobs that can start: of a long lane, or in place of one that changed."""
@@ -85,21 +83,19 @@ class Dispatcher(LeaderRole):
         self._floors = decision.floors
         done = Decided(
             len(started),
-            len(decision.preempts),
-            len(decision.waits),
             time.perf_counter() - began,
             len(started) < len(decision.starts) or (bool(started) and max(lanes.values()) >= per_lane),
         )
         if self.measures:
             ids = set(started)
             self.measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
-        if done.started or done.preempted:
+        if started or decision.preempts:
             self.decided()
             log.info(
                 "round.decided",
                 started=done.started,
-                preempted=done.preempted,
-                waiting=done.waiting,
+                preempted=len(decision.preempts),
+                waiting=len(decision.waits),
                 milliseconds=round(done.seconds * 1000, 1),
             )
         return done
