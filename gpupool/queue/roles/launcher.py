@@ -87,10 +87,6 @@ class Launcher(LeaderRole):
             await asyncio.gather(following, return_exceptions=True)
         self._forget()
 
-    async def idle(self) -> None:
-        """Until nothing is worked on: for tests."""
-        await self.reconciler.work.idle()
-
     async def _act(self, epoch: int) -> bool:
         if self._following is None:
             self._following = asyncio.create_task(self.mirror.run())

@@ -253,7 +253,7 @@ async def one_round(launcher: Launcher) -> None:
     with contextlib.suppress(StoreError, Died):
         while await launcher.step():
             """Once more at once, as its loop would."""
-        await launcher.idle()
+        await launcher.reconciler.work.idle()
 
 
 @contextlib.asynccontextmanager
