@@ -73,7 +73,7 @@ class AsyncKubeApi:
                 )
         except (config.ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             raise GpupoolError(f"{kubeconfig or 'the service account of this pod'}: {error}") from error
-        # Once here, not by the library: it reads the environment, and ~/.netrc, for every request, in a thread.
+        # Once, here: the library reads the environment, and ~/.netrc, in a thread for every request.
         configuration.proxy = configuration.proxy or _proxy(str(configuration.host))
         configuration.client_session_kwargs = {"trust_env": False}
         opened = client.ApiClient(configuration)

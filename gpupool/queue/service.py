@@ -15,7 +15,6 @@ import socket
 import sys
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,11 +38,11 @@ from gpupool.queue.records import JobEvent, new_id
 from gpupool.queue.roles.alerts import PASSWORD, WEBHOOK, Alerts, Channels
 from gpupool.queue.roles.callbacks import Callbacks
 from gpupool.queue.roles.dispatcher import Dispatcher
-from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.roles.idle import Idle
-from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.janitor import Janitor
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.loop import late, repeat
@@ -171,10 +170,10 @@ async def _run(
         dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring, measures=measures)
         work.append(dispatcher.run(wake()))
     if "janitor" in options.roles:
-        work.append(Janitor(db, leads("janitor"), lambda: _kept(source)).run(asyncio.Event()))
+        janitor = Janitor(db, leads("janitor"), lambda: source.plan().queue.logs_keep_for_s)
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
         idle = Idle(db, leads("idle"), source.plan, measures, lambda: _channels(source).any)
-        work += [alerts.run(asyncio.Event()), idle.run(asyncio.Event())]
+        work += [role.run(asyncio.Event()) for role in (janitor, alerts, idle)]
     if "relay" in options.roles:
         settings = source.plan().queue
         bus = bus_of(options.nats or settings.nats_url, settings.event_prefix)
@@ -273,8 +272,8 @@ async def _echo(
         return {}
     if options.echo not in source.targets():
         raise GpupoolError(f"--echo {options.echo} is not among queue.targets of {options.environment}")
-    echo = await stack.enter_async_context(Echo())
-    return {urlsplit(options.echo).hostname or "": ("127.0.0.1", echo.port)}
+    port = await stack.enter_async_context(echo())
+    return {urlsplit(options.echo).hostname or "": ("127.0.0.1", port)}
 
 
 def _envelope(source: PlanSource, event: JobEvent) -> dict[str, Any]:
@@ -285,7 +284,3 @@ def _envelope(source: PlanSource, event: JobEvent) -> dict[str, Any]:
 def _channels(source: PlanSource) -> Channels:
     smtp = source.plan().queue.smtp
     return Channels(os.environ.get(WEBHOOK) or None, smtp, os.environ.get(PASSWORD) or None)
-
-
-def _kept(source: PlanSource) -> Kept:
-    return Kept(logs=timedelta(seconds=source.plan().queue.logs_keep_for_s))

@@ -46,9 +46,8 @@ def decide(snapshot: Snapshot, supply: Supply) -> Decision:
         lane.popleft()
         if lane:
             heapq.heappush(later, (round.key(lane[0]), name))
-    return Decision(
-        tuple(round.starts), tuple(round.preempts), round.waits, dict(round.reservations), round.floors
-    )
+    reservations = {pool: job.job for pool, job in round.reserved.items()}
+    return Decision(tuple(round.starts), tuple(round.preempts), round.waits, reservations, round.floors)
 
 
 def turn(job: Queued) -> str:
@@ -74,8 +73,7 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
         round.unreserve(job)
         return payment
     if job.preempts and not any(held.preempting_for == job.job for held in round.held):
-        least_s = round.supply.rules.least_run_s
-        taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now, least_s)
+        taken = preemption.victims(job, offer, wanted, round.slots, round.held, round.now)
         if taken and (holder is None or holder.job == job.job or holder.level < job.level):
             _preempt(round, job, taken)
             round.reserve(job)
@@ -102,7 +100,7 @@ def _preempted_for_money(round: Round, job: Queued) -> bool:
             return False
         narrow = [held for held in own if set(scopes) <= set(budget.scopes(held.tenant, held.project))]
         missing = budget.missing(job, needed.micro, rule, round.accounts)
-        taken = preemption.for_money(job, missing, narrow, round.now, round.supply.rules.least_run_s)
+        taken = preemption.for_money(job, missing, narrow, round.now)
         if not taken:
             return False
         _preempt(round, job, taken)

@@ -1,4 +1,4 @@
-"""Why a job waits, term by term, and when it may start.
+"""Why a job waits, term by term, and when it may start; and the whole queue in its order.
 
 It asks the very round that decides, so that an explanation can't differ from the decision. Projections assume
 that everything runs for as long as it may. This module must not decide anything.
@@ -6,6 +6,7 @@ that everything runs for as long as it may. This module must not decide anything
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,22 +17,29 @@ from gpupool.queue.domain.state import Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
 
-MOST_ROUNDS = 100
-"""A projection looks at so many ends of running jobs and no further."""
+MOST_ROUNDS, ROUNDS_OF_ALL = 100, 30
+"""A projection looks at so many ends of running jobs and no further: for one job, and for all together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
-    """One job's place in the order."""
+class Prospect:
+    """One waiting job and what is before it."""
 
-    waiting: Waiting | None
-    """None where it would start now."""
+    job: Queued
     ahead: int
     """Heads of other lanes that go before it, and jobs before it in its own."""
+    waiting: Waiting | None
+    """None where it would start now, and behind other jobs of its lane."""
+    projected_start: float | None
+    """Epoch seconds; None where it is not within reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation(Prospect):
+    """The same, and why; `waiting` is None only where the job would start now."""
+
     terms: dict[str, Any]
     """Every term of the order with its numbers."""
-    projected_start: float | None
-    """Epoch seconds; None where no end of a running job within reach makes room."""
 
 
 def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Explanation:
@@ -52,12 +60,29 @@ def explain(snapshot: Snapshot, supply: Supply, job: Queued, before: int) -> Exp
     terms = _terms(opened, job)
     decision = decide(state, supply)
     now = any(start.job == job.job for start in decision.starts)
-    projected = snapshot.now if now else _projection(state, supply, job.job)
+    projected = snapshot.now if now else _starts(state, supply, {job.job}, MOST_ROUNDS).get(job.job)
     behind = Waiting(Reason.TURN, f"{before} {turn(job)}")
     if before > len(mine):  # there are others before it that the snapshot does not hold
-        return Explanation(behind, ahead, terms, None if now else projected)
+        return Explanation(job, ahead, behind, None if now else projected, terms)
     waiting = None if now else decision.waits.get(job.job, behind)
-    return Explanation(waiting, ahead, terms, projected)
+    return Explanation(job, ahead, waiting, projected, terms)
+
+
+def outlook(snapshot: Snapshot, supply: Supply, most: int) -> tuple[Prospect, ...]:
+    """The first `most` jobs that wait, in order."""
+    opened = Round.of(snapshot, supply)
+    heads = sorted(opened.key(lane[0]) for lane in opened.lanes.values())
+    ordered = []
+    for lane in opened.lanes.values():
+        first = opened.key(lane[0])
+        for index, job in enumerate(lane):
+            key = opened.key(job)
+            ordered.append((index + bisect_left(heads, key) - (first < key), key, job))
+    ordered.sort(key=lambda one: one[:2])
+    shown = ordered[:most]
+    waits = decide(snapshot, supply).waits
+    starts = _starts(snapshot, supply, {job.job for _, _, job in shown}, ROUNDS_OF_ALL)
+    return tuple(Prospect(job, ahead, waits.get(job.job), starts.get(job.job)) for ahead, _, job in shown)
 
 
 def _terms(opened: Round, job: Queued) -> dict[str, Any]:
@@ -65,10 +90,11 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
     rule = opened.rule(job.tenant)
     used = opened.used.get((job.tenant, offer.pool, offer.resource), 0)
     guaranteed = rule.guaranteed.get((offer.pool, offer.resource), 0)
+    holder = opened.reserved.get(offer.pool)
     clocks = {tenant: clock for (pool, tenant), clock in opened.clocks.items() if pool == offer.pool}
     return {
         "ordering": rules.ordering,
-        "reserved": opened.reservations.get(offer.pool) == job.job,
+        "reserved": holder is not None and holder.job == job.job,
         "guaranteed_share": {"used": used, "guaranteed": guaranteed, "below": opened.below_guarantee(job)},
         "level": {
             "granted": job.level.name.lower(),
@@ -80,24 +106,24 @@ def _terms(opened: Round, job: Queued) -> dict[str, Any]:
             "gpu_hours": {tenant: round(clock / MICRO / 3600, 3) for tenant, clock in sorted(clocks.items())},
             "weight": rule.weight,
         },
-        "reserved_for": opened.reservations.get(offer.pool),
+        "reserved_for": holder.job if holder else None,
     }
 
 
-def _projection(state: Snapshot, supply: Supply, job: str) -> float | None:
-    """When `job` starts if each running job takes as long as it may."""
-    for _ in range(MOST_ROUNDS):
-        decision = decide(state, supply)
-        if any(start.job == job for start in decision.starts):
-            return state.now
-        later = advance(state, decision)
-        if later is None:
-            return None
-        state = later
-    return None
+def _starts(state: Snapshot, supply: Supply, wanted: set[str], rounds: int) -> dict[str, float]:
+    """When jobs start if each running job takes as long as it may."""
+    found: dict[str, float] = {}
+    later: Snapshot | None = state
+    for _ in range(rounds):
+        if later is None or wanted <= found.keys():
+            break
+        decision = decide(later, supply)
+        found.update((start.job, later.now) for start in decision.starts)
+        later = _advance(later, decision)
+    return found
 
 
-def advance(state: Snapshot, decision: Decision) -> Snapshot | None:
+def _advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     """The state after `decision` and the next end of a running job, if each takes as long as it may. None
     where nothing runs."""
     started = {start.job: start for start in decision.starts}

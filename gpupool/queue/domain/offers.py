@@ -115,20 +115,13 @@ def _offers(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
     for resource, size in pool.slices_per_node.items():
         if wish.pool in pool.sharing.layout and not resource.endswith(wish.pool.replace("+", ".")):
             continue
-        whole = supply.gpu_micro[resource] == MICRO
-        if whole:
-            units = request = wish.gpu_count
-            possible = supply.nodes and (units <= size or units % size == 0)
-            possible = possible and units <= size * len(supply.nodes)
-        elif pool.sharing.layout:
-            units = request = 1
-            possible = wish.gpu_count == 1
-        elif wish.isolation == "exclusive":
-            units, request = size, 1
-            possible = wish.gpu_count == 1 and pool.lends_whole_gpus
+        units = request = wish.gpu_count
+        if supply.gpu_micro[resource] == MICRO:
+            possible = units <= size or (units % size == 0 and units <= size * len(supply.nodes))
         else:
-            units = request = 1
             possible = wish.gpu_count == 1
+            if wish.isolation == "exclusive" and not pool.sharing.layout:
+                units, possible = size, possible and pool.lends_whole_gpus
         if possible and supply.nodes:
             spot = supply.spot_rate_micro
             yield Offer(

@@ -1,6 +1,9 @@
-"""Which slots are free, and where a job goes: the node that it fills best.
+"""Which slots are free, and where a job goes: the node that it fills best. When capacity that is kept for
+one is there, so that smaller jobs may pass it without delaying it.
 
-Counts and nothing else. It must not know tenants, priorities or money.
+That is EASY backfill: a reservation, one per pool, names the nodes that will be free first, and jobs that end
+before that time may still use them. Counts and nothing else: this module must not know tenants, priorities or
+money, or choose who gets a reservation.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ class Slots:
         slots.sliced = {
             (name, resource): size
             for name, resource in free
-            if (size := slots.total(name, resource)) > 1 and slots.gpu_micro(name, resource) < MICRO
+            if (size := slots.total(name, resource)) > 1 and pools[name].gpu_micro[resource] < MICRO
         }
         for job in held:
             slots.take(job.pool, job.resource, job.placement)
@@ -54,10 +57,6 @@ class Slots:
         """Units of one node, empty."""
         nodes = self.pools[pool].nodes if pool in self.pools else ()
         return nodes[0].slots.get(resource, 0) if nodes else 0
-
-    def gpu_micro(self, pool: str, resource: str) -> int:
-        """What one unit is of a physical GPU."""
-        return self.pools[pool].gpu_micro.get(resource, 0) if pool in self.pools else 0
 
     def nodes_for(self, offer: Offer) -> tuple[int, int]:
         """(nodes, units on each) that an offer spans: several whole nodes where one does not suffice."""
@@ -103,3 +102,40 @@ class Slots:
 
     def sum_free(self, pool: str, resource: str) -> int:
         return sum(max(0, units) for units in self.free.get((pool, resource), ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """When and where a reserved job starts, if all that runs takes as long as it may."""
+
+    at: float
+    """Epoch seconds; infinity where it never fits."""
+    nodes: frozenset[int]
+
+    def allows(self, placement: Placement, ends: float) -> bool:
+        """Whether a job there, until then, leaves the reserved job its start."""
+        return ends <= self.at or not any(node in self.nodes for node, _ in placement)
+
+
+def shadow(offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Held], now: float) -> Shadow:
+    """The earliest start of `offer` on nodes of these types. A job that is being preempted counts as gone."""
+    count, units = slots.nodes_for(offer)
+    leaving: dict[int, list[tuple[float, int]]] = {}
+    for job in held:
+        if (job.pool, job.resource) == (offer.pool, offer.resource):
+            ends = now if job.preempting_for else max(now, job.ends)
+            for node, here in job.placement:
+                leaving.setdefault(node, []).append((ends, here))
+    times = []
+    for node, free in slots.nodes_of(offer, types):
+        at, available = now, free
+        for ends, here in sorted(leaving.get(node, ())):
+            if available >= units:
+                break
+            at, available = ends, available + here
+        if available >= units:
+            times.append((at, node))
+    chosen = sorted(times)[:count]
+    if len(chosen) < count:
+        return Shadow(float("inf"), frozenset())
+    return Shadow(chosen[-1][0], frozenset(node for _, node in chosen))

@@ -13,15 +13,12 @@ from gpupool.queue.domain.placement import Slots
 from gpupool.queue.domain.state import Held, Queued
 from gpupool.queue.records import Offer
 
+LEAST_RUN_S = 60
+"""A job that runs for less is not preempted, so that two jobs can't keep each other from any progress."""
+
 
 def victims(
-    job: Queued,
-    offer: Offer,
-    types: frozenset[str],
-    slots: Slots,
-    held: Iterable[Held],
-    now: float,
-    least_run_s: float,
+    job: Queued, offer: Offer, types: frozenset[str], slots: Slots, held: Iterable[Held], now: float
 ) -> tuple[Held, ...]:
     """The jobs that must go so that `job` fits on nodes of these types; empty where no such set exists.
 
@@ -31,7 +28,7 @@ def victims(
     by_node: dict[int, list[Held]] = {}
     for other in held:
         same = (other.pool, other.resource) == (offer.pool, offer.resource)
-        if same and _may_go(other, job, now, least_run_s):
+        if same and _may_go(other, job, now):
             for node, _ in other.placement:
                 by_node.setdefault(node, []).append(other)
     ways = []
@@ -53,9 +50,7 @@ def victims(
     return tuple({other.job: other for *_, taken in chosen for other in taken}.values())
 
 
-def for_money(
-    job: Queued, micro: int, held: Iterable[Held], now: float, least_run_s: float
-) -> tuple[Held, ...]:
+def for_money(job: Queued, micro: int, held: Iterable[Held], now: float) -> tuple[Held, ...]:
     """The jobs that must go so that `micro` of what they hold is free again; empty where that can't be.
 
     What a job has used by now is not given back.
@@ -65,18 +60,18 @@ def for_money(
         if micro <= 0:
             break
         ran = now - other.since
-        if _may_go(other, job, now, least_run_s) and ran < other.run_limit_s:
+        if _may_go(other, job, now) and ran < other.run_limit_s:
             micro -= int(other.hold_micro * (1 - ran / other.run_limit_s))
             taken.append(other)
     return tuple(taken) if micro <= 0 else ()
 
 
-def _may_go(other: Held, job: Queued, now: float, least_run_s: float) -> bool:
+def _may_go(other: Held, job: Queued, now: float) -> bool:
     return (
         other.preemptible
         and other.preempting_for is None
         and other.level < job.level
-        and now - other.since >= least_run_s
+        and now - other.since >= LEAST_RUN_S
     )
 
 

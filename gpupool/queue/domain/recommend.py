@@ -5,7 +5,6 @@ By memory and kind of work alone: nothing is measured. It must not promise capac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpupool.plan.model import HOURS_PER_MONTH, Plan, Pool
@@ -74,9 +73,9 @@ def reserved_hint(usage_hours: float, usd_on_demand: float) -> str | None:
 
 def _every(pool: Pool, supply: Supply, first: Offer) -> list[Offer]:
     """The offer, and the pool's other MIG profiles."""
-    if first.pool != pool.name or not pool.sharing.layout:
+    if not pool.sharing.layout:
         return [first]
-    rates: Mapping[str, int] = supply.pools[pool.name].rate_micro
+    rates = supply.pools[pool.name].rate_micro
     return [
         Offer(pool.name, name, 1, 1, supply.pools[pool.name].gpu_micro[name], rates[name], None, first.key)
         for name in pool.slices_per_node
@@ -86,8 +85,6 @@ def _every(pool: Pool, supply: Supply, first: Offer) -> list[Offer]:
 def _of(pool: Pool, found: list[Offer], memory_gib: float, kind: str) -> list[Recommendation]:
     result = []
     for offer in found:
-        if offer.pool != pool.name:
-            continue
         gpus = offer.gpu_micro / MICRO
         memory = pool.gpu.memory_mib / 1024 * gpus
         whole = gpus >= 1

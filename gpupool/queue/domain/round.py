@@ -11,8 +11,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from gpupool.queue.domain import budget, fairness, reservation
-from gpupool.queue.domain.placement import Slots
+from gpupool.queue.domain import budget, fairness
+from gpupool.queue.domain.placement import Shadow, Slots, shadow
 from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
@@ -36,7 +36,8 @@ class Round:
     clocks: dict[fairness.Key, int]
     """Effective clocks: at least the floors."""
     floors: Mapping[fairness.Key, int]
-    reservations: dict[str, str]
+    reserved: dict[str, Queued]
+    """Pool -> job that it is reserved for."""
     written: Collection[str]
     """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
@@ -47,9 +48,7 @@ class Round:
     """(pool, capacity type) -> gpu_micro held."""
     alone: Counter[str] = field(default_factory=Counter)
     """Pool -> jobs that have a node of slices to themselves."""
-    reserved: dict[str, Queued] = field(default_factory=dict)
-    """Pool -> job of its reservation."""
-    shadows: dict[str, reservation.Shadow] = field(default_factory=dict)
+    shadows: dict[str, Shadow] = field(default_factory=dict)
     full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
     """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
     starts: list[Start] = field(default_factory=list)
@@ -59,12 +58,12 @@ class Round:
     @classmethod
     def of(cls, snapshot: Snapshot, supply: Supply) -> Round:
         lanes = defaultdict[tuple[str, str], deque[Queued]](deque)
-        reserved = {}
+        found = {}
         ids = set(snapshot.reservations.values())
         for job in snapshot.queued:
             lanes[job.tenant, job.lane].append(job)
             if job.job in ids:
-                reserved[job.job] = job
+                found[job.job] = job
         # Clocks know nothing of others' pods.
         holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
         active = {(held.pool, held.tenant) for held in snapshot.held}
@@ -89,11 +88,10 @@ class Round:
             accounts=dict(snapshot.accounts),
             clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
             floors=floors,
-            reservations={pool: job for pool, job in snapshot.reservations.items() if job in reserved},
+            reserved={pool: found[job] for pool, job in snapshot.reservations.items() if job in found},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        made.reserved = {pool: reserved[job] for pool, job in made.reservations.items()}
         for held in snapshot.held:
             made._count(held)
         return made
@@ -102,18 +100,13 @@ class Round:
         """The terms that order `job`, in the order of their weight."""
         pool = job.offers[0].pool
         ordering = self.supply.rules.ordering
+        holder = self.reserved.get(pool)
+        others = holder is None or holder.job != job.job
         if ordering == "fifo":
-            return (self.reservations.get(pool) != job.job, False, 0, 0, job.enqueued, job.job)
+            return (others, False, 0, 0, job.enqueued, job.job)
         clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
-        return (
-            self.reservations.get(pool) != job.job,
-            above,
-            -self.aged(job),
-            clock,
-            job.enqueued,
-            job.job,
-        )
+        return (others, above, -self.aged(job), clock, job.enqueued, job.job)
 
     def aged(self, job: Queued) -> int:
         """The level with ageing: never stored, so that a changed setting holds at once."""
@@ -171,8 +164,8 @@ class Round:
         if known is not None:
             return known
         wanted = self.capacity_types(job, offer)
-        shadow = self.shadow(job, offer.pool)
-        placement = self.slots.place(offer, wanted, shadow.nodes) if shadow else None
+        kept = self.shadow(job, offer.pool)
+        placement = self.slots.place(offer, wanted, kept.nodes) if kept else None
         placement = placement or self.slots.place(offer, wanted)
         if placement is None:
             self.full[alike] = self.no_room(offer, wanted)
@@ -182,7 +175,7 @@ class Round:
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
             return hold
-        if shadow is not None and not shadow.allows(placement, self.now + hold.run_limit_s):
+        if kept is not None and not kept.allows(placement, self.now + hold.run_limit_s):
             return self.passed_over(offer.pool)
         self._take(job, offer, placement, capacity_type, hold)
         return None
@@ -242,7 +235,7 @@ class Round:
             f"{pool} is reserved for a job that has waited for {waited:.0f} minutes",
         )
 
-    def shadow(self, job: Queued, pool: str) -> reservation.Shadow | None:
+    def shadow(self, job: Queued, pool: str) -> Shadow | None:
         """What another job's reservation keeps of the pool; None where there is none."""
         other = self.reserved.get(pool)
         if other is None or other.job == job.job:
@@ -250,21 +243,20 @@ class Round:
         if pool not in self.shadows:
             offer = next(offer for offer in other.offers if offer.pool == pool)
             wanted = self.capacity_types(other, offer)
-            self.shadows[pool] = reservation.shadow(offer, wanted, self.slots, self.held, self.now)
+            self.shadows[pool] = shadow(offer, wanted, self.slots, self.held, self.now)
         return self.shadows[pool]
 
     def reserve(self, job: Queued) -> None:
         """Reserve its first pool for `job`, in place of the job that had it."""
         pool = job.offers[0].pool
         if pool in self.supply.pools:
-            self.reservations[pool] = job.job
             self.reserved[pool] = job
             self.shadows.pop(pool, None)
 
     def unreserve(self, job: Queued) -> None:
         """Keep no pool for `job` any more."""
-        for pool in [pool for pool, reserved in self.reservations.items() if reserved == job.job]:
-            del self.reservations[pool], self.reserved[pool]
+        for pool in [pool for pool, reserved in self.reserved.items() if reserved.job == job.job]:
+            del self.reserved[pool]
             self.shadows.pop(pool, None)
 
     def _take(

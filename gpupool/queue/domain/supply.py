@@ -6,6 +6,7 @@ may have four nodes has nodes 0 to 3, whether or not they run at this moment. It
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -89,8 +90,6 @@ class Rules:
     """Waiting time that lifts a job by one level."""
     reserve_after_s: float = 600
     """Waiting time after which capacity is reserved for a job that does not fit."""
-    least_run_s: float = 60
-    """A job that runs for less is not preempted, so that two jobs can't keep each other from any progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +104,29 @@ class Supply:
 def supply_of(plan: Plan) -> Supply:
     """The Plan as decisions see it."""
     pools = {pool.name: _pool(pool) for pool in plan.pools}
-    granted: dict[tuple[str, str], int] = {}
-    for tenant in plan.tenants:
-        for name, grant in tenant.grants.items():
-            for resource, units in grant.items():
-                granted[name, resource] = granted.get((name, resource), 0) + units
-    tenants = {}
-    for tenant in plan.tenants:
-        grants = {
+    grants_of = {
+        tenant.name: {
             (name, resource): units
             for name, grant in tenant.grants.items()
             for resource, units in grant.items()
         }
-        budgets = {
-            **_allowance(tenant.name, tenant.budget),
-            **{
-                scope: allowance
-                for project in tenant.projects
-                for scope, allowance in _allowance(f"{tenant.name}/{project.name}", project.budget).items()
-            },
-        }
+        for tenant in plan.tenants
+    }
+    granted = Counter[tuple[str, str]]()
+    for grants in grants_of.values():
+        granted.update(grants)
+    tenants = {}
+    for tenant in plan.tenants:
+        grants = grants_of[tenant.name]
+        budgets = {tenant.name: tenant.budget}
+        budgets |= {f"{tenant.name}/{project.name}": project.budget for project in tenant.projects}
         guaranteed = {
             key: units * min(pools[key[0]].slots(key[1]), granted[key]) // granted[key]
             for key, units in grants.items()
         }
+        allowances = {scope: _allowance(budget) for scope, budget in budgets.items() if budget}
         tenants[tenant.name] = TenantRule(
-            tenant.name, tenant.weight, tenant.running, grants, guaranteed, budgets
+            tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances
         )
     queue = plan.queue
     return Supply(pools, tenants, Rules(queue.ordering, queue.aging_s, queue.reserve_after_s))
@@ -141,11 +137,9 @@ def hold_for(rate_micro: int, seconds: int) -> int:
     return ceil(rate_micro * seconds / 3600)
 
 
-def _allowance(scope: str, budget: Budget | None) -> dict[str, Allowance]:
-    if budget is None:
-        return {}
+def _allowance(budget: Budget) -> Allowance:
     limit = round(budget.usd * MICRO)
-    return {scope: Allowance(limit, round(limit * budget.overrun_by), budget.period, budget.on_exhausted)}
+    return Allowance(limit, round(limit * budget.overrun_by), budget.period, budget.on_exhausted)
 
 
 def _pool(pool: Pool) -> PoolSupply:

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpupool.cluster.async_api import AsyncKubeApi
 from gpupool.cluster.kube_api import JSON, MERGE, STRATEGIC, ApiError
 from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
-from gpupool.queue.kubernetes.mirror import Reader
+from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT
 
-Object = dict[str, Any]
 MOST_WARNINGS = 3
 """Of one object; earlier ones say less."""
 _LEFT_OUT = "$deleteFromPrimitiveList/finalizers"

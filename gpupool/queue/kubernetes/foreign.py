@@ -6,16 +6,15 @@ the queue hands out only what is left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from gpupool.cluster.live_objects import requested
 from gpupool.plan.model import POOL_LABEL, Plan
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.kubernetes.job_manifest import CAPACITY_TYPE
+from gpupool.queue.kubernetes.observe import Object
 from gpupool.queue.store.launches import ForeignPods
-
-Object = Mapping[str, Any]
 
 
 def foreign_pods(
@@ -24,7 +23,7 @@ def foreign_pods(
     """Per logical node, resource and tenant. Real nodes take the logical nodes of their capacity type in the
     order of their names; what is on more nodes than the pool may have counts on its last one."""
     tenants = {tenant.namespace: tenant.name for tenant in plan.tenants}
-    used: dict[tuple[str, str, str, str], int] = {}
+    used = []
     for pod in pods:
         node = nodes.get(pod["spec"]["nodeName"])
         pool = str(node["metadata"]["labels"].get(POOL_LABEL)) if node else ""
@@ -33,13 +32,13 @@ def foreign_pods(
         namespace = pod["metadata"]["namespace"]
         for resource, count in requested(pod).items():
             if resource in supply.pools[pool].gpu_micro:
-                key = (pool, node["metadata"]["name"], resource, tenants.get(namespace, namespace))
-                used[key] = used.get(key, 0) + count
+                used.append(
+                    (pool, node["metadata"]["name"], resource, tenants.get(namespace, namespace), count)
+                )
     numbers = _numbers({(pool, node) for pool, node, *_ in used}, nodes, supply)
-    total: dict[tuple[str, str, int, str], int] = {}
-    for (pool, node_name, resource, tenant), units in used.items():
-        place = (pool, resource, numbers[pool, node_name], tenant)
-        total[place] = total.get(place, 0) + units
+    total = Counter[tuple[str, str, int, str]]()
+    for pool, node_name, resource, tenant, units in used:
+        total[pool, resource, numbers[pool, node_name], tenant] += units
     return [
         ForeignPods(
             pool,

@@ -77,7 +77,6 @@ class Mirror:
 
     reader: Reader
     changed: Callable[[Key], None]
-    resync_s: float = RESYNC_S
     jobs: dict[Key, Object] = field(default_factory=dict)
     pods: dict[Key, dict[str, Object]] = field(default_factory=dict)
     """Attempt -> uid -> pod."""
@@ -149,7 +148,7 @@ class Mirror:
                 source.listed.set()
                 opened = time.monotonic()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
+                    async with asyncio.timeout(RESYNC_S * random.uniform(0.8, 1.2)):  # noqa: S311
                         async for type, item in self.reader.watch(source.path, version, source.query):
                             failures = 0
                             if type != "BOOKMARK":

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import structlog
 
@@ -18,15 +18,13 @@ from gpupool.cluster.kube_api import ApiError
 from gpupool.findings import GpupoolError
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.job_manifest import CONTAINER, INDEX
-from gpupool.queue.kubernetes.mirror import Key
+from gpupool.queue.kubernetes.mirror import Key, Object
 from gpupool.queue.kubernetes.observe import started
 from gpupool.queue.store import launches
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
-
-Object = dict[str, Any]
 
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
@@ -36,17 +34,17 @@ TOGETHER_S = 0.25
 """Lines that come within so long are written together."""
 
 
+@dataclass
 class Output:
     """`limit` gives the bytes that are kept of an attempt's output."""
 
-    def __init__(self, db: Database, cluster: Cluster, limit: Callable[[], int]) -> None:
-        self._db = db
-        self._cluster = cluster
-        self._limit = limit
-        self._following: dict[Key, asyncio.Task[None]] = {}
-        self._kept: dict[Key, int] = {}
-        self._until: dict[Key, str] = {}
-        """How far this process has read."""
+    db: Database
+    cluster: Cluster
+    limit: Callable[[], int]
+    _following: dict[Key, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _kept: dict[Key, int] = field(default_factory=dict, init=False)
+    _until: dict[Key, str] = field(default_factory=dict, init=False)
+    """How far this process has read."""
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
@@ -88,10 +86,10 @@ class Output:
 
     async def _read(self, key: Key, pod: Object, *, follow: bool) -> None:
         if key not in self._until:
-            self._until[key] = await launches.logged_until(self._db, *key) or ""
+            self._until[key] = await launches.logged_until(self.db, *key) or ""
         until = self._until[key]
         since = datetime.fromisoformat(until[:19] + "+00:00") if until else None
-        limit = self._limit()
+        limit = self.limit()
         if self._kept.get(key, 0) > limit:
             return
         pending: list[str] = []
@@ -102,11 +100,11 @@ class Output:
         async def write() -> None:
             nonlocal pending, written
             if pending:
-                await launches.logged(self._db, *key, pending, latest)
+                await launches.logged(self.db, *key, pending, latest)
                 self._until[key] = latest
             pending, written = [], loop.time()
 
-        source = self._cluster.output(pod, CONTAINER, since=since, follow=follow)
+        source = self.cluster.output(pod, CONTAINER, since=since, follow=follow)
         waiting: asyncio.Task[bytes] | None = None
         try:
             while True:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,23 +29,21 @@ LEAST_S = 0.5
 """Nor for less than this."""
 
 
+@dataclass
 class Warnings:
     """`read` is `Cluster.warnings`; `now` gives the present time."""
 
-    def __init__(
-        self, read: Callable[[str], Awaitable[dict[str, list[str]]]], now: Callable[[], datetime]
-    ) -> None:
-        self._read_all = read
-        self._now = now
-        self._read: dict[str, tuple[datetime, dict[str, list[str]]]] = {}
-        self._asked: dict[str, None] = {}
-        self._reading: asyncio.Task[None] | None = None
+    read: Callable[[str], Awaitable[dict[str, list[str]]]]
+    now: Callable[[], datetime]
+    _read: dict[str, tuple[datetime, dict[str, list[str]]]] = field(default_factory=dict, init=False)
+    _asked: dict[str, None] = field(default_factory=dict, init=False)
+    _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     def about(self, thing: Mapping[str, Any], since: datetime) -> str | None:
         """What has been warned of, as read at `since` or later; None where that is still to be read."""
         namespace, uid = thing["metadata"]["namespace"], thing["metadata"]["uid"]
         at, said = self._read.get(namespace, (None, {}))
-        if at is None or at < since or self._now() - at > AGAIN:
+        if at is None or at < since or self.now() - at > AGAIN:
             self._asked[namespace] = None
             if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(self._read_asked())
@@ -60,9 +59,9 @@ class Warnings:
         while self._asked:
             namespace = next(iter(self._asked))
             del self._asked[namespace]
-            at, began = self._now(), time.monotonic()
+            at, began = self.now(), time.monotonic()
             try:
-                self._read[namespace] = at, await self._read_all(namespace)
+                self._read[namespace] = at, await self.read(namespace)
             except GpupoolError as error:
                 log.warning("events.unread", namespace=namespace, error=str(error))
             await asyncio.sleep(max(LEAST_S, IDLE * (time.monotonic() - began)))

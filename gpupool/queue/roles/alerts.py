@@ -13,7 +13,7 @@ import smtplib
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 
 import aiohttp
@@ -23,10 +23,9 @@ from gpupool.plan.model import Plan
 from gpupool.plan.queue import Smtp
 from gpupool.queue.domain.budget import usd
 from gpupool.queue.records import MICRO
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import accounts
 from gpupool.queue.store.accounts import Alert, Crossed, Spent
-from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
@@ -55,34 +54,25 @@ class Channels:
         return bool(self.webhook or self.smtp)
 
 
+@dataclass
 class Alerts(LeaderRole):
     """Checks the accounts while it leads its role, and sends what is due."""
 
+    plan: Callable[[], Plan]
+    channels: Callable[[], Channels]
+    now: Callable[[], datetime] = utc_now
+
     interval_s = 15.0
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        plan: Callable[[], Plan],
-        channels: Callable[[], Channels],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._plan = plan
-        self._channels = channels
-        self._now = now
-
     async def _act(self, _: int) -> bool:
-        channels = self._channels()
+        channels = self.channels()
         if not channels.any:
             return False
-        now, plan = self._now(), self._plan()
-        found = list(crossed(plan, await accounts.spent(self._db, now, now - LATE)))
+        now, plan = self.now(), self.plan()
+        found = list(crossed(plan, await accounts.spent(self.db, now, now - LATE)))
         if found:
-            await accounts.raise_alerts(self._db, found, now)
-        for alert in await accounts.alerts_due(self._db, now):
+            await accounts.raise_alerts(self.db, found, now)
+        for alert in await accounts.alerts_due(self.db, now):
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
             for channel, error in failed.items():
@@ -91,7 +81,7 @@ class Alerts(LeaderRole):
                 )
             if not failed:
                 log.info("alert.sent", name=alert.name, threshold=alert.threshold)
-            await accounts.alert_tried(self._db, alert, now, now + pause if failed else None)
+            await accounts.alert_tried(self.db, alert, now, now + pause if failed else None)
         return False
 
 

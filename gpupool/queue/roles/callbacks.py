@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
 from gpupool.queue.records import MICRO, Job
 from gpupool.queue.roles.http_job import HttpJobs
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import callbacks, jobs
 from gpupool.queue.store.callbacks import Callback
-from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
@@ -29,38 +29,30 @@ MOST_TRIES = 12
 """Over some three and a half hours."""
 
 
+@dataclass
 class Callbacks(LeaderRole):
     """Makes callbacks while it leads its role."""
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        http: HttpJobs,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._http = http
-        self._now = now
+    http: HttpJobs
+    now: Callable[[], datetime] = utc_now
 
     async def _act(self, _: int) -> bool:
-        found = await callbacks.due(self._db, self._now())
+        found = await callbacks.due(self.db, self.now())
         await asyncio.gather(*(self._call(callback) for callback in found))
         return False
 
     async def _call(self, callback: Callback) -> None:
-        job = await jobs.job(self._db, callback.job)
-        error = None if job is None else await self._http.notify(callback.url, body(job), SECONDS)
+        job = await jobs.job(self.db, callback.job)
+        error = None if job is None else await self.http.notify(callback.url, body(job), SECONDS)
         if error is None:
-            await callbacks.done(self._db, callback.job)
+            await callbacks.done(self.db, callback.job)
         elif callback.tries + 1 >= MOST_TRIES:
             log.error("callback.given_up", job=callback.job, error=error)
-            await callbacks.done(self._db, callback.job)
+            await callbacks.done(self.db, callback.job)
         else:
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**callback.tries)
             log.warning("callback.failed", job=callback.job, error=error, again_in=str(pause))
-            await callbacks.again(self._db, callback.job, self._now() + pause)
+            await callbacks.again(self.db, callback.job, self.now() + pause)
 
 
 def body(job: Job) -> dict[str, object]:

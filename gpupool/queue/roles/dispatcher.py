@@ -9,17 +9,16 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import structlog
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.measures import Measures
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import dispatch
-from gpupool.queue.store.database import Database
 from gpupool.queue.store.snapshot import Known, take_snapshot
 
 log = structlog.get_logger()
@@ -38,38 +37,26 @@ class Decided:
     """What one round did, for metrics and tests."""
 
     started: int
-    preempted: int
-    waiting: int
     seconds: float
     more: bool
     """Whether there may be further jobs that can start: of a long lane, or in place of one that changed."""
 
 
+@dataclass
 class Dispatcher(LeaderRole):
     """Decides while it leads. `supply` gives the present supply and the hash of its Plan."""
 
-    interval_s = 1.0
+    supply: Callable[[], tuple[Supply, str]]
+    now: Callable[[], datetime] = utc_now
+    decided: Callable[[], None] = lambda: None
+    measures: Measures | None = None
+    _known: Known = field(default_factory=Known, init=False)
+    _floors: Mapping[tuple[str, str], int] = field(default_factory=dict, init=False)
+    _epoch: int | None = field(default=None, init=False)
+    _lanes: int = field(default=MOST_HEADS, init=False)
+    """Lanes that the last round saw."""
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        supply: Callable[[], tuple[Supply, str]],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        decided: Callable[[], None] = lambda: None,
-        measures: Measures | None = None,
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._supply = supply
-        self._now = now
-        self._decided = decided
-        self._measures = measures
-        self._known = Known()
-        self._floors: Mapping[tuple[str, str], int] = {}
-        self._epoch: int | None = None
-        self._lanes = MOST_HEADS
-        """Lanes that the last round saw."""
+    interval_s = 1.0
 
     async def _act(self, epoch: int) -> bool:
         if epoch != self._epoch:
@@ -79,11 +66,11 @@ class Dispatcher(LeaderRole):
     async def round(self, epoch: int) -> Decided:
         """Snapshot, decision, claim. Raises Deposed where another leader has taken over."""
         began = time.perf_counter()
-        supply, plan_hash = self._supply()
-        now = self._now()
+        supply, plan_hash = self.supply()
+        now = self.now()
         per_lane = max(1, min(PER_LANE, MOST_HEADS // self._lanes))
         per_lane = 1 << (per_lane.bit_length() - 1)  # whenever it changes, all lanes are read again
-        snapshot = await take_snapshot(self._db, now, per_lane, self._known)
+        snapshot = await take_snapshot(self.db, now, per_lane, self._known)
         lanes = Counter((job.tenant, job.lane) for job in snapshot.queued)
         self._lanes = max(1, len(lanes))
         decision = decide(replace(snapshot, floors=self._floors), supply)
@@ -91,26 +78,24 @@ class Dispatcher(LeaderRole):
         started: list[str] = []
         if decision.starts or decision.preempts or waits or decision.reservations != snapshot.reservations:
             news = replace(decision, waits=waits)
-            started = await dispatch.claim(self._db, epoch, news, plan_hash, LEASE_S, now)
+            started = await dispatch.claim(self.db, epoch, news, plan_hash, LEASE_S, now)
             self._known.waits.update(waits)
         self._floors = decision.floors
         done = Decided(
             len(started),
-            len(decision.preempts),
-            len(decision.waits),
             time.perf_counter() - began,
             len(started) < len(decision.starts) or (bool(started) and max(lanes.values()) >= per_lane),
         )
-        if self._measures:
+        if self.measures:
             ids = set(started)
-            self._measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
-        if done.started or done.preempted:
-            self._decided()
+            self.measures.round(now, [job for job in snapshot.queued if job.job in ids], done.seconds)
+        if started or decision.preempts:
+            self.decided()
             log.info(
                 "round.decided",
                 started=done.started,
-                preempted=done.preempted,
-                waiting=done.waiting,
+                preempted=len(decision.preempts),
+                waiting=len(decision.waits),
                 milliseconds=round(done.seconds * 1000, 1),
             )
         return done

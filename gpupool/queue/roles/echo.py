@@ -6,32 +6,24 @@ For `serve --dev` alone. It must not be reachable from outside.
 from __future__ import annotations
 
 import json
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
 
-class Echo:
-    """Runs while it is entered; `port` is where."""
-
-    def __init__(self) -> None:
-        app = web.Application(client_max_size=2 * 1024 * 1024)
-        app.router.add_route("*", "/{path:.*}", _answer)
-        self._runner = web.AppRunner(app, access_log=None)
-        self.port = 0
-
-    async def __aenter__(self) -> Self:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = int(self._runner.addresses[0][1])
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._runner.cleanup()
+@asynccontextmanager
+async def echo() -> AsyncIterator[int]:
+    """Runs while it is entered; the port."""
+    app = web.Application(client_max_size=2 * 1024 * 1024)
+    app.router.add_route("*", "/{path:.*}", _answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
 
 
 async def _answer(request: web.Request) -> web.Response:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
 
 import structlog
 
 from gpupool.queue.measures import Measures
 from gpupool.queue.records import Job, Outcome
 from gpupool.queue.roles.http_job import HttpJobs
+from gpupool.queue.roles.leader import utc_now
 from gpupool.queue.roles.local_process import run_process
 from gpupool.queue.roles.loop import repeat
-from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store import attempts
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
@@ -29,6 +29,9 @@ log = structlog.get_logger()
 
 LEASE_S = 15.0
 """Without a renewal for so long the attempt counts as disrupted."""
+AT_ONCE = 256
+"""Jobs that one executor runs at most."""
+INTERVAL_S = 1.0
 BACKOFF_S = (5.0, 300.0)
 """The pause before the first retry, and the longest one."""
 
@@ -39,110 +42,103 @@ class Running:
 
     job: Job
     task: asyncio.Task[None]
-    stop: Stop
+    stop: asyncio.Future[Outcome]
+    """How it is to end before its time; with `lost` somebody else runs it, and nothing is reported."""
     logged: int = 0
     """Bytes of output so far."""
 
+    def ask(self, kind: str, reason: str | None = None) -> None:
+        """It is to stop. The first reason stays."""
+        if not self.stop.done():
+            self.stop.set_result(Outcome(kind, reason))
 
+
+@dataclass
 class Executor:
-    """Runs at most `capacity` jobs at once. `name` must be unique to the process. Without `containers` it
-    leaves container jobs to the launcher."""
+    """Takes up jobs. `name` must be unique to the process. Without `containers` it leaves container jobs to
+    the launcher."""
 
-    def __init__(
-        self,
-        db: Database,
-        name: str,
-        http: HttpJobs,
-        *,
-        dev: bool = False,
-        containers: bool = True,
-        capacity: int = 256,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        ended: Callable[[], None] = lambda: None,
-        measures: Measures | None = None,
-        log_bytes: Callable[[], int] = lambda: 10 * 1024 * 1024,
-    ) -> None:
-        self._db = db
-        self.name = name
-        self._http = http
-        self._dev = dev
-        self._containers = containers
-        self._capacity = capacity
-        self._now = now
-        self._ended = ended
-        self._measures = measures
-        self._log_bytes = log_bytes
-        self._running: dict[tuple[str, int], Running] = {}
+    db: Database
+    name: str
+    http: HttpJobs
+    _: KW_ONLY
+    dev: bool = False
+    containers: bool = True
+    now: Callable[[], datetime] = utc_now
+    ended: Callable[[], None] = lambda: None
+    measures: Measures | None = None
+    log_bytes: Callable[[], int] = lambda: 10 * 1024 * 1024
+    running: dict[tuple[str, int], Running] = field(default_factory=dict, init=False)
 
-    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+    async def run(self, wake: asyncio.Event) -> None:
         """Take, renew and report until cancelled; then everything is stopped and given back."""
         renewing = asyncio.create_task(repeat("executor.renew", self.renew, LEASE_S / 5, asyncio.Event()))
         try:
-            await repeat("executor", self.step, interval_s, wake)
+            await repeat("executor", self.step, INTERVAL_S, wake)
         finally:
             renewing.cancel()
             await self.close()
 
     async def step(self) -> bool:
         """Take up what is dispatched; whether there may be more."""
-        free = self._capacity - len(self._running)
+        free = AT_ONCE - len(self.running)
         if free <= 0:
             return False
-        taken = await attempts.take(self._db, self.name, min(free, 64), LEASE_S, containers=self._containers)
+        taken = await attempts.take(self.db, self.name, min(free, 64), LEASE_S, containers=self.containers)
         for job in taken:
-            stop = Stop()
+            stop = asyncio.get_running_loop().create_future()
             task = asyncio.create_task(self._attempt(job, stop))
-            self._running[job.id, job.attempt] = Running(job, task, stop)
+            self.running[job.id, job.attempt] = Running(job, task, stop)
         return len(taken) == 64
 
     async def renew(self) -> bool:
         """Renew the leases of what runs; stop what was cancelled, is preempted or is no longer ours."""
-        held = dict(self._running)  # `step` may take more while the database answers
+        held = dict(self.running)  # `step` may take more while the database answers
         if not held:
             return False
-        ours = await attempts.heartbeat(self._db, self.name, list(held), LEASE_S)
+        ours = await attempts.heartbeat(self.db, self.name, list(held), LEASE_S)
         still = {(one.job, one.attempt): one for one in ours}
         for key, running in held.items():
             state = still.get(key)
             if state is None:
-                running.stop.ask("lost")
-            elif state.cancel_requested:
-                running.stop.ask("cancelled")
-            elif state.preempt_reason:
-                running.stop.ask("preempted", state.preempt_reason)
+                running.ask("lost")
+            elif state.cancelled:
+                running.ask("cancelled")
+            elif state.preempted:
+                running.ask("preempted", state.preempted)
         return False
 
     async def close(self) -> None:
         """Stop everything; attempts are reported as disrupted, so that they run again elsewhere."""
-        for running in self._running.values():
-            running.stop.ask("disrupted", "the executor is stopping")
-        if self._running:
-            await asyncio.gather(*(one.task for one in list(self._running.values())), return_exceptions=True)
+        for running in self.running.values():
+            running.ask("disrupted", "the executor is stopping")
+        if self.running:
+            await asyncio.gather(*(one.task for one in list(self.running.values())), return_exceptions=True)
 
-    async def _attempt(self, job: Job, stop: Stop) -> None:
+    async def _attempt(self, job: Job, stop: asyncio.Future[Outcome]) -> None:
         key = (job.id, job.attempt)
         try:
-            now = self._now()
-            if await attempts.started(self._db, job.id, job.attempt, now):
-                if self._measures:
-                    self._measures.started(now, job)
+            now = self.now()
+            if await attempts.started(self.db, job.id, job.attempt, now):
+                if self.measures:
+                    self.measures.started(now, job)
                 outcome, result = await self._outcome(job, stop)
-                if stop.why != "lost":
+                if not (stop.done() and stop.result().kind == "lost"):
                     await self._report(job, outcome, result)
         except StoreError as error:  # the lease will end, and the job run again
             log.error("attempt.lost", job=job.id, attempt=job.attempt, error=str(error))
         except Exception:
             log.exception("attempt.lost", job=job.id, attempt=job.attempt)
         finally:
-            self._running.pop(key, None)
-            self._ended()
+            self.running.pop(key, None)
+            self.ended()
 
-    async def _outcome(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
+    async def _outcome(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
         """How the attempt ended; whatever goes wrong here is a failure of the attempt."""
         try:
             if job.request.get("target_url"):
-                return await self._http.send(job, stop)
-            if not self._dev:
+                return await self.http.send(job, stop)
+            if not self.dev:
                 reason = "container jobs need Kubernetes; in direct mode their command runs with --dev only"
                 return Outcome("failed", reason, retry=False), None
             return await run_process(job, stop, self._log), None
@@ -155,7 +151,7 @@ class Executor:
         for pause in (0.2, 1.0, 3.0, 5.0, None):
             try:
                 ended = await attempts.finish(
-                    self._db, job.id, job.attempt, outcome, self._now(), BACKOFF_S, result
+                    self.db, job.id, job.attempt, outcome, self.now(), BACKOFF_S, result
                 )
             except Exception as error:
                 if pause is None:
@@ -176,8 +172,8 @@ class Executor:
 
     async def _log(self, job: Job, lines: list[str]) -> None:
         """Keep lines while the attempt's log is within its limit; then say once that the rest is not kept."""
-        running = self._running[job.id, job.attempt]
-        limit = self._log_bytes()
+        running = self.running[job.id, job.attempt]
+        limit = self.log_bytes()
         if running.logged > limit:
             return
         kept = []
@@ -188,6 +184,6 @@ class Executor:
                 break
             kept.append(line)
         try:
-            await attempts.append_log(self._db, job.id, job.attempt, kept)
+            await attempts.append_log(self.db, job.id, job.attempt, kept)
         except StoreError as error:  # the process must not wait for a reader
             log.warning("log.lost", job=job.id, attempt=job.attempt, lines=len(kept), error=str(error))

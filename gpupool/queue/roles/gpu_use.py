@@ -9,7 +9,6 @@ own, of the engine's activity alone. This module must not judge what is idle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,7 +87,8 @@ def pods(series: list[dict[str, Any]]) -> dict[Pod, Use]:
     """The answer to `query`, by pod."""
     most: dict[tuple[str, str], float] = {}
     of_pods: dict[Pod, dict[tuple[str, str], float]] = {}
-    for labels, value in _read(series):
+    for one in series:
+        labels, value = one["metric"], float(one["value"][1])
         gpu = (labels.get("UUID", ""), labels.get("GPU_I_ID", ""))
         pod = (
             labels.get("exported_namespace") or labels.get("namespace", ""),
@@ -104,8 +104,3 @@ def pods(series: list[dict[str, Any]]) -> dict[Pod, Use]:
         pod: Use(max(most.get(gpu, 1.0) for gpu in seen), all(steps >= STEPS for steps in seen.values()))
         for pod, seen in of_pods.items()
     }
-
-
-def _read(series: list[dict[str, Any]]) -> Iterator[tuple[dict[str, str], float]]:
-    for one in series:
-        yield one["metric"], float(one["value"][1])

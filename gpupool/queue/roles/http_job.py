@@ -10,14 +10,15 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp import ThreadedResolver
+from aiohttp.abc import ResolveResult
 
 from gpupool.queue.records import Job, Outcome
-from gpupool.queue.roles.stop import Stop
 from gpupool.queue.store.jobs import Result
 from gpupool.queue.targets import allowed, origin
 
@@ -41,59 +42,48 @@ def forbidden(address: str) -> bool:
     return ip.is_link_local or ip.is_multicast or ip.is_unspecified or str(ip) in METADATA
 
 
-class CheckedResolver(AbstractResolver):
+class CheckedResolver(ThreadedResolver):
     """Resolves names and refuses forbidden addresses: what is checked is what is connected to.
 
     `hosts`: names that stand for an address of this machine, as `serve --dev` answers for http://example.
     """
 
     def __init__(self, hosts: Mapping[str, tuple[str, int]]) -> None:
+        super().__init__()
         self._hosts = hosts
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        if host in self._hosts:
-            address, port = self._hosts[host]
-            return [_resolved(host, address, port, socket.AF_INET)]
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
-        if refused := [str(info[4][0]) for info in found if forbidden(str(info[4][0]))]:
+        found = await super().resolve(*self._hosts.get(host, (host, port)), family)
+        if refused := [one["host"] for one in found if forbidden(one["host"])]:
             raise NotAllowed(f"{host} resolves to {refused[0]}, which jobs may not reach")
-        return [_resolved(host, str(info[4][0]), port, info[0]) for info in found]
-
-    async def close(self) -> None:
-        """Nothing is kept open."""
+        return found
 
 
+@dataclass
 class HttpJobs:
     """Sends HTTP jobs. `targets`: the origins that may be called at present."""
 
-    def __init__(
-        self, targets: Callable[[], Collection[str]], hosts: Mapping[str, tuple[str, int]] | None = None
-    ) -> None:
-        self._targets = targets
-        self._hosts = hosts or {}
+    targets: Callable[[], Collection[str]]
+    hosts: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
-    async def send(self, job: Job, stop: Stop) -> tuple[Outcome, Result | None]:
-        """The attempt's outcome and the target's answer; it ends early when `stop` is asked."""
+    async def send(self, job: Job, stop: asyncio.Future[Outcome]) -> tuple[Outcome, Result | None]:
+        """The attempt's outcome and the target's answer; it ends early when `stop` says how."""
         headers = {"X-Gpupool-Job": job.id, "X-Gpupool-Attempt": str(job.attempt)}
         if job.group_index is not None:
             headers["X-Gpupool-Array-Index"] = str(job.group_index)
         url = str(job.request["target_url"])
         sending = asyncio.create_task(self._exchange(url, job.request.get("request_json"), headers))
-        stopping = asyncio.create_task(stop.wait())
+        either: set[asyncio.Future[Any]] = {sending, stop}
         try:
-            await asyncio.wait(
-                {sending, stopping}, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(either, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 return _judged(sending)
-            if stop.why is not None:
-                return stop.outcome(), None
+            if stop.done():
+                return stop.result(), None
             return Outcome("timeout", f"no answer within {job.run_limit_s} s", retry=False), None
         finally:
-            stopping.cancel()
             sending.cancel()
 
     async def notify(self, url: str, body: Mapping[str, object], seconds: float) -> str | None:
@@ -107,7 +97,7 @@ class HttpJobs:
 
     async def _exchange(self, url: str, body: Any, sent_headers: Mapping[str, str]) -> Result:
         method = "POST"
-        connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._hosts), use_dns_cache=False)
+        connector = aiohttp.TCPConnector(resolver=CheckedResolver(self.hosts), use_dns_cache=False)
         async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
             for _ in range(REDIRECTS + 1):
                 self._check(url)
@@ -126,7 +116,7 @@ class HttpJobs:
         raise NotAllowed(f"more than {REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
-        if not allowed(url, self._targets()):
+        if not allowed(url, self.targets()):
             raise NotAllowed(f"{origin(url)} is not among queue.targets of the environment file")
         host = urlsplit(url).hostname or ""
         try:
@@ -166,9 +156,3 @@ def _judged(sending: asyncio.Task[Result]) -> tuple[Outcome, Result | None]:
         return Outcome("succeeded", None, 0), result
     retry = result.status not in CLIENT_ERRORS or result.status in WORTH_RETRYING
     return Outcome("failed", f"the target answered {result.status}", retry=retry), result
-
-
-def _resolved(host: str, address: str, port: int, family: int) -> ResolveResult:
-    return ResolveResult(
-        hostname=host, host=address, port=port, family=family, proto=0, flags=socket.AI_NUMERICHOST
-    )

@@ -7,7 +7,8 @@ idle. It must not touch pods: who runs an attempt stops it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -16,56 +17,45 @@ from gpupool.queue.kubernetes.job_manifest import PARTS, name_of
 from gpupool.queue.measures import Measures
 from gpupool.queue.roles import gpu_use
 from gpupool.queue.roles.gpu_use import NotKnown, Pod, Use
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.store import idle
-from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Found, Watched
 
 log = structlog.get_logger()
 
 
+@dataclass
 class Idle(LeaderRole):
     """Examines running jobs while it leads its role. `alerts`: whether there is a channel for alerts."""
 
+    plan: Callable[[], Plan]
+    measures: Measures
+    alerts: Callable[[], bool]
+    now: Callable[[], datetime] = utc_now
+
     interval_s = 30.0
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        plan: Callable[[], Plan],
-        measures: Measures,
-        alerts: Callable[[], bool],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._plan = plan
-        self._measures = measures
-        self._alerts = alerts
-        self._now = now
-
     async def _act(self, _: int) -> bool:
-        plan, now = self._plan(), self._now()
+        plan, now = self.plan(), self.now()
         queue = plan.queue
         if queue.idle_prometheus is None:
             return False
         before = now - timedelta(seconds=queue.idle_for_s)
-        watched = await idle.watched(self._db, before, queue.idle_action)
+        watched = await idle.watched(self.db, before, queue.idle_action)
         if not watched:
             return False
         try:
             uses = await gpu_use.ask(queue.idle_prometheus, queue.idle_for_s)
         except NotKnown as error:
-            self._measures.idle_unknown.inc()
+            self.measures.idle_unknown.inc()
             log.warning(
                 "idle.unknown", error=str(error), watched=len(watched), effect="no job is called idle"
             )
             return False
         found = list(judged(plan, watched, uses))
-        done = await idle.record(self._db, found, queue.idle_action, now, self._alerts()) if found else []
+        done = await idle.record(self.db, found, queue.idle_action, now, self.alerts()) if found else []
         for job, attempt in done:
-            self._measures.idle.labels(queue.idle_action).inc()
+            self.measures.idle.labels(queue.idle_action).inc()
             log.info("idle.found", job=job, attempt=attempt, action=queue.idle_action)
         return False
 
@@ -92,5 +82,9 @@ def _found(plan: Plan, one: Watched, used: float) -> Found:
     said = f"used at most {used:.1%} of its GPU for {lasted}".replace("%", " %")
     stopped = ", and is stopped" if plan.queue.idle_action == "stop" else ""
     return Found(
-        one, used, f"idle: {said}", f"job {one.name} ({one.job}) of tenant {one.tenant} {said}{stopped}"
+        one.job,
+        one.version,
+        used,
+        f"idle: {said}",
+        f"job {one.name} ({one.job}) of tenant {one.tenant} {said}{stopped}",
     )

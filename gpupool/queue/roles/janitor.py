@@ -11,49 +11,36 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from gpupool.queue.roles.leader import LeaderRole, Leadership
+from gpupool.queue.roles.leader import LeaderRole
 from gpupool.queue.store import housekeeping
-from gpupool.queue.store.database import Database
 
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """How long things are kept."""
-
-    jobs: timedelta = timedelta(days=1)
-    """Ended jobs in the table of present ones; afterwards in the history, for ever."""
-    events: timedelta = timedelta(days=7)
-    idempotency: timedelta = timedelta(hours=24)
-    logs: timedelta = timedelta(days=7)
+JOBS_KEPT = timedelta(days=1)
+"""Ended jobs in the table of present ones; afterwards in the history, for ever."""
+EVENTS_KEPT = timedelta(days=7)
+IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
+@dataclass
 class Janitor(LeaderRole):
-    """Tidies up while it leads its role."""
+    """Tidies up while it leads its role. `logs_kept_s`: how long output and answers are kept."""
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        kept: Callable[[], Kept],
-        now: Callable[[], datetime] | None = None,
-    ) -> None:
-        super().__init__(leadership)
-        self._db = db
-        self._kept = kept
-        self._now = now
+    logs_kept_s: Callable[[], float]
+    now: Callable[[], datetime] | None = None
 
     async def _act(self, _: int) -> bool:
-        moment, kept = self._now() if self._now else None, self._kept()
-        requeued = await housekeeping.expire_leases(self._db, moment)
+        moment = self.now() if self.now else None
+        requeued = await housekeeping.expire_leases(self.db, moment)
         now = moment or datetime.now(UTC)
-        expired = await housekeeping.expire_queued(self._db, now)
-        archived = await housekeeping.archive(self._db, now - kept.jobs)
-        await housekeeping.prune_events(self._db, now - kept.events)
-        await housekeeping.prune_idempotency(self._db, now - kept.idempotency)
-        await housekeeping.prune_output(self._db, now - kept.logs)
-        await housekeeping.prune_lanes(self._db)
+        expired = await housekeeping.expire_queued(self.db, now)
+        archived = await housekeeping.archive(self.db, now - JOBS_KEPT)
+        await housekeeping.prune(self.db, "events", now - EVENTS_KEPT)
+        await housekeeping.prune(self.db, "idempotency", now - IDEMPOTENCY_KEPT)
+        for output in ("results", "logs"):
+            await housekeeping.prune(self.db, output, now - timedelta(seconds=self.logs_kept_s()))
+        await housekeeping.prune_lanes(self.db)
         if requeued or expired or archived:
             log.info("janitor.done", requeued=len(requeued), expired=len(expired), archived=archived)
         return False

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from gpupool.queue.kubernetes.cluster import Cluster
 from gpupool.queue.kubernetes.foreign import foreign_pods
@@ -19,70 +19,62 @@ from gpupool.queue.kubernetes.mirror import Key, Mirror
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import Current
 from gpupool.queue.roles.attempt import Attempt
-from gpupool.queue.roles.leader import Leadership
+from gpupool.queue.roles.leader import LeaderRole, utc_now
 from gpupool.queue.roles.reconciler import Reconciler
 from gpupool.queue.store import launches
-from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError
 
 TAKEN = 256
 """Attempts taken from the queue at one time."""
 
 
-class Launcher:
+@dataclass
+class Launcher(LeaderRole):
     """Launches and watches while it leads. `current` gives the present Plan."""
 
-    def __init__(
-        self,
-        db: Database,
-        leadership: Leadership,
-        cluster: Cluster,
-        current: Callable[[], Current],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-        ended: Callable[[], None] = lambda: None,
-        measures: Measures | None = None,
-    ) -> None:
-        self._db = db
-        self._leadership = leadership
-        self._cluster = cluster
-        self._current = current
-        self._now = now
-        self._ended = ended
-        self._reconciler = functools.partial(
-            Reconciler,
-            db,
-            cluster,
-            current=current,
-            now=now,
-            ended=ended,
-            measures=measures,
-            epoch=lambda: self._epoch if leadership.epoch == self._epoch else None,
-            again=self._enqueue,
-        )
-        self._epoch: int | None = None
-        self._following: asyncio.Task[None] | None = None
+    cluster: Cluster
+    current: Callable[[], Current]
+    now: Callable[[], datetime] = utc_now
+    ended: Callable[[], None] = lambda: None
+    measures: Measures | None = None
+    _epoch: int | None = field(default=None, init=False)
+    _following: asyncio.Task[None] | None = field(default=None, init=False)
+
+    interval_s = 1.0
+
+    def __post_init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
-        self.mirror = Mirror(self._cluster.reader, self._enqueue)
-        self.reconciler = self._reconciler(mirror=self.mirror)
+        self.mirror = Mirror(self.cluster.reader, self._enqueue)
+        self.reconciler = Reconciler(
+            self.db,
+            self.cluster,
+            self.mirror,
+            self.current,
+            self.now,
+            self.ended,
+            self.measures,
+            epoch=lambda: self._epoch if self.leadership.epoch == self._epoch else None,
+            again=self._enqueue,
+        )
         self._missed: set[Key] = set()
         """What changed while the lead was in doubt."""
 
-    async def run(self, wake: asyncio.Event, interval_s: float = 1.0) -> None:
+    async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled. What runs on the cluster goes on without this process."""
         try:
-            await self._leadership.run(self.step, wake, interval_s)
+            await super().run(wake)
         finally:
             await self.close()
 
     async def step(self) -> bool:
         """Take up what is new, what is to stop and what is due; whether there may be more. A leader's first
         step ends when it has read the cluster: the process is not ready before."""
-        more = await self._leadership.act(self._act)
-        while self._leadership.epoch is not None and not self.mirror.synced.is_set():
-            more = await self._leadership.act(self._act)
-        if self._leadership.epoch is None and self._epoch is not None:
+        more = await self.leadership.act(self._act)
+        while self.leadership.epoch is not None and not self.mirror.synced.is_set():
+            more = await self.leadership.act(self._act)
+        if self.leadership.epoch is None and self._epoch is not None:
             await self.close()
         return more
 
@@ -95,10 +87,6 @@ class Launcher:
             await asyncio.gather(following, return_exceptions=True)
         self._forget()
 
-    async def idle(self) -> None:
-        """Until nothing is worked on: for tests."""
-        await self.reconciler.work.idle()
-
     async def _act(self, epoch: int) -> bool:
         if self._following is None:
             self._following = asyncio.create_task(self.mirror.run())
@@ -108,11 +96,11 @@ class Launcher:
             ended.result()  # raises what ended it
         if not self.mirror.synced.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.mirror.synced.wait(), self._leadership.ttl_s / 3)
+                await asyncio.wait_for(self.mirror.synced.wait(), self.leadership.ttl_s / 3)
             return self.mirror.synced.is_set()
         if epoch != self._epoch:
             held = {}
-            for job in await launches.held(self._db):
+            for job in await launches.held(self.db):
                 held[job.id, job.attempt] = attempt = Attempt(
                     job, running=job.started_at is not None, waiting=job.waiting
                 )
@@ -122,7 +110,7 @@ class Launcher:
             for key in {*self.reconciler.attempts, *self.mirror.jobs, *self.mirror.pods}:
                 self._enqueue(key)
         try:
-            taken = await launches.take(self._db, epoch, TAKEN)
+            taken = await launches.take(self.db, epoch, TAKEN)
         except StoreError:
             self._epoch = None  # what was taken nevertheless is found when everything is read again
             raise
@@ -130,33 +118,33 @@ class Launcher:
         for job in taken:
             known[job.id, job.attempt] = Attempt(job)
             self._enqueue((job.id, job.attempt))
-        for one in await launches.asked(self._db) if known else ():
+        for one in await launches.asked(self.db) if known else ():
             found = known.get((one.job, one.attempt))
             if found is not None and found.ask(one.cancelled, one.preempted):
                 self._enqueue((one.job, one.attempt))
         missed, self._missed = self._missed, set()
-        now = self._now()
+        now = self.now()
         due = {key for key, attempt in known.items() if attempt.due and attempt.due <= now}
         for key in missed | due:
             self._enqueue(key)
         if self.mirror.foreign_changed:
-            present = self._current()
+            present = self.current()
             pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
             foreign = foreign_pods(pods, nodes, present.plan, present.supply)
             self.mirror.foreign_changed = False
             try:
-                await launches.replace_foreign(self._db, epoch, foreign)
+                await launches.replace_foreign(self.db, epoch, foreign)
             except StoreError:
                 self.mirror.foreign_changed = True
                 raise
-            self._ended()
+            self.ended()
         return len(taken) == TAKEN
 
     def _enqueue(self, key: Key) -> None:
         """Look at an attempt, if this process leads; once the lead is certain again, if it is in doubt."""
         if self._epoch is None:
             return
-        if self._leadership.epoch != self._epoch:
+        if self.leadership.epoch != self._epoch:
             self._missed.add(key)
             return
         self.reconciler.work.add(key)

@@ -10,6 +10,8 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import structlog
 
@@ -21,34 +23,37 @@ from gpupool.queue.store.errors import Deposed
 log = structlog.get_logger()
 
 
+def utc_now() -> datetime:
+    """The present time."""
+    return datetime.now(UTC)
+
+
+@dataclass
 class Leadership:
     """A candidate for one role. `holder` must be unique to the process."""
 
-    def __init__(
-        self, db: Database, role: str, holder: str, ttl_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._db = db
-        self.role = role
-        self.holder = holder
-        self.ttl_s = ttl_s
-        self._clock = clock
-        self._epoch: int | None = None
-        self._asked = 0.0
+    db: Database
+    role: str
+    holder: str
+    ttl_s: float
+    clock: Callable[[], float] = time.monotonic
+    _epoch: int | None = field(default=None, init=False)
+    _asked: float = field(default=0.0, init=False)
 
     @property
     def epoch(self) -> int | None:
         """The epoch to write under; None where another process leads, or this one's lease is nearly over."""
-        if self._epoch is not None and self._clock() - self._asked > self.ttl_s * 2 / 3:
+        if self._epoch is not None and self.clock() - self._asked > self.ttl_s * 2 / 3:
             self._epoch = None
         return self._epoch
 
     async def seek(self) -> int | None:
         """Take or renew the lease; at most every third of its time goes to the database."""
-        if self._epoch is not None and self._clock() - self._asked < self.ttl_s / 3:
+        if self._epoch is not None and self.clock() - self._asked < self.ttl_s / 3:
             return self._epoch
-        asked = self._clock()
+        asked = self.clock()
         before, self._epoch = self._epoch, None
-        self._epoch = await dispatch.lead(self._db, self.role, self.holder, self.ttl_s)
+        self._epoch = await dispatch.lead(self.db, self.role, self.holder, self.ttl_s)
         self._asked = asked
         if self._epoch is not None and before is None:
             log.info("leader.elected", role=self.role, holder=self.holder, epoch=self._epoch)
@@ -76,25 +81,26 @@ class Leadership:
     async def resign(self) -> None:
         """Let another process lead at once."""
         self._epoch = None
-        await dispatch.resign(self._db, self.role, self.holder)
+        await dispatch.resign(self.db, self.role, self.holder)
 
 
+@dataclass
 class LeaderRole(ABC):
     """A role in which the process acts while it leads."""
+
+    db: Database
+    leadership: Leadership
 
     interval_s = 2.0
     """Between two steps where nothing wakes it."""
 
-    def __init__(self, leadership: Leadership) -> None:
-        self._leadership = leadership
-
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled."""
-        await self._leadership.run(self.step, wake, self.interval_s)
+        await self.leadership.run(self.step, wake, self.interval_s)
 
     async def step(self) -> bool:
         """Do what is due, if this process leads; whether there may be more at once."""
-        return await self._leadership.act(self._act)
+        return await self.leadership.act(self._act)
 
     @abstractmethod
     async def _act(self, epoch: int) -> bool:

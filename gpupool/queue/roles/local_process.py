@@ -11,9 +11,10 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 from gpupool.queue.records import Job, Outcome
-from gpupool.queue.roles.stop import Stop
 from gpupool.queue.variables import variables
 
 GRACE_S = 30.0
@@ -23,8 +24,8 @@ LINE = 64 * 1024
 Write = Callable[[Job, list[str]], Awaitable[None]]
 
 
-async def run_process(job: Job, stop: Stop, write: Write, grace_s: float = GRACE_S) -> Outcome:
-    """Run the job's command to its end, its time limit, or `stop`."""
+async def run_process(job: Job, stop: asyncio.Future[Outcome], write: Write) -> Outcome:
+    """Run the job's command to its end, its time limit, or until `stop` says how it ends."""
     command = [str(part) for part in job.request.get("container_command") or ()]
     if not command:
         return Outcome(
@@ -43,20 +44,18 @@ async def run_process(job: Job, stop: Stop, write: Write, grace_s: float = GRACE
         return Outcome("failed", f"{command[0]} can't be run: {error.strerror}", 127, False)
     reading = asyncio.create_task(_read(process, job, write))
     ending = asyncio.create_task(process.wait())
-    stopping = asyncio.create_task(stop.wait())
+    either: set[asyncio.Future[Any]] = {ending, stop}
     try:
-        await asyncio.wait({ending, stopping}, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if ending.done() and stop.why is None:
+        await asyncio.wait(either, timeout=job.run_limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if ending.done() and not stop.done():
             code = ending.result()
             return Outcome("succeeded", None, 0) if code == 0 else Outcome("failed", _ended(code), code)
-        await _terminate(process, grace_s)
-        if stop.why is not None:
-            ended = stop.outcome()
-            return Outcome(ended.kind, ended.reason, process.returncode)
+        await _terminate(process)
+        if stop.done():
+            return replace(stop.result(), exit_code=process.returncode)
         reason = f"it ran for longer than {job.run_limit_s} s"
         return Outcome("timeout", reason, process.returncode, False)
     finally:
-        stopping.cancel()
         await _kill(process)
         await asyncio.wait({reading}, timeout=2)
         reading.cancel()
@@ -72,10 +71,10 @@ def _ended(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-async def _terminate(process: asyncio.subprocess.Process, grace_s: float) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     _signal(process, signal.SIGTERM)
     try:
-        await asyncio.wait_for(process.wait(), grace_s)
+        await asyncio.wait_for(process.wait(), GRACE_S)
     except TimeoutError:
         await _kill(process)
 

@@ -39,17 +39,14 @@ async def repeat(
     failures = 0
     while True:
         began = time.monotonic()
+        more, failures = False, failures + 1
         try:
             more = await step()
             failures = 0
             _stepped[name] = time.monotonic()
         except StoreError as error:
-            failures += 1
-            more = False
             log.error(f"{name}.failed", error=str(error), failures=failures)
         except Exception:  # a mistake of ours must not stop the queue; it is shown whole
-            failures += 1
-            more = False
             log.exception(f"{name}.failed", failures=failures)
         if more:
             await asyncio.sleep(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
@@ -27,25 +28,20 @@ TOGETHER_S = 0.05
 """What comes within so long is written together."""
 
 
+@dataclass
 class Notes:
     """Each attempt's fields `running` and `waiting` say what has been written. `epoch` is None where it is
     not certain to lead."""
 
-    def __init__(
-        self,
-        db: Database,
-        now: Callable[[], datetime],
-        epoch: Callable[[], int | None],
-        measures: Measures | None,
-        start: Callable[..., None],
-    ) -> None:
-        self._db = db
-        self._now = now
-        self._epoch = epoch
-        self._measures = measures
-        self._start = start
-        """Runs a coroutine beside the rest."""
-        self._writing = asyncio.Lock()
+    db: Database
+    now: Callable[[], datetime]
+    epoch: Callable[[], int | None]
+    measures: Measures | None
+    start: Callable[..., None]
+    """Runs a coroutine beside the rest."""
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
@@ -74,7 +70,7 @@ class Notes:
 
     def _soon(self) -> None:
         if not (self._launched or self._started or self._waits):
-            self._start(self._write())
+            self.start(self._write())
 
     async def _write(self) -> None:
         await asyncio.sleep(TOGETHER_S)
@@ -82,25 +78,25 @@ class Notes:
             await self._write_now()
 
     async def _write_now(self) -> None:
-        launched, started, waits, epoch = self._launched, self._started, self._waits, self._epoch()
+        launched, started, waits, epoch = self._launched, self._started, self._waits, self.epoch()
         self._clear()
         try:
             if launched:
-                await launches.launched(self._db, launched, self._now())
+                await launches.launched(self.db, launched, self.now())
             if started:
-                written = await attempts.started_all(self._db, [start for _, start in started.values()])
+                written = await attempts.started_all(self.db, [start for _, start in started.values()])
                 for key, (attempt, start) in started.items():
-                    if key in written and self._measures:
-                        self._measures.started(start.now, attempt.job)
+                    if key in written and self.measures:
+                        self.measures.started(start.now, attempt.job)
                     attempt.running, attempt.waiting = True, None
             if waits and epoch is not None:
                 given = {key: waiting for key, (_, waiting) in waits.items()}
-                await launches.waits(self._db, epoch, given)
+                await launches.waits(self.db, epoch, given)
                 for attempt, waiting in waits.values():
                     attempt.waiting = waiting
-        except StoreError as error:  # whoever looks at these attempts next notes the same again
+        except StoreError as error:  # the next look at these attempts notes the same again
             said = {"launched": len(launched), "started": len(started), "waits": len(waits)}
             log.warning("launcher.unrecorded", **said, error=str(error))
-            again = self._now()
+            again = self.now()
             for attempt, _ in (*started.values(), *waits.values()):
                 attempt.look_by(again)

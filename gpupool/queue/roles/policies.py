@@ -5,6 +5,8 @@ It must not read anything back: the Plan is where limits come from.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, field
+
 from gpupool.queue.plan_source import Current, PlanSource
 from gpupool.queue.records import MICRO
 from gpupool.queue.store import dispatch
@@ -13,22 +15,22 @@ from gpupool.queue.store.dispatch import ProjectPolicy, TenantPolicy
 from gpupool.spec.tenants import Budget
 
 
+@dataclass
 class Policies:
     """Keeps the tenants in the database as the environment file has them."""
 
-    def __init__(self, db: Database, source: PlanSource) -> None:
-        self._db = db
-        self._source = source
-        self._written: str | None = None
+    db: Database
+    source: PlanSource
+    _written: str | None = field(default=None, init=False)
 
     async def step(self) -> bool:
         """Read the file where it has changed, and write what is not written yet; whether that was another
         Plan."""
-        self._source.refresh()
-        present = self._source.current
+        self.source.refresh()
+        present = self.source.current
         if present.hash == self._written:
             return False
-        await mirror(self._db, present)
+        await mirror(self.db, present)
         self._written = present.hash
         return True
 
@@ -43,19 +45,13 @@ async def mirror(db: Database, current: Current) -> None:
             running_limit=tenant.running,
             queued_limit=tenant.queued,
             gpus_per_job=tenant.gpus_per_job,
-            budget_micro=_micro(tenant.budget),
-            period=tenant.budget.period if tenant.budget else "month",
-            projects={
-                project.name: ProjectPolicy(
-                    _micro(project.budget), project.budget.period if project.budget else "month"
-                )
-                for project in tenant.projects
-            },
+            **asdict(_money(tenant.budget)),
+            projects={project.name: _money(project.budget) for project in tenant.projects},
         )
         for tenant in current.plan.tenants
     ]
     await dispatch.mirror(db, current.hash, policies)
 
 
-def _micro(budget: Budget | None) -> int | None:
-    return round(budget.usd * MICRO) if budget else None
+def _money(budget: Budget | None) -> ProjectPolicy:
+    return ProjectPolicy(round(budget.usd * MICRO), budget.period) if budget else ProjectPolicy()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -44,36 +45,28 @@ USUAL_S = 3.0
 """A pod that starts sooner is not shown as waiting; others are explained by the cluster's events."""
 
 
+@dataclass
 class Reconciler:
     """The attempts of one leader. `epoch` is None where it is not certain to lead; `again` takes the key of
     an attempt to look at later."""
 
-    def __init__(
-        self,
-        db: Database,
-        cluster: Cluster,
-        mirror: Mirror,
-        current: Callable[[], Current],
-        now: Callable[[], datetime],
-        ended: Callable[[], None],
-        measures: Measures | None,
-        epoch: Callable[[], int | None],
-        again: Callable[[Key], None],
-    ) -> None:
-        self._db = db
-        self._cluster = cluster
-        self._mirror = mirror
-        self._current = current
-        self._now = now
-        self._ended = ended
-        self._epoch = epoch
-        self._again = again
-        self.attempts: dict[Key, Attempt] = {}
-        """Those that are the cluster's."""
+    db: Database
+    cluster: Cluster
+    mirror: Mirror
+    current: Callable[[], Current]
+    now: Callable[[], datetime]
+    ended: Callable[[], None]
+    measures: Measures | None
+    epoch: Callable[[], int | None]
+    again: Callable[[Key], None]
+    attempts: dict[Key, Attempt] = field(default_factory=dict)
+    """Those that are the cluster's."""
+
+    def __post_init__(self) -> None:
         self.work = WorkQueue[Key](self._reconcile, self._failed, AT_ONCE)
-        self._output = Output(db, cluster, lambda: current().plan.queue.logs_keep_mib * 2**20)
-        self._warnings = warnings.Warnings(cluster.warnings, now)
-        self._notes = Notes(db, now, epoch, measures, self.work.start)
+        self._output = Output(self.db, self.cluster, lambda: self.current().plan.queue.logs_keep_mib * 2**20)
+        self._warnings = warnings.Warnings(self.cluster.warnings, self.now)
+        self._notes = Notes(self.db, self.now, self.epoch, self.measures, self.work.start)
 
     async def close(self) -> None:
         """End what is under way."""
@@ -91,33 +84,33 @@ class Reconciler:
             log.error("launcher.failed", **said, exc_info=error)
         attempt = self.attempts.get(key)
         if attempt is not None:
-            attempt.due = self._now() + timedelta(seconds=2)
+            attempt.due = self.now() + timedelta(seconds=2)
         else:
-            asyncio.get_running_loop().call_later(2, self._again, key)
+            asyncio.get_running_loop().call_later(2, self.again, key)
 
     async def _reconcile(self, key: Key) -> None:
-        if self._epoch() is None:  # it may have waited for its turn for long
-            self._again(key)
+        if self.epoch() is None:  # it may have waited for its turn for long
+            self.again(key)
             return
-        attempt, job = self.attempts.get(key), self._mirror.jobs.get(key)
+        attempt, job = self.attempts.get(key), self.mirror.jobs.get(key)
         if attempt is None:
-            stray = any(map(_held, (*self._mirror.pods_of(key), *([job] if job else []))))
+            stray = any(map(_held, (*self.mirror.pods_of(key), *([job] if job else []))))
             # A process that no longer leads without knowing it must not take the new leader's for strays.
-            if stray and not await launches.is_held(self._db, *key):
+            if stray and not await launches.is_held(self.db, *key):
                 await self._discard(key)
-            self._mirror.forget(key)
+            self.mirror.forget(key)
             return
-        attempt.due = self._now() + timedelta(seconds=AGAIN_S)
-        pods = self._mirror.pods_of(key)
+        attempt.due = self.now() + timedelta(seconds=AGAIN_S)
+        pods = self.mirror.pods_of(key)
         if job is None and not pods:
             gone = attempt.seen or attempt.running
             if not gone and attempt.asked is None:
                 await self._create(key, attempt)
             elif not await self._is_behind(key, attempt):
-                await self._end(key, attempt, Ended(attempt.lost(), None, self._now(), None))
+                await self._end(key, attempt, Ended(attempt.lost(), None, self.now(), None))
             return
         attempt.seen = True
-        found = observe.view(job or observe.GONE, pods, self._mirror.nodes, self._now())
+        found = observe.view(job or observe.GONE, pods, self.mirror.nodes, self.now())
         if isinstance(found, Ended):
             if pods or not await self._is_behind(key, attempt):
                 await self._end(key, attempt, found)
@@ -132,35 +125,35 @@ class Reconciler:
         ends = asked is not None or (job is not None and "deletionTimestamp" in job["metadata"])
         if job is not None and ends and (not attempt.stopped or _overlooked(job, pods)):
             verdict = asked if asked is not None and asked.kind in ("failed", "timeout") else None
-            await self._cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
+            await self.cluster.stop(job, observe.verdict_text(verdict) if verdict else None)
             attempt.stopped = True
 
     async def _is_behind(self, key: Key, attempt: Attempt) -> bool:
         """Asked before an attempt ends because something of it is not there: the watch of pods may be behind
         that of Jobs, and an attempt whose pod still runs has not ended."""
-        behind = await self._mirror.is_behind(key)
+        behind = await self.mirror.is_behind(key)
         if behind:
-            attempt.due = self._now() + timedelta(seconds=2)
+            attempt.due = self.now() + timedelta(seconds=2)
         return behind
 
     async def _create(self, key: Key, attempt: Attempt) -> None:
-        job, plan = attempt.job, self._current().plan
+        job, plan = attempt.job, self.current().plan
         tenant = next((one for one in plan.tenants if one.name == job.tenant), None)
         if tenant is None or all(pool.name != job.pool for pool in plan.pools):
             said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
-            await self._end(key, attempt, Ended(said, None, self._now(), None))
+            await self._end(key, attempt, Ended(said, None, self.now(), None))
             return
-        avoid = await launches.failed_nodes(self._db, job.id) if job.attempt > 1 else []
-        if self._epoch() is None:  # another process may have launched, and ended, it meanwhile
-            self._again(key)
+        avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []
+        if self.epoch() is None:  # another process may have launched, and ended, it meanwhile
+            self.again(key)
             return
         try:
-            created = await self._cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
+            created = await self.cluster.create(job_manifest.manifest(job, plan, tenant, avoid))
         except Refused as error:
             await self._refused(key, attempt, error)
             return
         attempt.seen, attempt.refusals = True, 0
-        self._mirror.jobs.setdefault(key, created)
+        self.mirror.jobs.setdefault(key, created)
         self._notes.launched(key, created["metadata"]["name"])
 
     async def _serve(self, attempt: Attempt, job: job_manifest.Object) -> None:
@@ -168,7 +161,7 @@ class Reconciler:
         service = job_manifest.service(job)
         if service is not None and "deletionTimestamp" not in job["metadata"]:
             try:
-                await self._cluster.create(service)
+                await self.cluster.create(service)
             except Refused as error:
                 said = f"the cluster refuses its Service: {error}"[:500]
                 attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
@@ -176,9 +169,9 @@ class Reconciler:
 
     async def _refused(self, key: Key, attempt: Attempt, error: Refused) -> None:
         """A Job that the cluster does not take: shown, and tried again slowly while that may help."""
-        now = self._now()
+        now = self.now()
         since = attempt.job.decided_at or now
-        limit = timedelta(seconds=self._current().plan.queue.unscheduled_s)
+        limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
         reason = f"the cluster refuses its Job: {error}"[:500]
         if not error.passing or now - since > limit:
             outcome = Outcome("failed", reason, retry=error.passing)
@@ -190,11 +183,11 @@ class Reconciler:
         self._notes.waits(attempt, Waiting(Reason.REFUSED, reason))
 
     async def _running(self, key: Key, attempt: Attempt, found: Running) -> None:
-        job, now = attempt.job, self._now()
+        job, now = attempt.job, self.now()
         since = max(job.decided_at or found.since, min(found.since, now))
         if not attempt.running:
             self._notes.started(attempt, attempts.Start(*key, since, found.node, found.node_since))
-        self._output.follow(key, self._mirror.pods_of(key))
+        self._output.follow(key, self.mirror.pods_of(key))
         self._notes.waits(attempt, found.waiting)
         ends = since + timedelta(seconds=job.run_limit_s or job.timeout_s)
         attempt.look_by(ends)
@@ -205,8 +198,8 @@ class Reconciler:
             attempt.asked = found.failed
 
     async def _pending(self, key: Key, attempt: Attempt, found: Pending) -> None:
-        self._output.follow(key, self._mirror.pods_of(key))  # of several pods the first may run
-        now, queue = self._now(), self._current().plan.queue
+        self._output.follow(key, self.mirror.pods_of(key))  # of several pods the first may run
+        now, queue = self.now(), self.current().plan.queue
         if attempt.begun is None or attempt.begun[0] != found.scheduled:
             attempt.begun = (found.scheduled, now)
         since = attempt.begun[1]
@@ -230,7 +223,7 @@ class Reconciler:
         self, attempt: Attempt, waiting: Waiting, about: observe.Object, since: datetime
     ) -> Waiting:
         """With what the cluster's events say of a Job or pod, once they have been read after `since`."""
-        now = self._now()
+        now = self.now()
         said = self._warnings.about(about, since)
         again = now + (timedelta(seconds=1) if said is None else warnings.AGAIN)
         attempt.look_by(again)
@@ -244,33 +237,31 @@ class Reconciler:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""
         outcome = found.outcome
         if attempt.asked is not None and outcome.kind == "preempted":
-            outcome = Outcome(
-                attempt.asked.kind, attempt.asked.reason, outcome.exit_code, attempt.asked.retry
-            )
-        job, now = attempt.job, self._now()
+            outcome = replace(attempt.asked, exit_code=outcome.exit_code)
+        job, now = attempt.job, self.now()
         begin = job.decided_at or now
         if found.started is not None and not attempt.running:
             begin = max(begin, min(found.started, now))
-            await attempts.started(self._db, *key, begin, found.node)
-        await self._output.finish(key, self._mirror.pods_of(key))
+            await attempts.started(self.db, *key, begin, found.node)
+        await self._output.finish(key, self.mirror.pods_of(key))
         at = max(begin, found.started or begin, min(found.at, now))
-        ended = await attempts.finish(self._db, *key, outcome, at, BACKOFF_S, node=found.node)
+        ended = await attempts.finish(self.db, *key, outcome, at, BACKOFF_S, node=found.node)
         self.attempts.pop(key, None)
         if ended is not None:
             log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)
-        self._ended()
+        self.ended()
         await self._discard(key)
 
     async def _discard(self, key: Key) -> None:
         """A Job whose attempt is over: it is stopped if it is not, and our finalizer taken off."""
-        job, pods = self._mirror.jobs.get(key), self._mirror.pods_of(key)
+        job, pods = self.mirror.jobs.get(key), self.mirror.pods_of(key)
         if job is not None and not job.get("status", {}).get("completionTime"):
-            found = observe.view(job, pods, self._mirror.nodes, self._now())
+            found = observe.view(job, pods, self.mirror.nodes, self.now())
             if "deletionTimestamp" not in job["metadata"] and not isinstance(found, Ended):
-                await self._cluster.stop(job, None)
+                await self.cluster.stop(job, None)
         ours = [thing for thing in (*pods, job) if thing is not None and _held(thing)]
-        await self._cluster.release(ours)
-        self._mirror.forget(key)
+        await self.cluster.release(ours)
+        self.mirror.forget(key)
 
 
 def _overlooked(job: job_manifest.Object, pods: Sequence[job_manifest.Object]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
 from gpupool.queue.domain.state import Account
-from gpupool.queue.store.database import Database, as_json, fetch, run
+from gpupool.queue.store.database import Database, as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,9 @@ class Crossed:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
-    """A message that is to be sent."""
+class Alert(Crossed):
+    """A message that is to be sent; its scope is `job` where it is not about a budget."""
 
-    scope: str
-    """tenant, project, or job where it is not about a budget."""
-    name: str
-    period: date
-    """First day of the budget's period."""
-    threshold: int
-    spent_micro: int
-    limit_micro: int
     tries: int
     taken: list[str]
     """Channels that it was sent to."""
@@ -82,50 +74,41 @@ class Alert:
 
 async def totals(db: Database, now: datetime) -> dict[str, Account]:
     """`tenant` or `tenant/project` -> account of the present period; absent: nothing spent yet."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "snapshot_accounts", now=now, tenants=None)
+    rows = await db.fetch("snapshot_accounts", now=now, tenants=None)
     return {row["name"]: Account(row["spent_micro"], row["held_micro"]) for row in rows}
 
 
 async def usage(db: Database, tenant: str, since: datetime, until: datetime) -> list[Usage]:
     """What a tenant's attempts used that ended in that time."""
-    async with db.connection() as connection:
-        return [
-            Usage(**row) for row in await fetch(connection, "usage", tenant=tenant, since=since, until=until)
-        ]
+    return [Usage(**row) for row in await db.fetch("usage", tenant=tenant, since=since, until=until)]
 
 
 async def use_per_day(db: Database, tenants: Collection[str], since: datetime) -> list[DayOfUse]:
     """Use of some tenants, by day; days without any are left out."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "use_per_day", tenants=sorted(tenants), since=since)
+    rows = await db.fetch("use_per_day", tenants=sorted(tenants), since=since)
     return [DayOfUse(**row) for row in rows]
 
 
 async def spent(db: Database, now: datetime, settled_since: datetime) -> list[Spent]:
     """Of the present periods, and of earlier ones on which something was settled since: a job counts for the
     period in which it was dispatched, and may end after it."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "alert_accounts", now=now, settled_since=settled_since)
+    rows = await db.fetch("alert_accounts", now=now, settled_since=settled_since)
     return [Spent(**row) for row in rows]
 
 
 async def raise_alerts(db: Database, crossed: Sequence[Crossed], now: datetime) -> None:
     """Make an alert due for each threshold that has none in its period."""
     given = [{**asdict(one), "period": one.period.isoformat()} for one in crossed]
-    async with db.connection() as connection:
-        await run(connection, "alert_raise", crossed=as_json(given), now=now)
+    await db.run("alert_raise", crossed=as_json(given), now=now)
 
 
 async def alerts_due(db: Database, now: datetime, limit: int = 20) -> list[Alert]:
     """Alerts to send now."""
-    async with db.connection() as connection:
-        return [Alert(**row) for row in await fetch(connection, "alerts_due", now=now, limit=limit)]
+    return [Alert(**row) for row in await db.fetch("alerts_due", now=now, limit=limit)]
 
 
 async def alert_tried(db: Database, alert: Alert, now: datetime, again_at: datetime | None) -> None:
     """`alert.taken` have it; for the other channels it is due again then, None where there is no other."""
     values = {name: getattr(alert, name) for name in ("scope", "name", "period", "threshold", "taken")}
-    async with db.connection() as connection:
-        sent_at = now if again_at is None else None
-        await run(connection, "alert_tried", **values, sent_at=sent_at, due_at=again_at or now)
+    sent_at = now if again_at is None else None
+    await db.run("alert_tried", **values, sent_at=sent_at, due_at=again_at or now)

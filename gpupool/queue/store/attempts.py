@@ -22,14 +22,14 @@ MICROSECONDS_PER_HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """An attempt that is still the executor's."""
+class Asked:
+    """An attempt that is not over, and whether it is to stop."""
 
     job: str
     attempt: int
-    cancel_requested: bool
-    preempt_reason: str | None
-    """Set where it is to give way to another job."""
+    cancelled: bool
+    preempted: str | None
+    """Why it gives way to another job, or is stopped as idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,7 @@ async def take(
     `containers` container jobs too."""
     http = [True, False] if containers else [True]
     values = {"executor": executor, "limit": limit, "lease_s": lease_s, "now": now, "http": http}
-    async with db.connection() as connection:
-        rows = await fetch(connection, "take", **values)
+    rows = await db.fetch("take", **values)
     return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))
 
 
@@ -117,22 +116,16 @@ async def started_all(db: Database, given: Sequence[Start]) -> set[tuple[str, in
         "nodes": [one.node for one in given],
         "node_times": [one.node_at for one in given],
     }
-    async with db.connection() as connection:
-        return {(row["job"], row["attempt"]) for row in await fetch(connection, "started", **values)}
+    return {(row["job"], row["attempt"]) for row in await db.fetch("started", **values)}
 
 
 async def heartbeat(
     db: Database, executor: str, held: Sequence[tuple[str, int]], lease_s: float, now: datetime | None = None
-) -> list[Beat]:
+) -> list[Asked]:
     """Keep (job, attempt) pairs for another `lease_s`; those that are still the executor's."""
     ids, attempts = [job for job, _ in held], [attempt for _, attempt in held]
     values = {"ids": ids, "attempts": attempts, "executor": executor, "lease_s": lease_s, "now": now}
-    async with db.connection() as connection:
-        rows = await fetch(connection, "heartbeat", **values) if held else []
-    return [
-        Beat(row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason"))
-        for row in rows
-    ]
+    return [Asked(**row) for row in await db.fetch("heartbeat", **values)] if held else []
 
 
 async def finish(
@@ -243,24 +236,21 @@ async def append_log(
 ) -> bool:
     """Keep lines of an attempt's output. False where it is over, and for no lines."""
     text = storable("\n".join(lines))
-    async with db.connection() as connection:
-        values = {"job": job, "attempt": attempt, "text": text, "now": now}
-        return bool(lines) and bool(await fetch(connection, "log_write", **values))
+    values = {"job": job, "attempt": attempt, "text": text, "now": now}
+    return bool(lines) and bool(await db.fetch("log_write", **values))
 
 
 async def log(
     db: Database, job: str, attempt: int | None = None, after: int = 0, limit: int = 1000
 ) -> list[LogChunk]:
     """Output of all attempts or one, from after the chunk of that number."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "log", job=job, attempt=attempt, after=after, limit=limit)
+    rows = await db.fetch("log", job=job, attempt=attempt, after=after, limit=limit)
     return [LogChunk(**row) for row in rows]
 
 
 async def of_job(db: Database, job: str, limit: int = 50) -> list[Attempt]:
     """The latest attempts of a job, in order."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "attempts_of_job", job=job, limit=limit)
+    rows = await db.fetch("attempts_of_job", job=job, limit=limit)
     return [Attempt(**{**row, "placement": placement_of(row["placement"])}) for row in reversed(rows)]
 
 

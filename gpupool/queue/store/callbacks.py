@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpupool.queue.store.database import Database, fetch, run
+from gpupool.queue.store.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +22,14 @@ class Callback:
 
 async def due(db: Database, now: datetime, limit: int = 20) -> list[Callback]:
     """Callbacks to make now, the oldest first."""
-    async with db.connection() as connection:
-        return [Callback(**row) for row in await fetch(connection, "callbacks_due", now=now, limit=limit)]
+    return [Callback(**row) for row in await db.fetch("callbacks_due", now=now, limit=limit)]
 
 
 async def done(db: Database, job: str) -> None:
     """It was taken, or is given up."""
-    async with db.connection() as connection:
-        await run(connection, "callback_done", job=job)
+    await db.run("callback_done", job=job)
 
 
 async def again(db: Database, job: str, due_at: datetime) -> None:
     """It failed, and is due again then."""
-    async with db.connection() as connection:
-        await run(connection, "callback_again", job=job, due_at=due_at)
+    await db.run("callback_again", job=job, due_at=due_at)

@@ -72,6 +72,16 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
+    async def fetch(self, name: str, /, **values: Any) -> list[Row]:
+        """Run queries/<name>.sql as a transaction of its own and return its rows."""
+        async with self.connection() as connection:
+            return await fetch(connection, name, **values)
+
+    async def run(self, name: str, /, **values: Any) -> int:
+        """The same, and return how many rows it concerned."""
+        async with self.connection() as connection:
+            return await run(connection, name, **values)
+
     @staticmethod
     def query(name: str) -> bytes:
         """The statement queries/<name>.sql."""
@@ -91,11 +101,11 @@ async def fetch_planned(connection: Connection, name: str, /, **values: Any) -> 
 
 
 async def fetch_tuples(
-    connection: Connection, name: str, values: Mapping[str, Any] | None = None, prepare: bool | None = None
+    connection: Connection, name: str, values: Mapping[str, Any] | None = None
 ) -> list[tuple[Any, ...]]:
-    """The same, for many rows of few columns; planned for its values where `prepare` is False."""
+    """As `fetch`, for many rows of few columns."""
     async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_query(name), values, prepare=prepare)
+        await cursor.execute(_query(name), values)
         return await cursor.fetchall()
 
 

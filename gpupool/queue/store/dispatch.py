@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -47,15 +47,13 @@ class TenantPolicy:
 
 async def lead(db: Database, role: str, holder: str, ttl_s: float) -> int | None:
     """Become or stay the leader of a role for so long; its epoch, or None while another holder leads."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "lead", role=role, holder=holder, ttl_s=ttl_s)
+    rows = await db.fetch("lead", role=role, holder=holder, ttl_s=ttl_s)
     return rows[0]["epoch"] if rows else None
 
 
 async def resign(db: Database, role: str, holder: str) -> None:
     """Let another one lead at once."""
-    async with db.connection() as connection:
-        await run(connection, "resign", role=role, holder=holder)
+    await db.run("resign", role=role, holder=holder)
 
 
 async def fence(connection: Connection, role: str, epoch: int) -> None:
@@ -99,18 +97,7 @@ async def claim(
 
 async def mirror(db: Database, plan_hash: str, policies: Sequence[TenantPolicy]) -> None:
     """Copy what the Plan says of tenants. Tenants that it no longer has stay: their jobs may still run."""
-    given = [
-        {
-            **{name: getattr(policy, name) for name in policy.__slots__ if name != "projects"},
-            "projects": {
-                name: {"budget_micro": project.budget_micro, "period": project.period}
-                for name, project in policy.projects.items()
-            },
-        }
-        for policy in policies
-    ]
-    async with db.connection() as connection:
-        await run(connection, "mirror", policies=as_json(given), plan_hash=plan_hash)
+    await db.run("mirror", policies=as_json([asdict(one) for one in policies]), plan_hash=plan_hash)
 
 
 def _start(start: Start) -> dict[str, Any]:

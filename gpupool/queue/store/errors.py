@@ -16,7 +16,6 @@ class QueueFull(StoreError):
     """The tenant has as many queued jobs as it may have."""
 
     def __init__(self, tenant: str, limit: int) -> None:
-        self.tenant, self.limit = tenant, limit
         super().__init__(f"tenant {tenant} may have {limit} queued jobs; wait until some have started")
 
 
@@ -24,7 +23,6 @@ class IdempotencyMismatch(StoreError):
     """The key was used for another request."""
 
     def __init__(self, key: str) -> None:
-        self.key = key
         super().__init__(f"Idempotency-Key {key!r} was used for another request; use a new key")
 
 
@@ -32,7 +30,6 @@ class UnknownDependency(StoreError):
     """depends_on names no job of the tenant."""
 
     def __init__(self, job: str) -> None:
-        self.job = job
         super().__init__(f"depends_on {job} is no job of this tenant; give the id of one")
 
 
@@ -40,7 +37,6 @@ class Unknown(StoreError):
     """There is no such job."""
 
     def __init__(self, job: str) -> None:
-        self.job = job
         super().__init__(f"there is no job {job}")
 
 
@@ -48,7 +44,7 @@ class Conflict(StoreError):
     """The job is not as the caller last saw it."""
 
     def __init__(self, version: int, state: str) -> None:
-        self.version, self.state = version, state
+        self.state = state
         super().__init__(f"the job is {state} and has version {version} now; read it again")
 
 
@@ -56,7 +52,6 @@ class Deposed(StoreError):
     """Another process leads now; nothing was written."""
 
     def __init__(self, role: str, epoch: int) -> None:
-        self.role, self.epoch = role, epoch
         super().__init__(f"epoch {epoch} of the {role} is over: another process leads; nothing was written")
 
 

@@ -38,8 +38,7 @@ async def expire_leases(db: Database, now: datetime | None = None, limit: int = 
 
 async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[Job]:
     """End queued jobs whose deadline has passed."""
-    async with db.connection() as connection:
-        ids = [row["id"] for row in await fetch(connection, "deadline_passed", now=now, limit=limit)]
+    ids = [row["id"] for row in await db.fetch("deadline_passed", now=now, limit=limit)]
     expired: list[Job] = []
     for id in ids:
         async with db.transaction() as connection:
@@ -54,25 +53,13 @@ async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[J
 
 async def archive(db: Database, before: datetime, limit: int = 1000) -> int:
     """Move jobs that ended before then to the history; how many."""
-    async with db.connection() as connection:
-        return await run(connection, "archive", before=before, limit=limit)
+    return await db.run("archive", before=before, limit=limit)
 
 
-async def prune_events(db: Database, before: datetime, limit: int = 5000) -> int:
-    """Delete placed events from before then; how many."""
-    return await _prune(db, "prune_events", before, limit)
-
-
-async def prune_idempotency(db: Database, before: datetime, limit: int = 5000) -> int:
-    """Forget keys that were used before then; how many."""
-    return await _prune(db, "prune_idempotency", before, limit)
-
-
-async def prune_output(db: Database, before: datetime, limit: int = 5000) -> int:
-    """Delete answers of targets from before then, and logs of jobs whose last attempt ended before then; how
-    many."""
-    answers = await _prune(db, "prune_results", before, limit)
-    return answers + await _prune(db, "prune_logs", before, limit)
+async def prune(db: Database, what: str, before: datetime, limit: int = 5000) -> int:
+    """Delete what is from before then; how many. `what`: `events` that are published, keys of `idempotency`,
+    `results` (answers of targets), or `logs` of jobs whose last attempt ended before then."""
+    return await db.run(f"prune_{what}", before=before, limit=limit)
 
 
 async def prune_lanes(db: Database) -> int:
@@ -81,8 +68,3 @@ async def prune_lanes(db: Database) -> int:
         await connection.execute(b"SET LOCAL lock_timeout = '1s'")
         await run(connection, "prune_lanes_lock")
         return await run(connection, "prune_lanes")
-
-
-async def _prune(db: Database, name: str, before: datetime, limit: int) -> int:
-    async with db.connection() as connection:
-        return await run(connection, name, before=before, limit=limit)

@@ -6,11 +6,10 @@ This module must not know who measures the use of GPUs, or how.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from gpupool.queue.store.database import Database, as_json, fetch
-from gpupool.queue.store.rows import placement_of
+from gpupool.queue.store.database import Database, as_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,9 @@ class Watched:
 class Found:
     """An idle attempt."""
 
-    watched: Watched
+    job: str
+    version: int
+    """Of the job, as it was watched."""
     used: float
     """The highest share of a GPU's time that was in use."""
     reason: str
@@ -42,19 +43,8 @@ class Found:
 async def watched(db: Database, before: datetime, action: str) -> list[Watched]:
     """Attempts that run since then or longer, except of jobs that may be idle, and those of which the same
     action is recorded."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "idle_watched", before=before, action=action)
-    return [
-        Watched(
-            row["id"],
-            row["attempt"],
-            row["version"],
-            row["tenant"],
-            row["name"],
-            len(placement_of(row["placement"])),
-        )
-        for row in rows
-    ]
+    rows = await db.fetch("idle_watched", before=before, action=action)
+    return [Watched(**row) for row in rows]
 
 
 async def record(
@@ -64,18 +54,6 @@ async def record(
 
     The (job, attempt) pairs that were still as they were seen. `alerts`: an alert goes out too.
     """
-    given = [
-        {
-            "job": one.watched.job,
-            "version": one.watched.version,
-            "used": one.used,
-            "reason": one.reason,
-            "alert": one.alert,
-        }
-        for one in found
-    ]
-    async with db.connection() as connection:
-        rows = await fetch(
-            connection, "idle_found", found=as_json(given), action=action, now=now, alerts=alerts
-        )
+    given = [asdict(one) for one in found]
+    rows = await db.fetch("idle_found", found=as_json(given), action=action, now=now, alerts=alerts)
     return [(row["id"], row["attempt"]) for row in rows]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from gpupool.queue.records import Job, Waiting
+from gpupool.queue.store.attempts import Asked
 from gpupool.queue.store.database import Database, as_json, fetch, run, storable
 from gpupool.queue.store.dispatch import fence
 from gpupool.queue.store.rows import job_of
@@ -19,17 +20,6 @@ ROLE = "launcher"
 """The role whose epoch is checked here."""
 EXECUTOR = "kubernetes"
 """Who holds these attempts, whichever process leads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """An attempt that is to stop."""
-
-    job: str
-    attempt: int
-    cancelled: bool
-    preempted: str | None
-    """Why it gives way to another job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +47,24 @@ async def take(db: Database, epoch: int, limit: int) -> list[Job]:
 
 async def held(db: Database) -> list[Job]:
     """Every attempt that runs, or is to run, on the cluster."""
-    async with db.connection() as connection:
-        return list(map(job_of, await fetch(connection, "launches", executor=EXECUTOR)))
+    return list(map(job_of, await db.fetch("launches", executor=EXECUTOR)))
 
 
 async def is_held(db: Database, job: str, attempt: int) -> bool:
     """Whether this is a job's present attempt."""
-    async with db.connection() as connection:
-        return bool(await fetch(connection, "launch_held", job=job, attempt=attempt))
+    return bool(await db.fetch("launch_held", job=job, attempt=attempt))
 
 
 async def asked(db: Database) -> list[Asked]:
     """Attempts that are to stop."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "launches_asked", executor=EXECUTOR)
-    return [
-        Asked(row["id"], row["attempt"], row["cancel_requested"], (row["preempt_reason"] or {}).get("reason"))
-        for row in rows
-    ]
+    return [Asked(**row) for row in await db.fetch("launches_asked", executor=EXECUTOR)]
 
 
 async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
     """The Jobs of these (job, attempt, name) exist. Written once, and a former leader says the same: no epoch
     is checked."""
     ids, attempts, names = ([row[column] for row in given] for column in range(3))
-    async with db.connection() as connection:
-        await run(connection, "launched", ids=ids, attempts=attempts, names=names, now=now)
+    await db.run("launched", ids=ids, attempts=attempts, names=names, now=now)
 
 
 async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
@@ -97,21 +79,18 @@ async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waitin
 
 async def failed_nodes(db: Database, job: str) -> list[str]:
     """Nodes that another attempt of this job should keep away from."""
-    async with db.connection() as connection:
-        return [row["node"] for row in await fetch(connection, "failed_nodes", job=job)]
+    return [row["node"] for row in await db.fetch("failed_nodes", job=job)]
 
 
 async def logged(db: Database, job: str, attempt: int, lines: Sequence[str], until: str) -> None:
     """Keep lines of an attempt's output, which has been read up to this time stamp."""
     text = storable("\n".join(lines))
-    async with db.connection() as connection:
-        await run(connection, "logged", job=job, attempt=attempt, text=text, until=until)
+    await db.run("logged", job=job, attempt=attempt, text=text, until=until)
 
 
 async def logged_until(db: Database, job: str, attempt: int) -> str | None:
     """How far the output has been read."""
-    async with db.connection() as connection:
-        rows = await fetch(connection, "logged_until", job=job, attempt=attempt)
+    rows = await db.fetch("logged_until", job=job, attempt=attempt)
     return rows[0]["logged_until"] if rows else None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from gpupool.queue.records import JobEvent
-from gpupool.queue.store.database import Database, fetch, run
+from gpupool.queue.store.database import Database, fetch
 from gpupool.queue.store.dispatch import fence
 from gpupool.queue.store.rows import event_of
 
@@ -27,14 +27,12 @@ async def place(db: Database, epoch: int, limit: int = 500) -> list[JobEvent]:
 
 async def unpublished(db: Database, limit: int = 500) -> list[JobEvent]:
     """Placed events that are not published yet, in order."""
-    async with db.connection() as connection:
-        return [event_of(row) for row in await fetch(connection, "unpublished", limit=limit)]
+    return [event_of(row) for row in await db.fetch("unpublished", limit=limit)]
 
 
 async def published(db: Database, events: Sequence[JobEvent]) -> None:
     """The bus has accepted these placed events."""
-    async with db.connection() as connection:
-        await run(connection, "published", positions=[event.position for event in events])
+    await db.run("published", positions=[event.position for event in events])
 
 
 async def after(
@@ -42,18 +40,15 @@ async def after(
 ) -> list[JobEvent]:
     """Placed events after a position, of some tenants or of all."""
     values = {"position": position, "limit": limit, "tenants": None if tenants is None else list(tenants)}
-    async with db.connection() as connection:
-        return [event_of(row) for row in await fetch(connection, "events_after", **values)]
+    return [event_of(row) for row in await db.fetch("events_after", **values)]
 
 
 async def bounds(db: Database) -> tuple[int, int]:
     """The first position that is kept, and the last that was given."""
-    async with db.connection() as connection:
-        row = (await fetch(connection, "events_bounds"))[0]
+    row = (await db.fetch("events_bounds"))[0]
     return row["oldest"], row["latest"]
 
 
 async def of_job(db: Database, job: str) -> list[JobEvent]:
     """All events of a job that are kept, placed or not, in order."""
-    async with db.connection() as connection:
-        return [event_of(row) for row in await fetch(connection, "events_of_job", job=job)]
+    return [event_of(row) for row in await db.fetch("events_of_job", job=job)]

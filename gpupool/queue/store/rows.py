@@ -52,16 +52,10 @@ def waiting_of(given: Mapping[str, str]) -> Waiting:
     return Waiting(Reason(given["reason"]), given["detail"])
 
 
+@lru_cache(4096)
 def lane_of(
     offers: tuple[Offer, ...], level: int, project: str | None, preemptible: bool, preempts: bool
 ) -> str:
     """The lane of a job: jobs that a round can't distinguish but by age and money share one."""
-    return _lane(offers, int(level), project, preemptible, preempts)
-
-
-@lru_cache(4096)
-def _lane(
-    offers: tuple[Offer, ...], level: int, project: str | None, preemptible: bool, preempts: bool
-) -> str:
-    content = [[offer.as_dict() for offer in offers], level, project, preemptible, preempts]
+    content = [[offer.as_dict() for offer in offers], int(level), project, preemptible, preempts]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]

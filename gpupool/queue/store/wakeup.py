@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 import psycopg
@@ -24,21 +25,21 @@ QUIET_S = 0.02
 RECONNECT_S = 1.0
 
 
+@dataclass
 class Bell:
     """Rings for the processes that listen; in bursts, once per `QUIET_S`."""
 
-    def __init__(self, db: Database, here: Callable[[], None] = lambda: None) -> None:
-        self._db = db
-        self._here = here
-        """Wakes this process without the database."""
-        self.name = uuid4().hex
-        """Which of all the bells on the channel this is."""
-        self._rang = 0.0
-        self._later: asyncio.Task[None] | None = None
+    db: Database
+    here: Callable[[], None] = lambda: None
+    """Wakes this process without the database."""
+    name: str = field(default_factory=lambda: uuid4().hex)
+    """Which of all the bells on the channel this is."""
+    _rang: float = field(default=0.0, init=False)
+    _later: asyncio.Task[None] | None = field(default=None, init=False)
 
     def ring(self) -> None:
         """Ring now, or once the quiet time is over."""
-        self._here()
+        self.here()
         if self._later is None or self._later.done():
             self._later = asyncio.create_task(self._ring())
 
@@ -46,7 +47,7 @@ class Bell:
         await asyncio.sleep(max(0.0, self._rang + QUIET_S - time.monotonic()))
         self._rang = time.monotonic()
         try:
-            async with self._db.connection() as connection:
+            async with self.db.connection() as connection:
                 await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, self.name))
         except Exception as error:  # a lost hint costs an interval, nothing else
             log.warning("bell.failed", error=str(error))

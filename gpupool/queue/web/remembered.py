@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from gpupool.queue.api.cache import Cache
 from gpupool.queue.api.context import Context
-from gpupool.queue.domain.outlook import Prospect, outlook
+from gpupool.queue.domain.explain import Prospect, outlook
 from gpupool.queue.store import accounts
 
 PROSPECTS = 200

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpupool.queue.domain.explain import explain
-from gpupool.queue.domain.outlook import outlook
+from gpupool.queue.domain.explain import explain, outlook
 from tests.queue.domain.simulated import Cluster, offer, pool, supply, tenant
 
 

@@ -144,7 +144,7 @@ class World:
 
     async def preempt(self, job: Job) -> None:
         """The dispatcher decides that the attempt gives way."""
-        epoch = await self.dispatcher._leadership.seek()
+        epoch = await self.dispatcher.leadership.seek()
         assert epoch is not None
         given = Preempt(job.id, job.attempt, new_id(), "a test needs its slots")
         await dispatch.claim(self.db, epoch, Decision(preempts=(given,)), "x", 30, self.now())
@@ -253,7 +253,7 @@ async def one_round(launcher: Launcher) -> None:
     with contextlib.suppress(StoreError, Died):
         while await launcher.step():
             """Once more at once, as its loop would."""
-        await launcher.idle()
+        await launcher.reconciler.work.idle()
 
 
 @contextlib.asynccontextmanager

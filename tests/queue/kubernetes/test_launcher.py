@@ -116,7 +116,7 @@ def test_the_next_process_knows_what_was_asked(running) -> None:
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
         await jobs.cancel(world.db, id, "ada", world.now())
-        await launcher._leadership.resign()
+        await launcher.leadership.resign()
         await launcher.close()
         world.cluster.delete(world.cluster.of("Job")[0], foreground=True)
         await succeeds(world, world.launcher(world.db), id)
@@ -134,7 +134,7 @@ def test_the_next_process_takes_back_what_the_last_one_showed(running) -> None:
         waiting = (await world.job(id)).waiting
         assert waiting is not None
         assert waiting.reason is Reason.NODE_UNREACHABLE
-        await launcher._leadership.resign()
+        await launcher.leadership.resign()
         await launcher.close()
         world.cluster.edit(node, lambda node: node["spec"].update(taints=[]))
         second = world.launcher(world.db)
@@ -251,7 +251,8 @@ def test_a_process_that_has_not_read_the_cluster_is_not_ready(database, monkeypa
         loop._stepped.pop(launches.ROLE, None)
         leadership = Leadership(db, launches.ROLE, "one", 0.6)
         launcher = Launcher(db, leadership, world.cluster, lambda: world.present, world.now)
-        running = asyncio.create_task(launcher.run(asyncio.Event(), 0.1))
+        launcher.interval_s = 0.1
+        running = asyncio.create_task(launcher.run(asyncio.Event()))
         await asyncio.sleep(2)
         assert leadership.epoch is not None
         assert loop.late([launches.ROLE]) == [launches.ROLE]

@@ -17,10 +17,9 @@ from gpupool.queue.events.envelope import envelope
 from gpupool.queue.plan_source import PlanSource
 from gpupool.queue.records import Job, JobEvent, Level, NewJob, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
-from gpupool.queue.roles.echo import Echo
 from gpupool.queue.roles.executor import Executor
 from gpupool.queue.roles.http_job import HttpJobs
-from gpupool.queue.roles.janitor import Janitor, Kept
+from gpupool.queue.roles.janitor import Janitor
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.policies import mirror
 from gpupool.queue.roles.relay import Relay
@@ -62,17 +61,17 @@ def new(tenant: str = "vision", pool: str = "notebooks", source: PlanSource = SO
 class Queue:
     """The roles of one process, stepped by hand or run. `clock` may be moved."""
 
-    def __init__(self, db: Database, bus: Memory | None = None, echo: Echo | None = None) -> None:
+    def __init__(self, db: Database, bus: Memory | None = None, port: int | None = None) -> None:
         self.db = db
         self.bus = bus or Memory()
         self.ahead = timedelta()
         self.holder = new_id()
-        hosts = {"example": ("127.0.0.1", echo.port)} if echo else {}
+        hosts = {"example": ("127.0.0.1", port)} if port else {}
         http = HttpJobs(lambda: ("http://example",), hosts)
         self.executor = Executor(db, self.holder, http, dev=True, now=self.now)
         self.dispatcher = Dispatcher(db, self.leads("dispatcher"), SOURCE.supply, now=self.now)
         self.relay = Relay(db, self.leads("relay"), self.bus, _envelope)
-        self.janitor = Janitor(db, self.leads("janitor"), Kept, now=self.now)
+        self.janitor = Janitor(db, self.leads("janitor"), lambda: 604_800, now=self.now)
 
     def leads(self, role: str) -> Leadership:
         return Leadership(self.db, role, self.holder, 60)

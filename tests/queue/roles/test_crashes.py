@@ -18,7 +18,7 @@ import pytest
 
 from gpupool.queue.records import State
 from gpupool.queue.roles import dispatcher, executor, janitor, leader, relay
-from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import attempts, dispatch, housekeeping, outbox
 from gpupool.queue.store.database import Database
@@ -70,20 +70,20 @@ class Fuse:
 async def scenario(db: Database, fuse: Fuse, monkeypatch: pytest.MonkeyPatch) -> None:
     await opened(db)
     bus = Memory()
-    async with Echo() as echo:
+    async with echo() as port:
         with monkeypatch.context() as patched:
             for module, names in CALLS.items():
                 for name in names:
                     patched.setattr(module, name, fuse.wrap(name, getattr(module, name)))
-            first = Queue(db, bus, echo)
+            first = Queue(db, bus, port)
             ids = [await first.submit() for _ in range(2)]
             ids.append(await first.submit(request={"target_url": "http://example/f", "request_json": 1}))
             with contextlib.suppress(Died):
                 await asyncio.wait_for(_work(first, ids), 20)
-            for running in list(first.executor._running.values()):
+            for running in list(first.executor.running.values()):
                 running.task.cancel()
             await asyncio.sleep(0)
-        second = Queue(db, bus, echo)
+        second = Queue(db, bus, port)
         second.ahead = timedelta(hours=1)
         await _forget_leaders(db)
         await asyncio.wait_for(_work(second, ids), 30)
@@ -97,7 +97,7 @@ async def _work(queue: Queue, ids: list[str]) -> None:
         await queue.dispatcher.step()
         await queue.executor.step()
         await queue.executor.renew()
-        running = [one.task for one in queue.executor._running.values()]
+        running = [one.task for one in queue.executor.running.values()]
         if running:
             await asyncio.wait(running, timeout=5)
         await queue.relay.step()

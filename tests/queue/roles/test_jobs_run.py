@@ -13,7 +13,7 @@ from aiohttp import web
 
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import Level, State
-from gpupool.queue.roles.echo import Echo
+from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs, forbidden
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
@@ -32,8 +32,8 @@ def python(text: str, **given: Any) -> dict[str, Any]:
 def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        async with Echo() as echo:
-            queue = Queue(db, echo=echo)
+        async with echo() as port:
+            queue = Queue(db, port=port)
             id = await queue.submit()
             ended = await queue.ended(id)
             assert (ended.state, ended.attempt, ended.exit_code) == (State.SUCCEEDED, 1, 0)
@@ -69,7 +69,7 @@ def test_an_answer_with_headers_of_another_encoding_ends_its_job(database) -> No
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
         queue = Queue(db)
         port = server.sockets[0].getsockname()[1]
-        queue.executor._http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
+        queue.executor.http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
         id = await queue.submit()
         ended = await queue.ended(id)
         server.close()
@@ -140,7 +140,7 @@ def test_a_log_has_a_limit_and_says_so(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        queue.executor._log_bytes = lambda: 1000
+        queue.executor.log_bytes = lambda: 1000
         id = await queue.submit(**python("print(('x' * 99 + chr(10)) * 50)"))
         assert (await queue.ended(id)).state is State.SUCCEEDED
         lines = "\n".join(chunk.text for chunk in await attempts.log(db, id, None, 0)).splitlines()
@@ -218,7 +218,7 @@ def test_a_preempted_job_runs_again_and_exit_0_after_sigterm_is_no_success(datab
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        queue.dispatcher._supply = lambda: (_one_node("training", 8), "x")
+        queue.dispatcher.supply = lambda: (_one_node("training", 8), "x")
         low = await queue.submit(**python(CHECKPOINT), pool="training", gpu_count=4)
         await queue.until(low, lambda job: job.state is State.RUNNING)
         while not await attempts.log(db, low, None, 0):
@@ -241,7 +241,7 @@ def test_a_job_whose_priority_changed_says_again_why_it_waits(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        queue.dispatcher._supply = lambda: (_one_node("training", 4), "x")
+        queue.dispatcher.supply = lambda: (_one_node("training", 4), "x")
         await queue.submit(**python("pass"), pool="training", gpu_count=4)
         await queue.dispatcher.step()
         id = await queue.submit(**python("pass"), pool="training", gpu_count=4)
@@ -263,7 +263,7 @@ def test_a_round_writes_nothing_where_nothing_is_new(database) -> None:
         supply, plan_hash = SOURCE.supply()
         empty = replace(supply.pools["notebooks"], nodes=())
         full = replace(supply, pools={**supply.pools, "notebooks": empty})
-        queue.dispatcher._supply = lambda: (full, plan_hash)
+        queue.dispatcher.supply = lambda: (full, plan_hash)
         id = await queue.submit()
         await queue.dispatcher.step()
         assert (await queue.job(id)).waiting is not None
@@ -289,14 +289,14 @@ async def _written(db: Database) -> int:
 def test_an_executor_that_dies_loses_no_job(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
-        async with Echo() as echo:
-            dead = Queue(db, echo=echo)
+        async with echo() as port:
+            dead = Queue(db, port=port)
             id = await dead.submit()
             await dead.dispatcher.step()
             assert [job.id for job in await attempts.take(db, dead.holder, 1, 0.01)] == [id]
-            await dead.dispatcher._leadership.resign()
+            await dead.dispatcher.leadership.resign()
             await asyncio.sleep(0.05)
-            alive = Queue(db, echo=echo)
+            alive = Queue(db, port=port)
             alive.ahead = timedelta(hours=1)
             await alive.janitor.step()
             requeued = await alive.job(id)
@@ -356,7 +356,7 @@ def test_redirects_are_checked_and_large_answers_cut(database) -> None:
         await site.start()
         port = int(runner.addresses[0][1])
         queue = Queue(db)
-        queue.executor._http = HttpJobs(
+        queue.executor.http = HttpJobs(
             lambda: ("http://example", "http://169.254.169.254"), {"example": ("127.0.0.1", port)}
         )
         ends = {}

@@ -340,12 +340,12 @@ def test_pruned_events_are_the_oldest_and_positions_go_on(database: Run) -> None
             await outbox.published(db, await outbox.place(db, epoch))
         await submitted(db)
         # The third is old enough, and stays: the second is before it in the stream.
-        assert await housekeeping.prune_events(db, NOW + timedelta(days=1, hours=1)) == 1
+        assert await housekeeping.prune(db, "events", NOW + timedelta(days=1, hours=1)) == 1
         assert await outbox.bounds(db) == (2, 4)
-        assert await housekeeping.prune_events(db, NOW + timedelta(days=9)) == 3
+        assert await housekeeping.prune(db, "events", NOW + timedelta(days=9)) == 3
         assert await outbox.bounds(db) == (5, 4)
         assert [event.position for event in await outbox.place(db, epoch)] == [5]
-        assert await housekeeping.prune_events(db, NOW + timedelta(days=9)) == 0  # not published
+        assert await housekeeping.prune(db, "events", NOW + timedelta(days=9)) == 0  # not published
 
     database(test)
 

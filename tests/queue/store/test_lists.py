@@ -197,10 +197,10 @@ def test_a_job_that_may_start_again_has_its_lane_again(database: Run) -> None:
 def test_old_keys_of_requests_and_old_output_are_deleted(database: Run) -> None:
     async def test(db: Database) -> None:
         await store.submit(db, [new()], Key("key", b""), now=NOW)
-        assert await housekeeping.prune_idempotency(db, NOW) == 0
-        assert await housekeeping.prune_idempotency(db, NOW + timedelta(seconds=1)) == 1
+        assert await housekeeping.prune(db, "idempotency", NOW) == 0
+        assert await housekeeping.prune(db, "idempotency", NOW + timedelta(seconds=1)) == 1
         assert not (await store.submit(db, [new()], Key("key", b"other"), now=NOW)).replayed
-        assert await housekeeping.prune_output(db, NOW) == 0
+        assert await housekeeping.prune(db, "results", NOW) == 0
 
     database(test)
 
@@ -210,10 +210,10 @@ def test_logs_are_kept_from_the_end_of_their_job(database: Run) -> None:
         job = await running(db)
         assert await attempts.append_log(db, job.id, 1, ["first"], NOW)
         late = NOW + timedelta(days=9)
-        assert await housekeeping.prune_output(db, late) == 0
+        assert await housekeeping.prune(db, "logs", late) == 0
         await attempts.finish(db, job.id, 1, Outcome("succeeded"), late, (1, 1))
-        assert await housekeeping.prune_output(db, late) == 0
-        assert await housekeeping.prune_output(db, late + timedelta(seconds=1)) == 1
+        assert await housekeeping.prune(db, "logs", late) == 0
+        assert await housekeeping.prune(db, "logs", late + timedelta(seconds=1)) == 1
 
     database(test)
 

@@ -2,4 +2,4 @@ UPDATE gpu_jobs j SET lease_until = coalesce(%(now)s::timestamptz, now()) + make
 FROM unnest(%(ids)s::uuid[], %(attempts)s::int[]) AS g (job, attempt)
 WHERE j.id = g.job AND j.attempt = g.attempt AND j.executor = %(executor)s
     AND j.state IN ('dispatching', 'running')
-RETURNING j.id, j.attempt, j.cancel_requested, j.preempt_reason
+RETURNING j.id AS job, j.attempt, j.cancel_requested AS cancelled, j.preempt_reason ->> 'reason' AS preempted

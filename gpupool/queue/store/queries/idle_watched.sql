@@ -1,5 +1,5 @@
 -- Attempts that have run for long enough to be called idle, and of which that has not been said yet.
-SELECT id, attempt, version, tenant, name, placement FROM gpu_jobs j
+SELECT id AS job, attempt, version, tenant, name, jsonb_array_length(placement) AS nodes FROM gpu_jobs j
 WHERE state = 'running' AND started_at <= %(before)s AND NOT cancel_requested AND preempt_reason IS NULL
     AND request ->> 'container_image' IS NOT NULL AND request ->> 'may_idle' IS DISTINCT FROM 'true'
     AND NOT EXISTS (
