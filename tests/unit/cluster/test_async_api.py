@@ -148,3 +148,29 @@ def test_a_line_without_end_takes_no_memory_without_end(
     assert (short, after) == (b"short", b"after")
     assert set(long) == set(b"x")
     assert len(long) < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("https://kube.example.com:6443", "http://proxy.example.com:3128"),
+        ("https://kube.inside.example.com", None),
+        ("https://127.0.0.1:6443", None),
+        ("https://[::1]:6443", None),
+        ("https://localhost:6443", None),
+    ],
+)
+def test_a_proxy_of_the_environment_is_looked_up_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, expected: str | None
+) -> None:
+    """And never by the library, which does it in a thread for every request."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.com:3128")
+    monkeypatch.setenv("NO_PROXY", "inside.example.com")
+
+    async def given() -> tuple[str | None, bool]:
+        async with AsyncKubeApi.connect(kubeconfig(tmp_path, server)) as api:
+            rest = api._client.rest_client
+            async with rest._create_pool_manager() as session:
+                return rest.proxy, session.trust_env
+
+    assert asyncio.run(given()) == (expected, False)
