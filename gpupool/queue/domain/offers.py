@@ -53,10 +53,10 @@ def offers(plan: Plan, supply: Supply, tenant: Tenant, wish: Wish) -> tuple[Offe
         raise Refused(
             "pool-not-granted", f"tenant {tenant.name} is not granted {names}; it is granted {mine}"
         )
-    found = [offer for pool in granted for offer in _offers(pool, supply.pools[pool.name], wish)]
+    found = [offer for pool in granted for offer in offers_of(pool, supply.pools[pool.name], wish)]
     if not found:
         raise _why_none(plan, tenant, granted, wish)
-    fitting = [offer for offer in found if offer.units <= tenant.grants[offer.pool].get(offer.resource, 0)]
+    fitting = granted_of(tenant, found)
     if not fitting:
         best = min(found, key=lambda offer: offer.rate_micro)
         has = tenant.grants[best.pool].get(best.resource, 0)
@@ -84,13 +84,14 @@ def _ranked(
     result = [first]
     for name in plan.pool(first.pool).fallback_to:
         pool = plan.pool(name)
-        if name in tenant.grants and wish.gpu_type in (None, pool.gpu.key):
-            result += [
-                offer
-                for offer in _offers(pool, supply.pools[name], wish)
-                if offer.units <= tenant.grants[name].get(offer.resource, 0)
-            ]
+        if wish.gpu_type in (None, pool.gpu.key):
+            result += granted_of(tenant, offers_of(pool, supply.pools[name], wish))
     return tuple(result)
+
+
+def granted_of(tenant: Tenant, found: Iterable[Offer]) -> list[Offer]:
+    """Those that the tenant's grants allow when it has nothing else."""
+    return [one for one in found if one.units <= tenant.grants.get(one.pool, {}).get(one.resource, 0)]
 
 
 def _price(offer: Offer) -> tuple[int, int, str]:
@@ -110,7 +111,7 @@ def _candidates(plan: Plan, wish: Wish) -> list[Pool]:
     ] or [pool for pool in plan.pools if pool.gpu.key == wish.pool]
 
 
-def _offers(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
+def offers_of(pool: Pool, supply: PoolSupply, wish: Wish) -> Iterator[Offer]:
     """What one pool offers: nothing where it can't do what is wished."""
     for resource, size in pool.slices_per_node.items():
         if wish.pool in pool.sharing.layout and not resource.endswith(wish.pool.replace("+", ".")):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gpupool.plan.model import HOURS_PER_MONTH, Plan, Pool
 from gpupool.plan.tenants import Tenant
-from gpupool.queue.domain.offers import Refused, Wish, offers
+from gpupool.queue.domain.offers import Wish, granted_of, offers_of
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Offer
 
@@ -39,14 +39,14 @@ def recommend(
     others. Raises ValueError for a kind of work that is not known."""
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r} is none of {', '.join(KINDS)}")
+    if tenant.gpus_per_job is not None and gpu_count > tenant.gpus_per_job:
+        return ()
     found = []
     for pool in plan.pools:
         for isolation in ("shared", "exclusive"):
-            try:
-                (first, *_) = offers(plan, supply, tenant, Wish(pool.name, isolation, None, gpu_count))
-            except Refused:
-                continue
-            found += _of(pool, _every(pool, supply, first), memory_gib, kind)
+            wish = Wish(pool.name, isolation, None, gpu_count)
+            granted = granted_of(tenant, offers_of(pool, supply.pools[pool.name], wish))
+            found += _of(pool, granted, memory_gib, kind)
     unique = {(one.offer.pool, one.offer.resource, one.offer.units): one for one in found}
     return tuple(
         sorted(
@@ -69,17 +69,6 @@ def reserved_hint(usage_hours: float, usd_on_demand: float) -> str | None:
         f"in use for {share:.0%} of the month: reserved capacity (about {RESERVED_FROM:.0%} of the on-demand "
         f"price) would save about ${saved:,.0f} a month"
     )
-
-
-def _every(pool: Pool, supply: Supply, first: Offer) -> list[Offer]:
-    """The offer, and the pool's other MIG profiles."""
-    if not pool.sharing.layout:
-        return [first]
-    rates = supply.pools[pool.name].rate_micro
-    return [
-        Offer(pool.name, name, 1, 1, supply.pools[pool.name].gpu_micro[name], rates[name], None, first.key)
-        for name in pool.slices_per_node
-    ]
 
 
 def _of(pool: Pool, found: list[Offer], memory_gib: float, kind: str) -> list[Recommendation]:

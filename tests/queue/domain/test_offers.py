@@ -91,6 +91,21 @@ def test_a_recommendation_is_the_cheapest_pool_with_enough_memory() -> None:
         recommend(plan(), supply_of(plan()), vision, 1, "nap")
 
 
+@pytest.mark.parametrize("path", sorted(LOCAL.parent.glob("*.yaml")), ids=lambda path: path.stem)
+def test_what_is_recommended_is_not_refused(path: Path) -> None:
+    plan = resolve(load(path))
+    supply = supply_of(plan)
+    for tenant in plan.tenants:
+        for gpus in (1, 2):
+            for one in recommend(plan, supply, tenant, 1, "inference", gpus):
+                offer = one.offer
+                assert offer.units <= tenant.grants[offer.pool].get(offer.resource, 0)
+                profile = offer.resource.removeprefix("nvidia.com/mig-")
+                name = offer.pool if offer.key != "mig" else profile
+                isolation = "exclusive" if offer.units > offer.request else None
+                assert offer in offers(plan, supply, tenant, Wish(name, isolation, None, gpus))
+
+
 def test_reserved_capacity_is_suggested_where_it_is_cheaper() -> None:
     assert reserved_hint(300, 10.0) is None
     assert "would save about $2,190 a month" in (reserved_hint(657, 10.0) or "")
