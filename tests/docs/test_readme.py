@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,13 +196,12 @@ def test_every_verb_has_help_with_an_example() -> None:
 
     from gpupool.cli.app import app
 
-    def walk(command: object, path: str) -> Iterator[tuple[str, str]]:
-        inner = getattr(command, "commands", None)
-        if inner is None:
-            yield path, getattr(command, "help", "") or ""
+    def walk(command: Any, path: str) -> Iterator[tuple[str, str]]:
+        if not hasattr(command, "list_commands"):
+            yield path, command.help or ""
             return
-        for name, verb in inner.items():
-            yield from walk(verb, f"{path} {name}")
+        for name in command.list_commands(None):
+            yield from walk(command.get_command(None, name), f"{path} {name}")
 
     helps = dict(walk(get_command(app), "gpupool"))
     assert len(helps) >= 14

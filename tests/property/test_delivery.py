@@ -17,7 +17,7 @@ from generators import delivery, generate
 from generators.layout import INDEX, manifest_path
 from generators.manifest import Bundle
 from generators.render import files
-from infra.apply import needs
+from infra.apply import Dependencies
 from tests.environment_strategies import Data, environments, names, plan_of
 from tests.examples import examples
 
@@ -98,8 +98,9 @@ def test_objects_are_the_same_for_every_engine(environment: Data) -> None:
 @given(delivered())
 def test_nothing_is_applied_before_what_it_needs(environment: Data) -> None:
     made = generate(plan_of(environment))
+    dependencies = Dependencies(made)
     for manifest in made:
-        for other in needs(manifest, made):
+        for other in dependencies.of(manifest):
             if manifest.kind == "ValidatingAdmissionPolicyBinding" and other.kind == "ConfigMap":
                 wanted = manifest.body["spec"].get("paramRef", {})
                 if (wanted.get("namespace"), wanted.get("name")) != (other.namespace, other.name):
