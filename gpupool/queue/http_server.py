@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gpupool.findings import GpupoolError
-from gpupool.queue.store.wakeup import Bell
+from gpupool.queue.store.wakeup import EVERY, SUBMITTED, Bell
 
 
 def listen_on(host: str, port: int) -> tuple[socket.socket, str]:
@@ -59,4 +59,5 @@ class _Rings:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
         if scope["type"] == "http" and scope["method"] not in ("GET", "HEAD"):
-            self._bell.ring()
+            submission = scope["method"] == "POST" and scope["path"].endswith("/gpu-jobs")
+            self._bell.ring(SUBMITTED if submission else EVERY)

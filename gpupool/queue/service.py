@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import os
 import signal
@@ -51,7 +52,7 @@ from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
-from gpupool.queue.store.wakeup import Bell, listen
+from gpupool.queue.store.wakeup import DECIDED, ENDED, EVERY, Bell, listen
 from gpupool.queue.web.site import add_pages
 
 log = structlog.get_logger()
@@ -142,33 +143,31 @@ async def _run(
     ready: Callable[[str], None],
 ) -> None:
     holder = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
-    wakes: list[asyncio.Event] = []
+    wakes = {role: asyncio.Event() for role in EVERY}
 
-    def wake() -> asyncio.Event:
-        wakes.append(asyncio.Event())
-        return wakes[-1]
-
-    def all_awake() -> None:
-        for event in wakes:
-            event.set()
+    def wake(roles: Collection[str]) -> None:
+        for role in wakes.keys() & roles:
+            wakes[role].set()
 
     def leads(role: str) -> Leadership:
         return Leadership(db, role, holder, LEASE_S)
 
     async def reload() -> bool:
         if await policies.step():
-            all_awake()
+            wake(EVERY)
         return False
 
-    bell = Bell(db, all_awake)
+    bell = Bell(db, wake)
+    ended = functools.partial(bell.ring, ENDED)
     measures = Measures(CollectorRegistry())
     work: list[Coroutine[None, None, None]] = [
         repeat("plan", reload, 2.0, asyncio.Event()),
-        listen(url, all_awake, bell.name),
+        listen(url, wake, bell.name),
     ]
     if "dispatcher" in options.roles:
-        dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=bell.ring, measures=measures)
-        work.append(dispatcher.run(wake()))
+        decided = functools.partial(bell.ring, DECIDED)
+        dispatcher = Dispatcher(db, leads("dispatcher"), source.supply, decided=decided, measures=measures)
+        work.append(dispatcher.run(wakes["dispatcher"]))
     if "janitor" in options.roles:
         janitor = Janitor(db, leads("janitor"), lambda: source.plan().queue.logs_keep_for_s)
         alerts = Alerts(db, leads("alerts"), source.plan, lambda: _channels(source))
@@ -178,7 +177,8 @@ async def _run(
         settings = source.plan().queue
         bus = bus_of(options.nats or settings.nats_url, settings.event_prefix)
         stack.push_async_callback(bus.close)
-        work.append(Relay(db, leads("relay"), bus, lambda event: _envelope(source, event)).run(wake()))
+        relay = Relay(db, leads("relay"), bus, lambda event: _envelope(source, event))
+        work.append(relay.run(wakes["relay"]))
     if "executor" in options.roles:
         hosts = await _echo(options, source, stack)
         http = HttpJobs(source.targets, hosts)
@@ -188,18 +188,21 @@ async def _run(
             http,
             dev=options.dev,
             containers=not options.on_cluster,
-            ended=bell.ring,
+            ended=ended,
             measures=measures,
             log_bytes=lambda: source.plan().queue.logs_keep_mib * 2**20,
         )
-        work += [executor.run(wake()), Callbacks(db, leads("callbacks"), http).run(asyncio.Event())]
+        work += [
+            executor.run(wakes["executor"]),
+            Callbacks(db, leads("callbacks"), http).run(asyncio.Event()),
+        ]
         if options.on_cluster:
             api = await stack.enter_async_context(AsyncKubeApi.connect(options.kubeconfig, options.acting_as))
             cluster = KubernetesCluster(api)
             launcher = Launcher(
-                db, leads("launcher"), cluster, source.present, ended=bell.ring, measures=measures
+                db, leads("launcher"), cluster, source.present, ended=ended, measures=measures
             )
-            work.append(launcher.run(wake()))
+            work.append(launcher.run(wakes["launcher"]))
     app = _app(options, source, db, measures, await _pod_tokens(options, stack))
     listening, address = listen_on(options.host, options.port)
     stack.enter_context(listening)

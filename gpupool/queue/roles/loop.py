@@ -33,7 +33,11 @@ def late(names: Iterable[str]) -> list[str]:
 
 
 async def repeat(
-    name: str, step: Callable[[], Awaitable[bool]], interval_s: float, wake: asyncio.Event
+    name: str,
+    step: Callable[[], Awaitable[bool]],
+    interval_s: float,
+    wake: asyncio.Event,
+    least_s: float = LEAST_S,
 ) -> None:
     """Run `step` until cancelled. It returns whether more is to be done at once."""
     failures = 0
@@ -57,6 +61,6 @@ async def repeat(
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), pause)
         # A wake-up does not shorten the pause after an error.
-        least = min(pause, 0.5) if failures else began + LEAST_S - time.monotonic()
+        least = min(pause, 0.5) if failures else began + least_s - time.monotonic()
         await asyncio.sleep(max(0.0, least))
         wake.clear()

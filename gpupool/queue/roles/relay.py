@@ -6,7 +6,7 @@ The database is the truth; a broker that is away delays and loses nothing. It mu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -30,11 +30,15 @@ class Relay(LeaderRole):
     envelope: Callable[[JobEvent], dict[str, Any]]
 
     interval_s = 1.0
+    least_s = 0.2
+    _up_to_date: int | None = field(default=None, init=False)
+    """The epoch under which all that was placed before has been published."""
 
     async def _act(self, epoch: int) -> bool:
         placed = await outbox.place(self.db, epoch, BATCH)
-        due = await outbox.unpublished(self.db, BATCH)
+        due = placed if self._up_to_date == epoch else await outbox.unpublished(self.db, BATCH)
         sent = []
+        self._up_to_date = None
         try:
             for event in due:
                 envelope = self.envelope(event)
@@ -45,4 +49,6 @@ class Relay(LeaderRole):
         finally:
             if sent:
                 await outbox.published(self.db, sent)
+        if len(sent) == len(due) < BATCH:
+            self._up_to_date = epoch
         return len(placed) == BATCH or len(sent) == BATCH
