@@ -21,7 +21,7 @@ def test_a_ring_wakes_its_roles_here_at_once_and_elsewhere_together(database, da
         try:
             while not (there and own):
                 await asyncio.sleep(0.01)
-            assert (there, own) == ([EVERY], [EVERY]), "whoever connects may have missed some"
+            assert (there, own) == ([EVERY], [EVERY]), "a ring may have been missed before"
             bell.ring(SUBMITTED)
             bell.ring(SUBMITTED)
             bell.ring(DECIDED)
