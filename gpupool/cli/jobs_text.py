@@ -73,12 +73,20 @@ def print_job(job: Job, history: Sequence[Event]) -> None:
 
 def print_timeline(history: Sequence[Event]) -> None:
     """What happened to a job and when, in seconds after it was accepted."""
-    rows = []
+    rows: list[tuple[str, str, str]] = []
     begin = next((event.time for event in history if event.time), None)
+    latest = 0.0
+
+    def add(what: str, at: datetime | None, about: str) -> None:
+        # Kubernetes gives whole seconds: what comes later is not shown as earlier.
+        nonlocal latest
+        latest = max(latest, (at - begin).total_seconds() if begin and at else 0.0)
+        rows.append((what, f"{latest:.1f}", about))
+
     for event in history:
         change = event.change
         kind = event.type.rpartition(".")[2] if "dispatched" not in event.type else "dispatched"
-        said = {
+        what, about = {
             "enqueued": ("accepted", ""),
             "dispatched": ("decided", f"{event.pool}, {change.get('capacity_type')}"),
             "launched": ("Job created", str(change.get("kubernetes_job"))),
@@ -86,16 +94,11 @@ def print_timeline(history: Sequence[Event]) -> None:
         }.get(kind, (kind, str(change.get("reason") or "")))
         if kind == "started" and change.get("node"):
             up = datetime.fromisoformat(change["node_at"]) if change.get("node_at") else event.time
-            rows.append(("node up", _seconds(begin, up), str(change["node"])))
+            add("node up", up, str(change["node"]))
         if "cost_micro" in change:
-            said = (said[0], f"{said[1]} {change['cost_micro'] / 1e6:.6f} USD".strip())
-        rows.append((said[0], _seconds(begin, event.time), said[1]))
-    rows.sort(key=lambda row: float(row[1]))
+            about = f"{about} {change['cost_micro'] / 1e6:.6f} USD".strip()
+        add(what, event.time, about)
     print_table(("what", "after s", ""), rows, right=("after s",))
-
-
-def _seconds(begin: datetime | None, at: datetime | None) -> str:
-    return f"{max(0.0, (at - begin).total_seconds()):.1f}" if begin and at else "0.0"
 
 
 def print_why(why: Why) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gpupool.cli import jobs
+from gpupool.cli.jobs_text import print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
+from gpupool.client import Event
 from gpupool.findings import UsageError
 from tests.unit.cli.test_environments import gpupool
 
@@ -47,3 +50,27 @@ def test_what_follows_two_dashes_is_the_jobs_own() -> None:
     assert not _asks_for_json(_own(arguments))
     with pytest.raises(UsageError):
         _refuse_empty(_own(["jobs", "submit", ""]))
+
+
+def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixture[str]) -> None:
+    """Kubernetes says in whole seconds since when a container runs: earlier than its Job was made."""
+    begin = datetime(2026, 1, 1, 12, 0, 0, 400_000, tzinfo=UTC)
+
+    def event(kind: str, seconds: float, **change: object) -> Event:
+        at = begin + timedelta(seconds=seconds)
+        return Event(kind, f"mlops.gpu.jobs.{kind}", "job", 1, "vision", at, pool="training", change=change)
+
+    print_timeline(
+        [
+            event("enqueued", 0),
+            event("dispatched.t4.shared", 0.2, capacity_type="spot"),
+            event("launched", 0.3, kubernetes_job="gp-1"),
+            event("started", -0.4, node="node-0", node_at="2026-01-01T12:00:00+00:00"),
+            event("succeeded", 0.6, cost_micro=1_500),
+        ]
+    )
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["accepted", "decided", "Job", "node", "running", "succeeded"]
+    times = [float(next(word for word in row if word[0].isdigit())) for row in rows]
+    assert times == [0.0, 0.2, 0.3, 0.3, 0.3, 0.6]
+    assert rows[-1][-2:] == ["0.001500", "USD"]
