@@ -58,7 +58,8 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
 
     def event(kind: str, seconds: float, **change: object) -> Event:
         at = begin + timedelta(seconds=seconds)
-        return Event(kind, f"mlops.gpu.jobs.{kind}", "job", 1, "vision", at, pool="training", change=change)
+        type = f"mlops.gpu.jobs.{kind}"
+        return Event(id=kind, type=type, job="", seq=1, tenant="", time=at, pool="training", change=change)
 
     print_timeline(
         [
