@@ -44,7 +44,7 @@ class Output:
     _following: dict[Key, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _kept: dict[Key, int] = field(default_factory=dict, init=False)
     _until: dict[Key, str] = field(default_factory=dict, init=False)
-    """How far this process has read."""
+    """How far this process has read and written, where that is certain."""
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
@@ -100,6 +100,7 @@ class Output:
         async def write() -> None:
             nonlocal pending, written
             if pending:
+                self._until.pop(key, None)  # should no answer come, the database knows it
                 await launches.logged(self.db, *key, pending, latest)
                 self._until[key] = latest
             pending, written = [], loop.time()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psycopg
 import pytest
 
 from gpupool.queue.kubernetes.output import Output
 from gpupool.queue.roles.launcher import Launcher
-from gpupool.queue.store import attempts
+from gpupool.queue.store import attempts, launches
+from gpupool.queue.store.errors import Unavailable
 from tests.queue.kubernetes.fake_cluster import Object
 from tests.queue.kubernetes.launching import World, steps
 
@@ -59,6 +61,28 @@ def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> Non
             await output._read((id, 1), pod, follow=True)
         said = await kept(world, id)
         assert said == [*["x"] * 30, "[gpupool: the log has 60 bytes, and what follows is not kept]"]
+
+    running(test)
+
+
+def test_a_write_without_an_answer_leaves_no_line_twice(running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have taken effect: how far it came is asked of the database."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        await launcher.close()  # it reads the output itself
+        world.cluster.lines = [line(1, "one"), line(2, "two")]
+        output, logged = Output(world.db, world.cluster, lambda: 1000), launches.logged
+
+        async def unanswered(*given: Any) -> None:
+            await logged(*given)
+            raise Unavailable("no answer")
+
+        monkeypatch.setattr(launches, "logged", unanswered)
+        await output._quietly((id, 1), pod, follow=False)
+        monkeypatch.setattr(launches, "logged", logged)
+        world.cluster.lines.append(line(3, "three"))
+        await output._quietly((id, 1), pod, follow=False)
+        assert await kept(world, id) == ["one", "two", "three"]
 
     running(test)
 
