@@ -23,13 +23,16 @@ from gpupool.queue.records import Decision, Preempt, Reason, Waiting
 def decide(snapshot: Snapshot, supply: Supply) -> Decision:
     """What this round starts, preempts and reserves, and why each other head waits."""
     round = Round.of(snapshot, supply)
-    heads = sorted(((round.key(lane[0]), name) for name, lane in round.lanes.items()), reverse=True)
+    lanes = [name for name, lane in round.lanes.items() if not _stays(round, lane)]
+    heads = sorted(((round.key(round.lanes[name][0]), name) for name in lanes), reverse=True)
     later: list[tuple[Key, tuple[str, str]]] = []
     """A heap of those that starts have moved back, or that follow one that has left its lane."""
     while heads or later:
         key, name = heapq.heappop(later) if not heads or (later and later[0] < heads[-1]) else heads.pop()
         lane = round.lanes[name]
         head = lane[0]
+        if round.starts and _stays(round, lane):
+            continue
         # What has started since may have moved the tenant back; without a start nothing has changed.
         present = round.key(head) if round.starts else key
         if present > key:  # keys only ever grow within a round, so the order stays right
@@ -55,6 +58,26 @@ def turn(job: Queued) -> str:
     return f"jobs of {job.tenant} with the same request go first"
 
 
+def _stays(round: Round, lane: deque[Queued]) -> bool:
+    """Whether the lane waits in this round whatever others do, and nothing follows from it: then it needs no
+    place in the order. So it is with nearly all lanes where pools are full."""
+    head = lane[0]
+    if head.preempts or head.on_demand_only or any(job.job == head.job for job in round.reserved.values()):
+        return False
+    refusals = round.out_of_reach(head)
+    if not refusals or (refusals[0].reason is not Reason.TENANT_LIMIT and _due(round, head)):
+        return False
+    round.waits[head.job] = refusals[0]
+    _not_reached(round, lane)
+    return True
+
+
+def _due(round: Round, job: Queued) -> bool:
+    """Whether the first pool of a job that does not fit is to be reserved for it."""
+    waited = round.now - job.enqueued >= round.supply.rules.reserve_after_s
+    return waited and job.offers[0].pool not in round.reserved
+
+
 def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
     """What follows from a head's waiting: it preempts, or its pool is reserved for it."""
     if waiting.reason is Reason.BUDGET and _preempted_for_money(round, job):
@@ -64,7 +87,7 @@ def _follows(round: Round, job: Queued, waiting: Waiting) -> Waiting:
         return waiting
     offer = job.offers[0]
     holder = round.reserved.get(offer.pool)
-    due = holder is None and round.now - job.enqueued >= round.supply.rules.reserve_after_s
+    due = _due(round, job)
     if not (due or job.preempts or (holder is not None and holder.job == job.job)):
         return waiting
     wanted = round.capacity_types(job, offer)
@@ -113,8 +136,8 @@ def _preempt(round: Round, job: Queued, taken: tuple[Held, ...]) -> None:
     # Sentences name no jobs: those of another tenant are not for this one's eyes.
     reason = f"preempted for a job of level {job.level.name.lower()}"
     round.preempts += [Preempt(held.job, held.attempt, job.job, reason) for held in taken]
-    gone = {held.job for held in taken}
-    round.held = [replace(held, preempting_for=job.job) if held.job in gone else held for held in round.held]
+    for held in taken:
+        round.held.add(replace(held, preempting_for=job.job))
 
 
 def _not_reached(round: Round, lane: deque[Queued]) -> None:

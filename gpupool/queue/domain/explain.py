@@ -13,7 +13,7 @@ from typing import Any
 from gpupool.queue.domain.budget import book
 from gpupool.queue.domain.decide import decide, turn
 from gpupool.queue.domain.round import Round
-from gpupool.queue.domain.state import Queued, Snapshot, held_by
+from gpupool.queue.domain.state import Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply
 from gpupool.queue.records import MICRO, Decision, Level, Reason, Waiting
 
@@ -88,10 +88,10 @@ def outlook(snapshot: Snapshot, supply: Supply, most: int) -> tuple[Prospect, ..
 def _terms(opened: Round, job: Queued) -> dict[str, Any]:
     offer, rules = job.offers[0], opened.supply.rules
     rule = opened.rule(job.tenant)
-    used = opened.used.get((job.tenant, offer.pool, offer.resource), 0)
+    used = opened.held.used.get((job.tenant, offer.pool, offer.resource), 0)
     guaranteed = rule.guaranteed.get((offer.pool, offer.resource), 0)
     holder = opened.reserved.get(offer.pool)
-    clocks = {tenant: clock for (pool, tenant), clock in opened.clocks.items() if pool == offer.pool}
+    clocks = {tenant: opened.clock(pool, tenant) for pool, tenant in opened.floors if pool == offer.pool}
     return {
         "ordering": rules.ordering,
         "reserved": holder is not None and holder.job == job.job,
@@ -142,7 +142,7 @@ def _advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     return replace(
         state,
         now=soonest,
-        held=tuple(other for other in held if other.ends > soonest),
+        held=Holdings.of(other for other in held if other.ends > soonest),
         queued=waiting,
         accounts=accounts,
         reservations=decision.reservations,

@@ -19,22 +19,21 @@ Key = tuple[str, str]
 def floors(
     previous: Mapping[Key, int],
     active: Collection[Key],
-    holding: Collection[Key],
     clocks: Mapping[Key, int],
     ahead: Callable[[], Mapping[Key, int]],
 ) -> dict[Key, int]:
     """The least clock of each tenant that is active on a pool (it holds slots there or has jobs queued).
 
-    `previous` is what the last round returned; who is not in it, and is not `holding` slots for jobs, has
-    just become active. `ahead`: how far the clock of each of `holding` was moved for time that its jobs have
-    not used yet, and may never use. Who has just become active must not wait until others have used that
-    much.
+    `previous` is what the last round returned. `ahead`: for who holds slots for jobs, how far the clock was
+    moved for time that these jobs have not used yet, and may never use. Who is in neither has just become
+    active, and must not wait until others have used that much.
     """
-    # A new leader has no previous round, and goes on with those that hold something.
-    result = {key: previous.get(key, 0) for key in active if key in previous or key in holding}
+    result = {key: previous[key] for key in active if key in previous}
     if len(result) == len(active):
         return result
     unused = ahead()
+    # A new leader has no previous round, and goes on with those that hold something.
+    result |= {key: 0 for key in active if key in unused and key not in result}
     latest: dict[str, int] = {}
     for (pool, _), clock in clocks.items():
         latest[pool] = max(clock, latest.get(pool, 0))

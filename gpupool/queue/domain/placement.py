@@ -29,7 +29,8 @@ class Slots:
     """(pool, resource) of slices -> units of one node, empty."""
 
     @classmethod
-    def of(cls, pools: Mapping[str, PoolSupply], held: Iterable[Held]) -> Slots:
+    def of(cls, pools: Mapping[str, PoolSupply], taken: Mapping[tuple[str, str, int], int]) -> Slots:
+        """`taken`: (pool, resource, node) -> units."""
         free = {
             (pool.name, resource): [node.slots.get(resource, 0) for node in pool.nodes]
             for pool in pools.values()
@@ -42,8 +43,8 @@ class Slots:
             for name, resource in free
             if (size := slots.total(name, resource)) > 1 and pools[name].gpu_micro[resource] < MICRO
         }
-        for job in held:
-            slots.take(job.pool, job.resource, job.placement)
+        for (name, resource, node), units in taken.items():
+            slots.take(name, resource, ((node, units),))
         return slots
 
     def take(self, pool: str, resource: str, placement: Placement) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gpupool.queue.domain import budget, fairness
 from gpupool.queue.domain.placement import Shadow, Slots, shadow
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import Account, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Supply, TenantRule
 from gpupool.queue.records import Level, Offer, Placement, Preempt, Reason, Start, Waiting
 
@@ -31,26 +31,20 @@ class Round:
     supply: Supply
     now: float
     slots: Slots
-    held: list[Held]
+    held: Holdings
     accounts: dict[str, Account]
-    clocks: dict[fairness.Key, int]
-    """Effective clocks: at least the floors."""
+    moved: dict[fairness.Key, int]
+    """Clocks, without their floors."""
     floors: Mapping[fairness.Key, int]
     reserved: dict[str, Queued]
     """Pool -> job that it is reserved for."""
     written: Collection[str]
     """Jobs of which it is written why they wait."""
     lanes: dict[tuple[str, str], deque[Queued]]
-    running: Counter[str] = field(default_factory=Counter)
-    used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """(tenant, pool, resource) -> units held."""
-    gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(pool, capacity type) -> gpu_micro held."""
-    alone: Counter[str] = field(default_factory=Counter)
-    """Pool -> jobs that have a node of slices to themselves."""
     shadows: dict[str, Shadow] = field(default_factory=dict)
-    full: dict[tuple[Offer, bool], Waiting] = field(default_factory=dict)
-    """Why offers have no room at present, for jobs that may be on spot and for those that may not."""
+    rooms: dict[tuple[Offer, bool], Placement | Waiting] = field(default_factory=dict)
+    """Where offers have room, or why they have none, for jobs that may be on spot and for those that may not:
+    most heads wait for the same few offers."""
     starts: list[Start] = field(default_factory=list)
     preempts: list[Preempt] = field(default_factory=list)
     waits: dict[str, Waiting] = field(default_factory=dict)
@@ -64,37 +58,31 @@ class Round:
             lanes[job.tenant, job.lane].append(job)
             if job.job in ids:
                 found[job.job] = job
-        # Clocks know nothing of others' pods.
-        holding = {(held.pool, held.tenant) for held in snapshot.held if held.of_queue}
-        active = {(held.pool, held.tenant) for held in snapshot.held}
+        active = {(pool, tenant) for (tenant, pool, _), units in snapshot.held.used.items() if units}
         # All jobs of a lane have the same offers.
         active |= {(offer.pool, lane[0].tenant) for lane in lanes.values() for offer in lane[0].offers}
 
         def ahead() -> Counter[fairness.Key]:
             moved = Counter[fairness.Key]()
             for held in snapshot.held:
-                if held.of_queue:
+                if held.of_queue:  # clocks know nothing of others' pods
                     left = min(held.run_limit_s, max(0.0, held.ends - snapshot.now))
                     weight = supply.tenants.get(held.tenant, UNKNOWN).weight
                     moved[held.pool, held.tenant] += fairness.charge(held.gpu_micro, left, weight)
             return moved
 
-        floors = fairness.floors(snapshot.floors, active, holding, snapshot.clocks, ahead)
-        made = cls(
+        return cls(
             supply=supply,
             now=snapshot.now,
-            slots=Slots.of(supply.pools, snapshot.held),
-            held=list(snapshot.held),
+            slots=Slots.of(supply.pools, snapshot.held.taken),
+            held=snapshot.held.copy(),
             accounts=dict(snapshot.accounts),
-            clocks={key: max(floor, snapshot.clocks.get(key, 0)) for key, floor in floors.items()},
-            floors=floors,
+            moved=dict(snapshot.clocks),
+            floors=fairness.floors(snapshot.floors, active, snapshot.clocks, ahead),
             reserved={pool: found[job] for pool, job in snapshot.reservations.items() if job in found},
             written=snapshot.waits.keys(),
             lanes=lanes,
         )
-        for held in snapshot.held:
-            made._count(held)
-        return made
 
     def key(self, job: Queued) -> Key:
         """The terms that order `job`, in the order of their weight."""
@@ -104,9 +92,14 @@ class Round:
         others = holder is None or holder.job != job.job
         if ordering == "fifo":
             return (others, False, 0, 0, job.enqueued, job.job)
-        clock = self.clocks.get((pool, job.tenant), 0) if ordering == "fair-share" else 0
+        clock = self.clock(pool, job.tenant) if ordering == "fair-share" else 0
         above = ordering == "fair-share" and not self.below_guarantee(job)
         return (others, above, -self.aged(job), clock, job.enqueued, job.job)
+
+    def clock(self, pool: str, tenant: str) -> int:
+        """The tenant's fair clock there."""
+        key = pool, tenant
+        return max(self.floors.get(key, 0), self.moved.get(key, 0))
 
     def aged(self, job: Queued) -> int:
         """The level with ageing: never stored, so that a changed setting holds at once."""
@@ -116,7 +109,7 @@ class Round:
         """Whether the tenant stays within its guaranteed share of the pool with this job."""
         offer = job.offers[0]
         guaranteed = self.rule(job.tenant).guaranteed.get((offer.pool, offer.resource), 0)
-        return self.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
+        return self.held.used.get((job.tenant, offer.pool, offer.resource), 0) + offer.units <= guaranteed
 
     def rule(self, tenant: str) -> TenantRule:
         return self.supply.tenants.get(tenant, UNKNOWN)
@@ -134,8 +127,23 @@ class Round:
             refusals.append(waiting)
         return tuple(refusals)
 
+    def out_of_reach(self, job: Queued) -> tuple[Waiting, ...]:
+        """Why each offer of `job` is impossible in this round, whatever else starts; empty where one may be
+        possible. Within a round slots and grants only become fewer, but where the spot share wants a job
+        changes with each start."""
+        limit = self.running_limit(job)
+        if limit is not None:
+            return (limit,)
+        refusals = []
+        for offer in job.offers:
+            waiting = self.grant_limit(job, offer) or self.room(job, offer)
+            if not isinstance(waiting, Waiting) or waiting.reason is Reason.SPOT_SHARE:
+                return ()
+            refusals.append(waiting)
+        return tuple(refusals)
+
     def running_limit(self, job: Queued) -> Waiting | None:
-        rule, running = self.rule(job.tenant), self.running.get(job.tenant, 0)
+        rule, running = self.rule(job.tenant), self.held.running.get(job.tenant, 0)
         if rule is UNKNOWN:
             return Waiting(Reason.TENANT_LIMIT, f"the environment file has no tenant {job.tenant}")
         if rule.running is not None and running >= rule.running:
@@ -146,7 +154,7 @@ class Round:
 
     def grant_limit(self, job: Queued, offer: Offer) -> Waiting | None:
         granted = self.rule(job.tenant).grants.get((offer.pool, offer.resource), 0)
-        used = self.used.get((job.tenant, offer.pool, offer.resource), 0)
+        used = self.held.used.get((job.tenant, offer.pool, offer.resource), 0)
         if used + offer.units > granted:
             return Waiting(
                 Reason.TENANT_LIMIT,
@@ -155,23 +163,24 @@ class Round:
             )
         return None
 
-    def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
-        limit = self.grant_limit(job, offer)
-        if limit is not None:
-            return limit
+    def room(self, job: Queued, offer: Offer) -> Placement | Waiting:
+        """Where the offer has room at present for jobs like this one, reservations apart, or why nowhere."""
         alike = (offer, job.may_be_on_spot)
-        known = self.full.get(alike)  # most heads wait for the same few offers
-        if known is not None:
-            return known
-        wanted = self.capacity_types(job, offer)
+        room = self.rooms.get(alike)
+        if room is None:
+            wanted = self.capacity_types(job, offer)
+            room = self.rooms[alike] = self.slots.place(offer, wanted) or self.no_room(offer, wanted)
+        return room
+
+    def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
+        placement = self.grant_limit(job, offer) or self.room(job, offer)
+        if isinstance(placement, Waiting):
+            return placement
         kept = self.shadow(job, offer.pool)
-        placement = self.slots.place(offer, wanted, kept.nodes) if kept else None
-        placement = placement or self.slots.place(offer, wanted)
-        if placement is None:
-            self.full[alike] = self.no_room(offer, wanted)
-            return self.full[alike]
-        pool = self.supply.pools[offer.pool]
-        capacity_type = pool.nodes[placement[0][0]].capacity_type
+        if kept is not None:
+            beside = self.slots.place(offer, self.capacity_types(job, offer), kept.nodes)
+            placement = beside or placement
+        capacity_type = self.supply.pools[offer.pool].nodes[placement[0][0]].capacity_type
         hold = self.payment(job, offer, capacity_type)
         if isinstance(hold, Waiting):
             return hold
@@ -195,8 +204,8 @@ class Round:
             return types
         if not job.may_be_on_spot:
             return types - {"spot"}
-        now = self.gpus.get((pool.name, "spot"), 0)
-        total = now + self.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
+        now = self.held.gpus.get((pool.name, "spot"), 0)
+        total = now + self.held.gpus.get((pool.name, "on-demand"), 0) + offer.gpu_micro
         with_spot = abs((now + offer.gpu_micro) / total - pool.spot_share)
         without = abs(now / total - pool.spot_share)
         return frozenset({"spot"}) if with_spot <= without else frozenset({"on-demand"})
@@ -214,8 +223,12 @@ class Round:
         free = self.slots.sum_free(pool.name, offer.resource)
         if offer.units > offer.request:
             return Waiting(Reason.EXCLUSIVE, f"no node of {pool.name} is empty: {free} of its slots are free")
-        alone = self.alone.get(pool.name, 0)
-        if free == 0 and alone:
+        size = self.slots.sliced.get((pool.name, offer.resource))
+        alone = sum(
+            held.of_queue and held.units == size and (held.pool, held.resource) == (pool.name, offer.resource)
+            for held in (self.held if free == 0 else ())
+        )
+        if alone:
             return Waiting(
                 Reason.EXCLUSIVE,
                 f"exclusive jobs hold {alone} of {len(pool.nodes)} nodes of {pool.name}, and no slot is free",
@@ -268,31 +281,24 @@ class Round:
         hold: budget.Hold,
     ) -> None:
         charge = fairness.charge(offer.gpu_micro, hold.run_limit_s, self.rule(job.tenant).weight)
-        clock_key = (offer.pool, job.tenant)
-        self.clocks[clock_key] = self.clocks.get(clock_key, 0) + charge
+        self.moved[offer.pool, job.tenant] = self.clock(offer.pool, job.tenant) + charge
         start = Start(
             job.job, job.attempt, job.tenant, offer, capacity_type, placement, offer.rate(capacity_type),
             hold.micro, hold.run_limit_s, charge,
         )  # fmt: skip
-        held = held_by(job, start, self.now)
         self.starts.append(start)
-        self.held.append(held)
+        self.held.add(held_by(job, start, self.now))
         self.slots.take(offer.pool, offer.resource, placement)
-        self._count(held)
         self.hold(job, hold.micro)
         self.unreserve(job)
         self.shadows.pop(offer.pool, None)
-        self.full.clear()
+        full = (Reason.CAPACITY, Reason.EXCLUSIVE)  # these have no room on nodes of any type
+        self.rooms = {
+            alike: room
+            for alike, room in self.rooms.items()
+            if isinstance(room, Waiting) and room.reason in full
+        }
 
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""
         budget.book(self.accounts, job, spent=0, held=micro)
-
-    def _count(self, held: Held) -> None:
-        pool = held.pool
-        self.used[held.tenant, pool, held.resource] += held.units
-        self.gpus[pool, held.capacity_type] += held.gpu_micro
-        if held.of_queue:
-            self.running[held.tenant] += 1
-            if held.units == self.slots.sliced.get((pool, held.resource)):
-                self.alone[pool] += 1

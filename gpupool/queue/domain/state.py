@@ -1,11 +1,12 @@
-"""What a round of decisions is made from: supply, what is held, who waits, money, clocks.
+"""What a round of decisions is made from: what is held, who waits, money, clocks.
 
-Values only. Times are epoch seconds.
+Times are epoch seconds. This module must not decide anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpupool.queue.records import Level, Offer, Placement, Start, Waiting
@@ -86,6 +87,56 @@ def held_by(job: Queued, start: Start, now: float) -> Held:
     )  # fmt: skip
 
 
+@dataclass(slots=True)
+class Holdings:
+    """All that is held, and what it comes to. The counts follow each job that comes or goes, so that no round
+    counts thousands of jobs again; some may stay as 0."""
+
+    jobs: dict[str, Held] = field(default_factory=dict)
+    used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(tenant, pool, resource) -> units."""
+    gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(pool, capacity type) -> gpu_micro."""
+    taken: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """(pool, resource, node) -> units."""
+    running: Counter[str] = field(default_factory=Counter)
+    """Tenant -> jobs."""
+
+    @classmethod
+    def of(cls, held: Iterable[Held]) -> Holdings:
+        made = cls()
+        for one in held:
+            made.add(one)
+        return made
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self.jobs.values())
+
+    def copy(self) -> Holdings:
+        return Holdings(
+            self.jobs.copy(), self.used.copy(), self.gpus.copy(), self.taken.copy(), self.running.copy()
+        )
+
+    def add(self, held: Held) -> None:
+        """Count `held`, in place of what the same job held before."""
+        self.remove(held.job)
+        self.jobs[held.job] = held
+        self._count(held, 1)
+
+    def remove(self, job: str) -> None:
+        held = self.jobs.pop(job, None)
+        if held is not None:
+            self._count(held, -1)
+
+    def _count(self, held: Held, sign: int) -> None:
+        self.used[held.tenant, held.pool, held.resource] += sign * held.units
+        self.gpus[held.pool, held.capacity_type] += sign * held.gpu_micro
+        for node, units in held.placement:
+            self.taken[held.pool, held.resource, node] += sign * units
+        if held.of_queue:
+            self.running[held.tenant] += sign
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """Money of one tenant or project in the present period."""
@@ -99,7 +150,7 @@ class Snapshot:
     """Everything that changes between rounds."""
 
     now: float
-    held: tuple[Held, ...]
+    held: Holdings
     queued: tuple[Queued, ...]
     """Heads of all lanes, several of each lane, in the order of each lane."""
     accounts: Mapping[str, Account] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot
+from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot
 from gpupool.queue.records import Level, Offer, Waiting
 from gpupool.queue.store.database import Connection, Database, fetch, fetch_planned, fetch_tuples
 from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
@@ -34,7 +34,7 @@ Lane = tuple[str, str]
 class Known:
     """What the last snapshot held. A caller that keeps it reads the next snapshot faster."""
 
-    held: dict[str, Held] = field(default_factory=dict)
+    held: Holdings = field(default_factory=Holdings)
     heads: dict[Lane, list[Queued]] = field(default_factory=dict)
     waits: dict[str, Waiting] = field(default_factory=dict)
     """Why heads wait, as far as that is written. It changes without the job: the dispatcher, which
@@ -56,7 +56,7 @@ class Known:
         seen, plans = (await fetch_tuples(connection, "snapshot_seen"))[0]
         whole = (per_lane, plans, now.date()) != (self._per_lane, self._plans, self._now.date())
         whole = whole or not self._whole <= now < self._whole + RESYNC
-        ids, lanes, tenants = set(self.held), set(self.heads), None
+        ids, lanes, tenants = set(self.held.jobs), set(self.heads), None
         if not whole:
             values = {"seen": self._seen, "then": self._now, "now": now}
             changed = await fetch_tuples(connection, "snapshot_changed", values)
@@ -75,11 +75,12 @@ class Known:
         if whole:
             self._whole, self.accounts, self.clocks = now, {}, {}
         for id in ids:
-            self.held.pop(id, None)
+            self.held.remove(id)
         for lane in lanes:
             for job in self.heads.pop(lane, ()):
                 self.waits.pop(job.job, None)
-        self.held.update((one.job, one) for one in held)
+        for one in held:
+            self.held.add(one)
         for job, waiting in heads:
             self.heads.setdefault((job.tenant, job.lane), []).append(job)
             if waiting:
@@ -97,9 +98,12 @@ async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known
         await known.refresh(connection, now, per_lane)
         foreign = await fetch(connection, "snapshot_foreign_pods")
         reservations = await fetch(connection, "snapshot_reservations")
+    present = known.held.copy()
+    for row in foreign:
+        present.add(_foreign(row))
     return Snapshot(
         now=now.timestamp(),
-        held=(*known.held.values(), *map(_foreign, foreign)),
+        held=present,
         queued=tuple(job for heads in known.heads.values() for job in heads),
         accounts=dict(known.accounts),
         clocks=dict(known.clocks),
@@ -121,7 +125,7 @@ async def _held(connection: Connection, ids: Collection[str] | None) -> list[Hel
 def _foreign(row: Mapping[str, Any]) -> Held:
     """Slots that a tenant's own pods hold: they count like a job's, and can't be preempted."""
     return Held(
-        job=f"pods of {row['tenant']}",
+        job=f"{row['resource']} of {row['pool']}/{row['node']} for pods of {row['tenant']}",
         attempt=0,
         tenant=row["tenant"],
         project=None,

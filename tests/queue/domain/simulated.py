@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from gpupool.queue.domain.decide import decide
 from gpupool.queue.domain.fairness import charge
-from gpupool.queue.domain.state import Account, Held, Queued, Snapshot, held_by
+from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot, held_by
 from gpupool.queue.domain.supply import Allowance, Node, PoolSupply, Rules, Supply, TenantRule, hold_for
 from gpupool.queue.records import MICRO, Decision, Level, Offer
 
@@ -106,7 +106,7 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            self.now, tuple(self.held.values()), tuple(self.queued), dict(self.accounts), dict(self.clocks),
+            self.now, Holdings.of(self.held.values()), tuple(self.queued), dict(self.accounts), dict(self.clocks),
             dict(self.reservations), dict(self.floors),
         )  # fmt: skip
 

@@ -73,7 +73,7 @@ def places() -> list[Place]:
                         continue
                     for offer in offered:
                         for type in sorted(supply.pools[offer.pool].types):
-                            placement = Slots.of(supply.pools, ()).place(offer, frozenset({type}))
+                            placement = Slots.of(supply.pools, {}).place(offer, frozenset({type}))
                             if placement:
                                 found.append(Place(plan, tenant, offer, type, placement, isolation, count))
     return found

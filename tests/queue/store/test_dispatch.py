@@ -215,7 +215,7 @@ def test_waits_reservations_and_preemptions_are_written(database: Run) -> None:
         assert (await read(db, held.id)).preempt_reason == f"for job {id}"
         snapshot = await take_snapshot(db, NOW, 10)
         assert snapshot.reservations == {"t4": id}
-        assert snapshot.held[0].preempting_for == id
+        assert [held.preempting_for for held in snapshot.held] == [id]
         events = [event.type for event in await outbox.of_job(db, held.id)]
         assert events == ["enqueued", "dispatched", "started", "preempted"]
         await dispatch.claim(db, epoch, Decision(), "sha256:1", 30, NOW)

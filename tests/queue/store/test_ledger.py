@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpupool.queue.domain.state import Snapshot
+from gpupool.queue.domain.state import Holdings, Snapshot
 from gpupool.queue.records import Decision, Level, Outcome, Preempt, Reason, State, Waiting
 from gpupool.queue.store import accounts, attempts, dispatch, housekeeping, outbox, snapshot
 from gpupool.queue.store import jobs as store
@@ -152,7 +152,7 @@ def ordered(snapshot: Snapshot) -> Snapshot:
     """Lanes and held jobs in one order; each lane keeps its own."""
     queued = sorted(snapshot.queued, key=lambda job: (job.tenant, job.lane))
     return replace(
-        snapshot, queued=tuple(queued), held=tuple(sorted(snapshot.held, key=lambda held: held.job))
+        snapshot, queued=tuple(queued), held=Holdings.of(sorted(snapshot.held, key=lambda held: held.job))
     )
 
 
