@@ -3,5 +3,7 @@ SELECT id AS job, attempt, tenant, project, level, pool, resource, capacity_type
     extract(epoch FROM coalesce(started_at, decided_at))::float8 AS since, run_limit_s, preemptible,
     CASE WHEN preempt_reason IS NOT NULL THEN coalesce(preempt_reason ->> 'for', 'stopped') END AS preempting_for
 FROM gpu_jobs
-WHERE state IN ('dispatching', 'running') AND (%(ids)s::uuid[] IS NULL OR id = ANY(%(ids)s::uuid[]))
+WHERE %(ids)s::uuid[] IS NULL AND state IN ('dispatching', 'running')
+    -- By their ids, and not through all that hold slots: the index of those can't be used for an expression.
+    OR id = ANY(%(ids)s::uuid[]) AND state || '' IN ('dispatching', 'running')
 ORDER BY decided_at, id
