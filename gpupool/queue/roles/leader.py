@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from gpupool.queue.roles.loop import LEAST_S, repeat
+from gpupool.queue.roles.loop import REST, repeat
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Deposed
@@ -72,11 +72,11 @@ class Leadership:
             return False
 
     async def run(
-        self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float, least_s: float
+        self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float, rest: float
     ) -> None:
         """Steps until cancelled; then another process may lead at once."""
         try:
-            await repeat(self.role, step, interval_s, wake, least_s)
+            await repeat(self.role, step, interval_s, wake, rest)
         finally:
             await self.resign()
 
@@ -95,12 +95,12 @@ class LeaderRole(ABC):
 
     interval_s = 2.0
     """Between two steps where nothing wakes it."""
-    least_s = LEAST_S
-    """From the begin of a step to the next one."""
+    rest = REST
+    """After a step that something woke, times as long as it took."""
 
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled."""
-        await self.leadership.run(self.step, wake, self.interval_s, self.least_s)
+        await self.leadership.run(self.step, wake, self.interval_s, self.rest)
 
     async def step(self) -> bool:
         """Do what is due, if this process leads; whether there may be more at once."""

@@ -18,8 +18,10 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
-LEAST_S = 0.05
-"""From the begin of a step to the next one that something wakes: in a burst one step serves many changes."""
+REST = 3.0
+"""After a step, the next one that something wakes waits so many times as long as the step took: in a burst one
+step serves many changes, and takes a quarter of the time at most."""
+LONGEST_REST_S = 0.1
 LONGEST_PAUSE_S = 10.0
 LATE_S = 30.0
 _stepped: dict[str, float] = {}
@@ -37,7 +39,7 @@ async def repeat(
     step: Callable[[], Awaitable[bool]],
     interval_s: float,
     wake: asyncio.Event,
-    least_s: float = LEAST_S,
+    rest: float = REST,
 ) -> None:
     """Run `step` until cancelled. It returns whether more is to be done at once."""
     failures = 0
@@ -52,15 +54,17 @@ async def repeat(
             log.error(f"{name}.failed", error=str(error), failures=failures)
         except Exception:  # a mistake of ours must not stop the queue; it is shown whole
             log.exception(f"{name}.failed", failures=failures)
+        took = time.monotonic() - began
         if more:
             await asyncio.sleep(0)
             continue
         pause = interval_s
         if failures:
             pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
+        # A wake-up shortens neither the rest nor, by much, the pause after an error.
+        resting = min(pause, 0.5) if failures else min(LONGEST_REST_S, rest * took)
+        rested = time.monotonic() + resting
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), pause)
-        # A wake-up does not shorten the pause after an error.
-        least = min(pause, 0.5) if failures else began + least_s - time.monotonic()
-        await asyncio.sleep(max(0.0, least))
+        await asyncio.sleep(max(0.0, rested - time.monotonic()))
         wake.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,7 +128,7 @@ def loads(draw: st.DrawFn) -> Cluster:
     for _ in range(draw(st.integers(5, 40))):
         of = draw(st.sampled_from(pools))
         alone = of is sliced and draw(st.booleans())
-        units = draw(st.sampled_from([1, 2, 4, 8])) if of is whole else 1
+        units = 1 if of is sliced else draw(st.sampled_from([1, 2, 4, 8] if of is whole else [1, 2]))
         seconds = draw(SECONDS)
         cluster.add(
             f"t{draw(st.integers(0, 2))}",
@@ -158,6 +159,41 @@ def test_limits_budgets_and_slots_are_never_exceeded(cluster: Cluster) -> None:
         assert {job for job in heads.values() if job not in preempted} <= set(decision.waits) | preempted
         if not cluster.advance():
             break
+
+
+@settings(max_examples=40)
+@given(loads())
+def test_heads_that_need_no_place_in_the_order_change_nothing(cluster: Cluster) -> None:
+    """The same starts, as if each head had its place; but a pool that this round has set free may be reserved
+    a round later."""
+    for _ in range(100):
+        snapshot = cluster.snapshot()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gpupool.queue.domain.decide._stays", lambda *_: False)
+            whole = decide(snapshot, cluster.supply)
+        decision = cluster.round()
+        assert decision.starts == whole.starts
+        assert decision.preempts == whole.preempts
+        assert decision.waits.keys() == whole.waits.keys()
+        kept = {pool for pool in whole.reservations if pool in decision.reservations}
+        assert {pool: whole.reservations[pool] for pool in kept} == decision.reservations
+        assert whole.reservations.keys() - kept <= snapshot.reservations.keys()
+        if not cluster.advance():
+            break
+
+
+def test_a_start_may_open_the_other_capacity_type_to_a_later_job() -> None:
+    of = pool(nodes=3, slots=4, spot=2, share=0.45)
+    cluster = Cluster(supply([of], [tenant("a", [of])], ordering="priority"))
+    for preemptible in (False, False, False, True, True, True):
+        cluster.add("a", (offer(of),), 600, preemptible=preemptible)
+        cluster.round()
+    assert Counter(held.capacity_type for held in cluster.held.values()) == {"spot": 3, "on-demand": 3}
+    later = cluster.add("a", (offer(of, 2),), 600, preemptible=True)  # 3 of 8 on spot is nearer than 5 of 8
+    first = cluster.add("a", (offer(of),), 600, Level.HIGH)
+    cluster.round()
+    assert cluster.held[first].capacity_type == "on-demand"
+    assert cluster.held[later].capacity_type == "spot"  # 5 of 9 is nearer than 3 of 9
 
 
 @settings(max_examples=40)

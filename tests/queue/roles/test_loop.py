@@ -5,28 +5,34 @@ from __future__ import annotations
 import asyncio
 import time
 
-from gpupool.queue.roles.loop import LEAST_S, repeat
+from gpupool.queue.roles.loop import LONGEST_REST_S, repeat
 
 
 def test_a_burst_of_wake_ups_is_served_by_few_steps() -> None:
-    async def run() -> tuple[int, float]:
-        steps, wake = 0, asyncio.Event()
+    steps = asyncio.run(_steps(lasting=0.02, rest=1.0, ends=4))
+    starts = [began for began, _ in steps]
+    assert all(later - began >= 0.039 for began, later in zip(starts, starts[1:], strict=False))
 
-        async def step() -> bool:
-            nonlocal steps
-            steps += 1
-            return False
 
+def test_a_long_step_is_followed_soon() -> None:
+    (_, ended), (began, _) = asyncio.run(_steps(lasting=0.05, rest=1000.0, ends=2))
+    assert LONGEST_REST_S <= began - ended < 10 * LONGEST_REST_S
+
+
+async def _steps(lasting: float, rest: float, ends: int) -> list[tuple[float, float]]:
+    """When steps began and ended, while something wakes their loop all the time."""
+    steps: list[tuple[float, float]] = []
+    wake = asyncio.Event()
+
+    async def step() -> bool:
         began = time.monotonic()
-        loop = asyncio.create_task(repeat("burst", step, 60, wake))
-        for _ in range(200):
-            wake.set()
-            await asyncio.sleep(0.001)
-        wake.set()
-        while steps < 3:  # the last one too
-            await asyncio.sleep(0.001)
-        loop.cancel()
-        return steps, time.monotonic() - began
+        await asyncio.sleep(lasting)
+        steps.append((began, time.monotonic()))
+        return False
 
-    steps, seconds = asyncio.run(run())
-    assert 3 <= steps <= seconds / LEAST_S + 2
+    loop = asyncio.create_task(repeat("burst", step, 60, wake, rest))
+    while len(steps) < ends:  # the last wake-up is served too
+        wake.set()
+        await asyncio.sleep(0.001)
+    loop.cancel()
+    return steps
