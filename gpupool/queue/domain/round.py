@@ -226,7 +226,7 @@ class Round:
         size = self.slots.sliced.get((pool.name, offer.resource))
         alone = sum(
             held.of_queue and held.units == size and (held.pool, held.resource) == (pool.name, offer.resource)
-            for held in (self.held if free == 0 else ())
+            for held in (self.held if size and free == 0 else ())
         )
         if alone:
             return Waiting(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from gpupool.queue.records import Level, Offer, Placement, Start, Waiting
 
@@ -93,6 +94,8 @@ class Holdings:
     counts thousands of jobs again; some may stay as 0."""
 
     jobs: dict[str, Held] = field(default_factory=dict)
+    pods: list[Held] = field(default_factory=list)
+    """What is not the queue's."""
     used: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """(tenant, pool, resource) -> units."""
     gpus: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -110,17 +113,18 @@ class Holdings:
         return made
 
     def __iter__(self) -> Iterator[Held]:
-        return iter(self.jobs.values())
+        return chain(self.jobs.values(), self.pods)
 
     def copy(self) -> Holdings:
-        return Holdings(
-            self.jobs.copy(), self.used.copy(), self.gpus.copy(), self.taken.copy(), self.running.copy()
-        )
+        return Holdings(*(getattr(self, name).copy() for name in self.__slots__))
 
     def add(self, held: Held) -> None:
         """Count `held`, in place of what the same job held before."""
-        self.remove(held.job)
-        self.jobs[held.job] = held
+        if held.of_queue:
+            self.remove(held.job)
+            self.jobs[held.job] = held
+        else:
+            self.pods.append(held)
         self._count(held, 1)
 
     def remove(self, job: str) -> None:

@@ -125,7 +125,7 @@ async def _held(connection: Connection, ids: Collection[str] | None) -> list[Hel
 def _foreign(row: Mapping[str, Any]) -> Held:
     """Slots that a tenant's own pods hold: they count like a job's, and can't be preempted."""
     return Held(
-        job=f"{row['resource']} of {row['pool']}/{row['node']} for pods of {row['tenant']}",
+        job=f"pods of {row['tenant']}",
         attempt=0,
         tenant=row["tenant"],
         project=None,

@@ -106,8 +106,8 @@ class Cluster:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            self.now, Holdings.of(self.held.values()), tuple(self.queued), dict(self.accounts), dict(self.clocks),
-            dict(self.reservations), dict(self.floors),
+            self.now, Holdings.of(self.held.values()), tuple(self.queued), dict(self.accounts),
+            dict(self.clocks), dict(self.reservations), dict(self.floors),
         )  # fmt: skip
 
     def round(self) -> Decision:

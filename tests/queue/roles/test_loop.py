@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 
 from gpupool.queue.roles.loop import LONGEST_REST_S, repeat
@@ -11,7 +12,7 @@ from gpupool.queue.roles.loop import LONGEST_REST_S, repeat
 def test_a_burst_of_wake_ups_is_served_by_few_steps() -> None:
     steps = asyncio.run(_steps(lasting=0.02, rest=1.0, ends=4))
     starts = [began for began, _ in steps]
-    assert all(later - began >= 0.039 for began, later in zip(starts, starts[1:], strict=False))
+    assert all(later - began >= 0.039 for began, later in itertools.pairwise(starts))
 
 
 def test_a_long_step_is_followed_soon() -> None:
