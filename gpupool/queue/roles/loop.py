@@ -18,10 +18,10 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
-REST = 3.0
+REST = 1.0
 """After a step, the next one that something wakes waits so many times as long as the step took: in a burst
-one step serves many changes, and takes a quarter of the time at most."""
-LONGEST_REST_S = 0.1
+one step serves many changes, and steps take half of the time at most."""
+LONGEST_REST_S = 0.05
 LONGEST_PAUSE_S = 10.0
 LATE_S = 30.0
 _stepped: dict[str, float] = {}

@@ -56,18 +56,19 @@ class Known:
         seen, plans = (await fetch_tuples(connection, "snapshot_seen"))[0]
         whole = (per_lane, plans, now.date()) != (self._per_lane, self._plans, self._now.date())
         whole = whole or not self._whole <= now < self._whole + RESYNC
-        ids, lanes, tenants = set(self.held.jobs), set(self.heads), None
+        ids, lanes, holding, tenants = set(self.held.jobs), set(self.heads), None, None
         if not whole:
             values = {"seen": self._seen, "then": self._now, "now": now}
             changed = await fetch_tuples(connection, "snapshot_changed", values)
-            ids = {id for id, _, _ in changed}
+            ids = {id for id, _, _, _ in changed}
             # A job that has another lane now was a head of its former one.
             lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
-            lanes |= {(tenant, lane) for _, tenant, lane in changed}
-            tenants = list({tenant for _, tenant, _ in changed})
+            lanes |= {(tenant, lane) for _, tenant, lane, _ in changed}
+            tenants = list({tenant for _, tenant, _, _ in changed})
+            holding = [id for id, _, _, holds in changed if holds]
         held, heads, accounts, clocks = [], [], [], []
         if whole or ids:
-            held = await _held(connection, None if whole else ids)
+            held = await _held(connection, holding) if holding != [] else []
             heads = await _heads(connection, None if whole else lanes, now, per_lane)
             accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now, "tenants": tenants})
             clocks = await fetch_tuples(connection, "snapshot_clocks", {"tenants": tenants})
@@ -112,10 +113,10 @@ async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known
     )
 
 
-async def _held(connection: Connection, ids: Collection[str] | None) -> list[Held]:
+async def _held(connection: Connection, ids: list[str] | None) -> list[Held]:
     """Jobs that hold slots: these ones, or all."""
     # A plan for both would look through all of them.
-    rows = await fetch_planned(connection, "snapshot_held", ids=None if ids is None else list(ids))
+    rows = await fetch_planned(connection, "snapshot_held", ids=ids)
     return [
         Held(**{**row, "level": LEVELS[row["level"]], "placement": placement_of(row["placement"])})
         for row in rows
