@@ -1,4 +1,4 @@
-"""What the overview says of nodes that need not be there, and of pods that are not the queue's: no browser."""
+"""What the overview says of nodes that may not be there, and of pods that are not the queue's: no browser."""
 
 from __future__ import annotations
 
