@@ -1,4 +1,4 @@
-"""What the overview says of nodes that may not be there, and of pods that are not the queue's: no browser."""
+"""What pages say of nodes that may not be there, pods that are no job, what was asked for: no browser."""
 
 from __future__ import annotations
 
@@ -84,3 +84,20 @@ def test_nodes_that_are_kept_ready_or_exist_are_there(changed: dict[str, object]
     supply = supply_of(plan).pools["notebooks"]
     drawn = drawn_pool(replace(pool, **changed), supply, Snapshot(0, (), ()), {}, ALL)
     assert [node["started"] for node in drawn["nodes"]] == [number < there for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gpu_pool_requested": "auto", "gpu_type": "t4"}, "t4"),
+        ({"gpu_pool_requested": "notebooks", "gpu_type": "t4"}, "notebooks, t4"),
+        ({"gpu_pool_requested": "t4"}, "t4"),
+        ({"gpu_pool_requested": "auto"}, "auto"),
+    ],
+)
+def test_a_jobs_page_says_what_was_asked_for(pages, given: dict[str, str], said: str) -> None:
+    async def test(served: Served) -> None:
+        id = (await served.submit(**given))["id"]
+        assert f"asked for <bdi>{said}</bdi>" in (await served.client.get(f"/jobs/{id}")).text
+
+    pages(test, dev=True)
