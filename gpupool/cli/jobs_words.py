@@ -156,7 +156,7 @@ def _place(pool: str, found: Mapping[str, Any]) -> str:
         said.append(f"{sum(units for _, units in found['placement'])} of {profile}")
     if nodes:
         said.append(f"node{'s' if len(nodes) > 1 else ''} {' and '.join(nodes)}")
-    return ", ".join([*said, str(found.get("capacity_type"))])
+    return ", ".join([*said, *filter(None, [found.get("capacity_type")])])
 
 
 def gpus(amount: float) -> str:

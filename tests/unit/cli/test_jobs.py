@@ -106,7 +106,7 @@ def test_events_are_said_in_plain_words() -> None:
         "pool small, node 3, spot, half a GPU, 1.00 USD an hour, 0.12 USD held for it",
     )
     several = {"placement": [[0, 2], [1, 2]], "resource": "nvidia.com/mig-1g.10gb", "gpu_micro": 571_428}
-    assert "pool small, 4 of 1g.10gb, nodes 0 and 1, None, 4/7" in said("dispatched.mig", **several)[1]
+    assert "pool small, 4 of 1g.10gb, nodes 0 and 1, 4/7" in said("dispatched.mig", **several)[1]
     again = said("requeued", reason="exit code 7", exit_code=7, cost_micro=20)
     assert again == ("queued again", "exit code 7, 0.00002 USD")
     assert said("preempted", reason="for another job") == ("asked to stop", "for another job")
