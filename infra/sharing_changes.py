@@ -54,13 +54,13 @@ def _notes(plan: Plan, changed: Mapping[str, list[str]], busy: Mapping[str, int]
         names = changed[pool.name]
         jobs = sum(busy.get(name, 0) for name in names)
         if jobs:
-            one = len(names) == 1
-            how = "change" + "s" * one + " at once"
+            at_once = " at once" if len(names) > 1 else ""
+            how = f"`up` changes how GPUs are shared on {_nodes(names)}{at_once}"
             if pool.capacities and pool.mig_config:
-                how = f"{'is' if one else 'are'} replaced by Karpenter"
+                how = f"`up` makes Karpenter replace {_nodes(names)}"
             yield (
-                f"pool {pool.name}: {_nodes(names)} {how} while {jobs} GPU "
-                f"{'pod runs' if jobs == 1 else 'pods run'} there; node by node, jobs waited for: "
+                f"pool {pool.name}: {how}, and {jobs} GPU {'pod runs' if jobs == 1 else 'pods run'} there. "
+                "To change one node after the other, each when its jobs have ended: "
                 f"gpupool repartition {plan.environment} {pool.name}"
             )
 
@@ -70,11 +70,11 @@ def _left_alone(plan: Plan, changed: Mapping[str, list[str]]) -> Iterator[str]:
     for pool in plan.pools:
         names = changed[pool.name]
         if names:
-            are = "is" if len(names) == 1 else "are"
+            have = "has" if len(names) == 1 else "have"
             yield (
-                f"pool {pool.name}: {_nodes(names)} {are} in another shape than the file says, of which the "
-                "state does not know (a repartition since the last `up`), so `up` leaves it at that; node by "
-                f"node: gpupool repartition {env} {pool.name}, or all at once: gpupool refresh {env} && "
+                f"pool {pool.name}: {_nodes(names)} {have} other slices than the file says, by a repartition "
+                "since the last `up`. `up` leaves them so. To change one node after the other: "
+                f"gpupool repartition {env} {pool.name}; all at once: gpupool refresh {env} && "
                 f"gpupool up {env}"
             )
 

@@ -28,7 +28,7 @@ def validate(
     ] = None,
     format: FormatOption = "text",
 ) -> None:
-    """Check environment files; every error at once, with its place.
+    """Check environment files; every error at once, with its place. Cautions come with `policy check`.
 
     Example: gpupool validate prod staging
     """

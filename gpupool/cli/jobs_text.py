@@ -5,10 +5,11 @@ Text only; what it shows comes from the SDK.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpupool.cli import jobs_words
 from gpupool.cli.output import print_table
 from gpupool.money import usd_exact
 
@@ -49,7 +50,7 @@ def _row(job: Job) -> tuple[str, ...]:
         job.project_id or "-",
         str(job.state),
         job.priority,
-        job.pool or job.gpu_pool_requested or "-",
+        job.pool or jobs_words.asked_for(job),
         str(job.gpu_count),
         _age(job.enqueued_at),
         f"{job.cost_usd:.2f}",
@@ -58,12 +59,9 @@ def _row(job: Job) -> tuple[str, ...]:
 
 
 def print_job(job: Job, history: Sequence[Event]) -> None:
-    hidden = ("env", "request_json")
-    width = max(len(name) for name in job.data)
-    for name, value in job.data.items():
-        if value in (None, [], {}) or name in hidden:
-            continue
-        text = f"{value['reason']}: {value['detail']}" if name == "waiting" else _plain(value)
+    rows = list(jobs_words.fields(job))
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
         print(f"{name.ljust(width)}  {text}")
     if history:
         print()
@@ -85,18 +83,11 @@ def print_timeline(history: Sequence[Event]) -> None:
 
     for event in history:
         change = event.change
-        kind = event.type.rpartition(".")[2] if "dispatched" not in event.type else "dispatched"
-        what, about = {
-            "enqueued": ("accepted", ""),
-            "dispatched": ("decided", f"{event.pool}, {change.get('capacity_type')}"),
-            "launched": ("Job created", str(change.get("kubernetes_job"))),
-            "started": ("running", ""),
-        }.get(kind, (kind, str(change.get("reason") or "")))
-        if kind == "started" and change.get("node"):
+        what, about = jobs_words.happened(event)
+        if change.get("node"):
+            about = ""
             up = datetime.fromisoformat(change["node_at"]) if change.get("node_at") else event.time
             add("node up", up, str(change["node"]))
-        if "cost_micro" in change:
-            about = f"{about} {change['cost_micro'] / 1e6:.6f} USD".strip()
         add(what, event.time, about)
     print_table(("what", "after s", ""), rows, right=("after s",))
 
@@ -104,18 +95,18 @@ def print_timeline(history: Sequence[Event]) -> None:
 def print_why(why: Why) -> None:
     print(f"{why.id}  {why.state}")
     if why.waiting:
-        print(f"waits for {why.waiting.reason}: {why.waiting.detail}")
+        print(f"waits for {jobs_words.reason(why.waiting.reason)}: {why.waiting.detail}")
     if why.position is not None:
         print(f"jobs before it: {why.position}")
     if why.projected_start:
-        print(f"projected start: {_moment(why.projected_start)}, if everything runs for as long as it may")
-    for line in _lines(why.terms):
-        print(line)
+        at = jobs_words.moment(why.projected_start)
+        print(f"projected start: {at}, if everything runs for as long as it may")
     decision = why.data.get("decision")
-    if decision:
-        print("decision")
-        for line in _lines(decision, "  "):
-            print(line)
+    for line in (
+        *(jobs_words.terms(why.terms) if why.terms else ()),
+        *(jobs_words.decision(decision) if decision else ()),
+    ):
+        print(line)
     _print_offers(why.offers)
 
 
@@ -124,7 +115,7 @@ def print_forecast(forecast: Forecast) -> None:
     if not forecast.budget_allows:
         print("the budget does not allow it now")
     if forecast.waiting:
-        print(f"would wait for {forecast.waiting.reason}: {forecast.waiting.detail}")
+        print(f"would wait for {jobs_words.reason(forecast.waiting.reason)}: {forecast.waiting.detail}")
     elif forecast.fits and forecast.budget_allows:
         print("would start now")
     _print_offers(forecast.offers)
@@ -132,9 +123,8 @@ def print_forecast(forecast: Forecast) -> None:
 
 def event_line(event: Event, with_job: bool = True) -> str:
     """One event in one line."""
-    change = " ".join(f"{name}={_plain(value)}" for name, value in event.change.items() if value is not None)
-    time = _moment(event.time) if event.time else "-"
-    return "  ".join([time, *([event.job] if with_job else []), event.type, change]).rstrip()
+    time = jobs_words.moment(event.time) if event.time else "-"
+    return "  ".join([time, *([event.job] if with_job else []), *jobs_words.happened(event)]).rstrip()
 
 
 def _print_offers(offers: Sequence[Offer]) -> None:
@@ -145,7 +135,7 @@ def _print_offers(offers: Sequence[Offer]) -> None:
         (
             offer.pool,
             f"{offer.units} {offer.resource.removeprefix('nvidia.com/')}",
-            f"{offer.gpus:g}",
+            f"{offer.gpus:.3g}",
             f"{offer.usd_per_hour:.2f}",
             "-" if offer.spot_usd_per_hour is None else f"{offer.spot_usd_per_hour:.2f}",
         )
@@ -155,34 +145,7 @@ def _print_offers(offers: Sequence[Offer]) -> None:
 
 
 def _place(job: Job) -> str:
-    return f"pool {job.pool}" if job.pool else f"for {job.gpu_type or job.gpu_pool_requested or 'auto'}"
-
-
-def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield f"{indent}{name}"
-            yield from _lines(value, indent + "  ")
-        else:
-            yield f"{indent}{name}: {_plain(value)}"
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "-"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
-    if isinstance(value, list | tuple):
-        return " ".join(_plain(inner) for inner in value)
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value)
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"pool {job.pool}" if job.pool else f"for {jobs_words.asked_for(job)}"
 
 
 def _age(since: datetime | None) -> str:

@@ -22,6 +22,7 @@ from gpupool.rules import (
     priority_classes,
     quotas,
     references,
+    slice_memory,
     taints,
 )
 from gpupool.rules.bundle import EXTERNAL, Bundle, BundleObject, Release, release_of
@@ -31,6 +32,7 @@ from vapcheck import PolicyFinding
 _WORDS = {
     "declare": f"or, where others make it, name it in the annotation {EXTERNAL} of an object of the bundle",
     "oversubscribed": quotas.OVERSUBSCRIBED,
+    "least_mib": slice_memory.LEAST_MIB,
 }
 _TEXTS: Mapping[str, Mapping[str, Any]] = yaml.load(
     Path(__file__).with_name("rules.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader
@@ -69,6 +71,7 @@ RULES: tuple[Rule[Bundle], ...] = (
     _rule("pools-not-oversubscribed", quotas.oversubscribed),
     _rule("pool-counts-agree", counts.agree),
     _rule("pools-as-planned", planned_pools.present),
+    _rule("slices-have-memory", slice_memory.sufficient),
     _rule("cost-within-ceiling", cost.ceiling),
     _rule("budgets-within-ceiling", cost.budgets),
 )

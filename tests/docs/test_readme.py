@@ -27,8 +27,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TESTED = (ROOT / "docs" / "tested.md").read_text(encoding="utf-8")
 LONGEST = 200
 """Lines of the README at most: it is read in a few minutes."""
-SELF = "make test"
-"""Runs this very test, so it is looked at and not run."""
 
 
 def commands(page: str = README) -> list[tuple[str, str]]:
@@ -110,9 +108,6 @@ def run(command: str, place: Path) -> str:
 def test_every_command_prints_what_the_readme_shows(place: Path) -> None:
     require()
     for command, expected in commands():
-        if command == SELF:
-            assert "pytest" in run("make --dry-run test", place)
-            continue
         printed = run(command, place)
         assert matches(expected, printed), f"$ {command}\n{printed}\n--- the README shows:\n{expected}"
 
@@ -152,7 +147,8 @@ def test_the_commands_of_the_page_on_the_queue_print_what_it_shows(served: Path)
 
 def test_the_two_commands_and_enough_others_are_there() -> None:
     shown = [command for command, _ in commands()]
-    assert {"make up", "make test", "make down"} <= set(shown)
+    assert {"make up", "make down"} <= set(shown)
+    assert "make test" not in shown, "a newcomer need not run the tests"
     assert len(shown) >= 10
 
 
@@ -161,6 +157,17 @@ def test_the_readme_is_short_and_its_first_screen_shows_everything() -> None:
     assert len(lines) <= LONGEST
     first = "\n".join(lines[:42])
     assert all(part in first for part in ("sharing: {mode: mig", "$ make up", ".svg)"))
+
+
+def test_make_up_ends_with_the_pages_address_and_asks_for_no_further_step() -> None:
+    def printed(goal: str) -> str:
+        command = ["make", "--dry-run", "--always-make", goal]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    shown = printed("up")
+    assert "the job queue and its page:  http://localhost:${GPUPOOL_PORT:-8021}" in shown.splitlines()[-1]
+    assert "next: make up" not in shown
+    assert "next: make up" in printed("setup")
 
 
 def test_every_requirement_has_tests_that_exist() -> None:

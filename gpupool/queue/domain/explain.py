@@ -125,14 +125,15 @@ def _starts(state: Snapshot, supply: Supply, wanted: set[str], rounds: int) -> d
 
 def _advance(state: Snapshot, decision: Decision) -> Snapshot | None:
     """The state after `decision` and the next end of a running job, if each takes as long as it may. None
-    where nothing runs."""
+    where none runs: the end of pods that are not the queue's is unknown."""
     started = {start.job: start for start in decision.starts}
     waiting = tuple(other for other in state.queued if other.job not in started)
     new = [held_by(other, started[other.job], state.now) for other in state.queued if other.job in started]
     held = [*state.held, *new]
-    if not held:
+    ends = [max(state.now, other.ends) for other in held if other.of_queue]
+    if not ends:
         return None
-    soonest = min(max(state.now, other.ends) for other in held)
+    soonest = min(ends)
     accounts = dict(state.accounts)
     for other in new:
         book(accounts, other, spent=0, held=other.hold_micro)

@@ -86,7 +86,8 @@ def view(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], now: 
     over = [pod for pod in pods if is_over(pod)]
     verdict = verdict_of(job)
     if len(over) == len(pods) and (len(pods) >= wanted or _deleting(job) or _failed(job)):
-        ends = [_finished(pod) or now for pod in pods]
+        # Times have whole seconds: what started and ended in one has run for up to that long.
+        ends = [_finished(pod) or now for pod in pods] + [at + timedelta(seconds=1) for at in starts]
         decisive = _decisive(pods)
         outcome = verdict or _outcome(job, decisive)
         return Ended(outcome, min(starts, default=None), max(ends), decisive["spec"].get("nodeName"))

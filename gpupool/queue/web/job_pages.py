@@ -77,6 +77,8 @@ async def job_list(
 @router.get("/jobs/{id}")
 async def one_job(request: Request, context: Present, visitor: CurrentVisitor, job: VisibleJob) -> Response:
     plan, now = context.plan(), context.clock()
+    shown = job_json(job, now)
+    asked = [name for name in (shown["gpu_pool_requested"], shown["gpu_type"]) if name not in (None, "auto")]
     tried = await attempts.of_job(context.db, job.id)
     why = await terms_of(context, visitor.principal, job)
     start = why["projected_start"] if why else None
@@ -86,7 +88,8 @@ async def one_job(request: Request, context: Present, visitor: CurrentVisitor, j
         visitor,
         "job",
         job=job,
-        shown=job_json(job, now),
+        shown=shown,
+        asked=", ".join(asked) or "auto",
         **_waiting(visitor, plan, job, now),
         reason=visitor.text(job.reason, plan, job.id),
         preempt_reason=visitor.text(job.preempt_reason, plan, job.id),

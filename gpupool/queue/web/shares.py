@@ -69,7 +69,7 @@ def _tenant(
         "colour": colour,
         "weight": tenant.weight,
         "queued": sum(count for (name, _), count in depth.items() if name == tenant.name),
-        "running": len(held),
+        "running": sum(job.of_queue for job in held),
         "gpus": sum(job.gpu_micro for job in held) / MICRO,
         "gpu_hours": seconds / 3600,
         "share": seconds / total if total else 0.0,

@@ -101,7 +101,7 @@ def test_a_file_put_back_after_a_repartition(homelab: Any) -> None:
     idle = homelab.up()
     assert idle.objects == []
     (note,) = [note for note in idle.notes if "pool homelab" in note]
-    assert "1 node is in another shape than the file says" in note
+    assert "1 node has other slices than the file says" in note
     assert "gpupool refresh trial-home && gpupool up trial-home" in note
     offers(2)
     homelab.refresh()

@@ -87,7 +87,7 @@ def test_machines_stay_when_their_layout_changes(two_nodes: CommandLine, cluster
     warned = [
         note for note in two_nodes.json("preview")["notes"] if "gpupool repartition local parted" in note
     ]
-    assert "2 nodes are replaced by Karpenter while 9 GPU pods run there" in warned[0]
+    assert "`up` makes Karpenter replace 2 nodes, and 9 GPU pods run there." in warned[0]
     reported = two_nodes.json("repartition", "parted", "--evict")
     assert reported["status"] == "done", reported
     assert offered(cluster) == [LARGE, LARGE]

@@ -232,7 +232,7 @@ def test_a_file_that_was_put_back_is_noticed_and_nothing_stays(lab: Lab) -> None
     lab.share(0, mode="mig", layout=LARGE)
     assert under_way.unseen(api, before, state)
     (note,) = sharing_changes.notes(api, lab.plan, before, unseen=True)
-    assert note.startswith("pool parted: 3 nodes are in another shape than the file says, of which the state")
+    assert note.startswith("pool parted: 3 nodes have other slices than the file says, by a repartition")
     assert "gpupool repartition lab parted" in note
     assert under_way.clear_left(api, before) == (), "the operator follows it"
     lab.apply()
@@ -246,8 +246,8 @@ def test_up_warns_of_nodes_only_where_slices_change(lab: Lab) -> None:
     lab.job("busy", "other", "nvidia.com/gpu")
     lab.share(1, mode="time-slicing", replicas=3)
     reported = sharing_changes.notes(lab.kube.api, lab.plan, generate(lab.plan))
-    assert [note.partition("; node")[0] for note in reported] == [
-        "pool desk: 1 node changes at once while 1 GPU pod runs there"
+    assert [note.partition(". To")[0] for note in reported] == [
+        "pool desk: `up` changes how GPUs are shared on 1 node, and 1 GPU pod runs there"
     ]
     lab.share(1, mode="time-slicing", replicas=2)
     same = generate(lab.plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -56,18 +57,18 @@ def test_a_container_job_from_submit_to_cancel(queue: Any) -> None:
         assert [job["id"] for job in answer["jobs"]] == [id]
 
         shown = (await gpupool(queue, "show", id)).stdout
-        assert "mlops.gpu.jobs.enqueued" in shown
+        assert "accepted  priority low, shared" in shown
+        assert re.search(r"^may run for +1h30m$", shown, re.MULTILINE)
         assert "A=b" not in shown, "variables may be secrets"
         why = (await gpupool(queue, "why", id)).stdout
         assert "notebooks" in why
+        assert "guaranteed share: 0 of 16 slots in use; the job stays within it" in why
+        assert not re.search(r"\w_\w", why + shown), "names of the API"
         assert json.loads((await gpupool(queue, "why", id, "--format", "json")).stdout)["state"] == "queued"
 
         assert (await gpupool(queue, "cancel", id)).stdout == f"{id}  cancelled\n"
         watched = (await gpupool(queue, "watch", id)).stdout.splitlines()
-        assert [line.split()[4] for line in watched] == [
-            "mlops.gpu.jobs.enqueued",
-            "mlops.gpu.jobs.cancelled",
-        ]
+        assert [line.split()[4] for line in watched] == ["accepted", "cancelled"]
 
     queue(test)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gpupool.queue.domain.explain import explain
+from dataclasses import replace
+
+from gpupool.queue.domain.explain import explain, outlook
 from gpupool.queue.records import MICRO, Reason
+from gpupool.queue.store.snapshot import FOREVER_S
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, small, supply, tenant
 
 
@@ -44,6 +47,19 @@ def test_a_projection_counts_what_starts_before() -> None:
     assert second.waiting is not None
     assert second.waiting.reason is Reason.BUDGET
     assert second.projected_start is None  # what the two others may cost is all that there is
+
+
+def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
+    """As the snapshot has them they end in a year that no calendar has: pages could not be shown."""
+    of = pool(nodes=1, slots=4)
+    cluster = Cluster(supply([of], [tenant("a", [of])]))
+    cluster.add("a", (offer(of, 4),), 3600)
+    cluster.round()
+    pods = replace(cluster.snapshot().held[0], attempt=0, run_limit_s=FOREVER_S)
+    cluster.add("a", (offer(of),), 3600)
+    seen = replace(cluster.snapshot(), held=(pods,))
+    assert explain(seen, cluster.supply, cluster.queued[0], 0).projected_start is None
+    assert [one.projected_start for one in outlook(seen, cluster.supply, 5)] == [None]
 
 
 def test_a_job_far_behind_waits_for_its_turn_even_if_those_that_are_seen_are_passed() -> None:

@@ -175,6 +175,13 @@ def test_how_a_pod_ended(name: str) -> None:
     assert text(found.at) == next((one["terminated"]["finishedAt"] for one in states if one != UP), text(NOW))
 
 
+def test_what_ran_within_one_of_kubernetes_seconds_has_run() -> None:
+    """Its times are whole seconds: else a short job would cost nothing."""
+    found = view(job(), [pod(ended(0, 20), phase="Succeeded")], node(), NOW)
+    assert isinstance(found, Ended)
+    assert (found.started, found.at) == (CREATED + timedelta(seconds=20), CREATED + timedelta(seconds=21))
+
+
 @pytest.mark.parametrize(
     ("nodes", "detail"),
     [

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpupool.cli import jobs
+from gpupool.cli import jobs, jobs_words
 from gpupool.cli.jobs_text import print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
 from gpupool.client import Event
@@ -74,4 +74,57 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
     assert [row[0] for row in rows] == ["accepted", "decided", "Job", "node", "running", "succeeded"]
     times = [float(next(word for word in row if word[0].isdigit())) for row in rows]
     assert times == [0.0, 0.2, 0.3, 0.3, 0.3, 0.6]
-    assert rows[-1][-2:] == ["0.001500", "USD"]
+    assert rows[-1][-2:] == ["0.0015", "USD"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        (0.5, "half a GPU"),
+        (0.333333, "1/3 of a GPU"),
+        (0.428571, "3/7 of a GPU"),
+        (0.001667, "1/600 of a GPU"),
+        (1, "1 GPU"),
+        (4, "4 GPUs"),
+    ],
+)
+def test_shares_of_a_gpu_are_words(amount: float, words: str) -> None:
+    assert jobs_words.gpus(amount) == words
+
+
+def test_events_are_said_in_plain_words() -> None:
+    def said(kind: str, **change: object) -> tuple[str, str]:
+        type = f"mlops.gpu.jobs.{kind}"
+        return jobs_words.happened(
+            Event(id="", type=type, job="", seq=1, tenant="", pool="small", change=change)
+        )
+
+    decided = {"placement": [[3, 1]], "capacity_type": "spot", "gpu_micro": 500_000}
+    money = {"rate_micro": 1_000_000, "hold_micro": 120_000}
+    assert said("dispatched.t4.shared", **decided, **money) == (
+        "decided",
+        "pool small, node 3, spot, half a GPU, 1.00 USD an hour, 0.12 USD held for it",
+    )
+    several = {"placement": [[0, 2], [1, 2]], "resource": "nvidia.com/mig-1g.10gb", "gpu_micro": 571_428}
+    assert "pool small, 4 of 1g.10gb, nodes 0 and 1, 4/7" in said("dispatched.mig", **several)[1]
+    again = said("requeued", reason="exit code 7", exit_code=7, cost_micro=20)
+    assert again == ("queued again", "exit code 7, 0.00002 USD")
+    assert said("preempted", reason="for another job") == ("asked to stop", "for another job")
+
+
+def test_what_was_decided_is_said_in_plain_words() -> None:
+    found = {
+        "attempt": 2,
+        "decided_at": "2026-01-01T12:00:00Z",
+        "pool": "training",
+        "resource": "nvidia.com/gpu",
+        "capacity_type": "on-demand",
+        "placement": [[0, 4]],
+        "usd_per_hour": 5.672,
+        "hold_usd": 22.688,
+        "run_limit_seconds": 14400,
+    }
+    assert list(jobs_words.decision(found)) == [
+        "attempt 2, decided at 2026-01-01 12:00:00 UTC: pool training, node 0, on-demand",
+        "  5.67 USD an hour; held for it: 22.69 USD, which pays for 4h",
+    ]

@@ -49,11 +49,22 @@ def test_values_are_written_as_yaml_and_not_as_python() -> None:
 def test_long_values_that_begin_alike_are_shown_where_they_part() -> None:
     long = "object.spec.containers.all(c, has(c.resources)) && "
     reported = str(FieldChange("expression", long * 2 + "a", long * 2 + "b || true"))
-    assert reported == "expression: ...as(c.resources)) && a -> ...as(c.resources)) && b || true"
+    assert reported == "expression: ... && a -> ... && b || true"
     peers = [{"podSelector": {"matchLabels": {"name": letter * 40}}} for letter in "abc"]
     longer = str(FieldChange("from", peers[:2], peers))
     before, after = longer.removeprefix("from: ").split(" -> ")
     assert before != after
+    one_word = str(FieldChange("hash", "f" * 90 + "old", "f" * 90 + "new"))
+    assert one_word == f"hash: ...{'f' * 20}old -> ...{'f' * 20}new"
+
+
+def test_long_values_are_shown_where_they_differ_and_not_cut_there() -> None:
+    slots = [f"nvidia.com/mig-{n}g.{n}0gb={n}" for n in range(1, 8)]
+    fewer = [*slots[:3], "nvidia.com/mig-4g.40gb=9", *slots[4:]]
+    assert str(FieldChange("capacity", " ".join(slots), " ".join(fewer))) == (
+        "capacity: ... nvidia.com/mig-3g.30gb=3 nvidia.com/mig-4g.40gb=4 nvidia.com/mig-5g.50gb=5 ... -> "
+        "... nvidia.com/mig-3g.30gb=3 nvidia.com/mig-4g.40gb=9 nvidia.com/mig-5g.50gb=5 ..."
+    )
 
 
 def test_an_empty_value_is_not_nothing() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.cluster.kubeconfig import KubeconfigError
-from infra import stack
+from gpupool.plan.resolve import read_plan
+from infra import sharing_changes, stack
 from infra.stack import StackError
 
 
@@ -42,3 +43,17 @@ def test_a_control_plane_that_is_dead_is_said_once(tmp_path: Path, monkeypatch: 
 def test_destroy_without_its_file_names_the_way_out() -> None:
     with pytest.raises(StackError, match=r"no environment 'nosuch'[\s\S]*pulumi destroy -s NAME"):
         stack.destroy("nosuch")
+
+
+def test_what_is_done_to_running_nodes_is_said_in_plain_words() -> None:
+    plan = read_plan("local")
+    changed = {pool.name: [] for pool in plan.pools} | {"notebooks": ["a", "b"], "inference-mig": ["c"]}
+    said = list(sharing_changes._notes(plan, changed, {"a": 2, "c": 1}))
+    assert [note.partition(" To ")[0] for note in said] == [
+        "pool notebooks: `up` changes how GPUs are shared on 2 nodes at once, and 2 GPU pods run there.",
+        "pool inference-mig: `up` makes Karpenter replace 1 node, and 1 GPU pod runs there.",
+    ]
+    after = (
+        "change one node after the other, each when its jobs have ended: gpupool repartition local notebooks"
+    )
+    assert said[0].partition(" To ")[2] == after

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from gpupool.sharing import TimeSlicing
 from tests.unit.rules.drafts import Draft
 
 TENANT = "team-vision"
@@ -93,6 +94,13 @@ def promise(draft: Draft, times: int) -> None:
     draft.plan = dataclasses.replace(
         draft.plan, tenants=tuple(dataclasses.replace(tenant, name=f"t{n}") for n in range(times))
     )
+
+
+def slice_up(draft: Draft, replicas: int) -> None:
+    """Each GPU of the first pool in so many time slices."""
+    assert draft.plan is not None
+    first, *others = draft.plan.pools
+    replan(draft, pools=(dataclasses.replace(first, sharing=TimeSlicing(replicas)), *others))
 
 
 def unpriced(draft: Draft) -> None:

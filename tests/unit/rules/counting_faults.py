@@ -13,6 +13,7 @@ from tests.unit.rules.changes import (
     promise,
     put,
     replan,
+    slice_up,
     unpriced,
 )
 
@@ -196,6 +197,14 @@ COUNTING: dict[str, list[tuple[str, Change, str, str]]] = {
             lambda d: d.bodies.append({**copy.deepcopy(d.one("NodePool")), "metadata": {"name": "extra"}}),
             "NodePool extra",
             "that the plan does not know",
+        ),
+    ],
+    "slices-have-memory": [
+        (
+            "prod",
+            lambda d: slice_up(d, 33),
+            "pool notebooks",
+            "33 slices share the 16 GiB of one NVIDIA T4: 496",
         ),
     ],
     "cost-within-ceiling": [

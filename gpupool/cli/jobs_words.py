@@ -1,0 +1,188 @@
+"""The queue's fields, decisions and events in plain words, as `gpupool jobs` shows them to people.
+
+JSON keeps the queue's own names and units. This module must not print, or ask the queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from gpupool.convert.quantities import duration
+
+if TYPE_CHECKING:
+    from gpupool.client import Event, Job
+
+_HIDDEN = ("env", "request_json", "version", "plan_hash")
+"""What may be secret, and what only programs use."""
+_FIELDS = {
+    "project_id": "project",
+    "user_id": "user",
+    "job_name": "name",
+    "isolation_level": "isolation",
+    "gpu_count": "GPUs",
+    "capacity_type": "capacity",
+    "enqueued_at": "accepted",
+    "deadline_at": "start by",
+    "cost_usd": "cost",
+    "estimate_usd": "an attempt costs at most",
+    "budget_limit_usd": "budget",
+    "container_image": "image",
+    "container_command": "command",
+    "target_url": "URL",
+    "timeout_seconds": "may run for",
+    "checkpoint_s3_path": "checkpoints",
+    "callback_url": "callback URL",
+    "group_id": "array",
+    "group_index": "index in the array",
+}
+"""Those that are not called as in the API; of the others `_` becomes a space."""
+_EVENTS = {
+    "enqueued": "accepted",
+    "dispatched": "decided",
+    "launched": "Job created",
+    "started": "running",
+    "requeued": "queued again",
+    "preempted": "asked to stop",
+    "priority_changed": "priority changed",
+}
+
+
+def fields(job: Job) -> Iterator[tuple[str, str]]:
+    """What is known of a job: name, value."""
+    for name, value in job.data.items():
+        if value in (None, [], {}) or name in (*_HIDDEN, "gpu_type"):
+            continue
+        if name == "gpu_pool_requested":
+            yield "asked for", asked_for(job)
+        elif name == "waiting":
+            yield "waits for", f"{reason(value['reason'])}: {value['detail']}"
+        else:
+            yield _FIELDS.get(name, name.removesuffix("_at").replace("_", " ")), _value(name, value)
+
+
+def _value(name: str, value: Any) -> str:
+    if name.endswith("_usd"):
+        return usd(value)
+    if name.endswith("_seconds"):
+        return duration(int(value))
+    if name.endswith("_at"):
+        return moment(datetime.fromisoformat(value))
+    return plain(value)
+
+
+def asked_for(job: Job) -> str:
+    """The pool and the GPU that were named, or auto."""
+    named = (job.gpu_pool_requested, job.gpu_type)
+    return ", ".join(name for name in named if name and name != "auto") or "auto"
+
+
+def reason(code: str) -> str:
+    return code.replace("_", " ")
+
+
+def terms(found: Mapping[str, Any]) -> Iterator[str]:
+    """What orders the queue, each term before the next, with the numbers of one job."""
+    share, level, clock = found["guaranteed_share"], found["level"], found["fair_clock"]
+    yield f"order of the queue: {found['ordering']}"
+    holder = found["reserved_for"]
+    reserved = (
+        f"the pool is kept free for {holder if ' ' in holder else f'job {holder}'}" if holder else "none"
+    )
+    yield f"  reservation: {'its pool is kept free for it' if found['reserved'] else reserved}"
+    within = "stays within it" if share["below"] else "goes beyond it"
+    yield f"  guaranteed share: {share['used']} of {share['guaranteed']} slots in use; the job {within}"
+    aged = "" if level["aged"] == level["granted"] else f", {level['aged']} by its age"
+    rises = f"it rises by one for each {duration(int(level['aging_seconds']))} of waiting"
+    waited = duration(int(level["waited_seconds"]))
+    yield f"  priority: {level['granted']}{aged}; waits for {waited}, and {rises}"
+    used = [f"{name} {hours:g}" for name, hours in clock["gpu_hours"].items()]
+    used += [f"another tenant {hours:g}" for hours in clock.get("gpu_hours_of_others", ())]
+    yield f"  GPU hours by weight, the fewest go first: {', '.join(used) or 'none yet'}"
+
+
+def decision(found: Mapping[str, Any]) -> Iterator[str]:
+    """What was decided for the latest attempt."""
+    at = moment(datetime.fromisoformat(found["decided_at"]))
+    if not found["pool"]:
+        yield f"attempt {found['attempt']} was decided at {at}"
+        return
+    yield f"attempt {found['attempt']}, decided at {at}: {_place(found['pool'], found)}"
+    price = [] if found["usd_per_hour"] is None else [f"{usd(found['usd_per_hour'])} an hour"]
+    if found["hold_usd"] is not None:
+        limit = duration(found["run_limit_seconds"])
+        price.append(f"held for it: {usd(found['hold_usd'])}, which pays for {limit}")
+    if price:
+        yield f"  {'; '.join(price)}"
+
+
+def happened(event: Event) -> tuple[str, str]:
+    """What an event is, and what there is to say of it."""
+    change = event.change
+    # mlops.gpu.jobs.dispatched.t4.shared
+    kind = "dispatched" if ".dispatched." in event.type else event.type.rpartition(".")[2]
+    said: list[str] = []
+    if kind == "enqueued":
+        said = [f"priority {change.get('priority')}", str(change.get("isolation"))]
+    elif kind == "dispatched":
+        said = [_place(event.pool or "", change), gpus(change.get("gpu_micro", 0) / 1e6)]
+        said.append(f"{usd(change.get('rate_micro', 0) / 1e6)} an hour")
+        said.append(f"{usd(change.get('hold_micro', 0) / 1e6)} held for it")
+    elif kind == "priority_changed":
+        said = [str(change.get("priority"))]
+    elif kind == "launched":
+        said = [str(change.get("kubernetes_job"))]
+    elif kind == "started":
+        said = [f"on node {change['node']}"] if change.get("node") else []
+    else:
+        said = [str(change["reason"])] if change.get("reason") else []
+        if change.get("exit_code") and "exit code" not in " ".join(said):
+            said.append(f"exit code {change['exit_code']}")
+        if "cost_micro" in change:
+            said.append(usd(change["cost_micro"] / 1e6))
+    return _EVENTS.get(kind, kind), ", ".join(said)
+
+
+def _place(pool: str, found: Mapping[str, Any]) -> str:
+    """`pool training, node 3, on-demand`."""
+    nodes = [str(node) for node, _ in found.get("placement") or ()]
+    said = [f"pool {pool}"]
+    profile = (
+        str(found.get("resource")).rpartition("/mig-")[2] if "/mig-" in str(found.get("resource")) else ""
+    )
+    if profile:
+        said.append(f"{sum(units for _, units in found['placement'])} of {profile}")
+    if nodes:
+        said.append(f"node{'s' if len(nodes) > 1 else ''} {' and '.join(nodes)}")
+    return ", ".join([*said, *filter(None, [found.get("capacity_type")])])
+
+
+def gpus(amount: float) -> str:
+    """`half a GPU`, `3/7 of a GPU`, `4 GPUs`."""
+    part = Fraction(amount).limit_denominator(1000)
+    if part == Fraction(1, 2):
+        return "half a GPU"
+    if part < 1:
+        return f"{part or amount} of a GPU"
+    return f"{amount:g} GPU{'' if amount == 1 else 's'}"
+
+
+def usd(amount: float) -> str:
+    """Small sums keep their digits."""
+    return f"{amount:.6f}".rstrip("0") + " USD" if 0 < amount < 0.1 else f"{amount:,.2f} USD"
+
+
+def moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {plain(inner)}" for name, inner in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(plain(inner) for inner in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
