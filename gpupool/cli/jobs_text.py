@@ -5,6 +5,7 @@ Text only; what it shows comes from the SDK.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ from gpupool.money import usd_exact
 if TYPE_CHECKING:
     from gpupool.client import Event, Forecast, Job, Why
     from gpupool.client.values import Offer
+
+
+WHY_LENGTH = 100
+"""Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
 
 def print_submitted(job: Job, ids: Sequence[str]) -> None:
@@ -53,7 +58,7 @@ def _row(job: Job) -> tuple[str, ...]:
         str(job.gpu_count),
         _age(job.enqueued_at),
         f"{job.cost_usd:.2f}",
-        why,
+        textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
     )
 
 

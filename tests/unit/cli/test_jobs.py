@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from gpupool.cli import jobs
-from gpupool.cli.jobs_text import print_timeline
+from gpupool.cli.jobs_text import print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
-from gpupool.client import Event
+from gpupool.client import Event, Job
 from gpupool.findings import UsageError
 from tests.unit.cli.test_environments import gpupool
 
@@ -75,3 +77,11 @@ def test_a_timeline_shows_what_happened_in_its_order(capsys: pytest.CaptureFixtu
     times = [float(next(word for word in row if word[0].isdigit())) for row in rows]
     assert times == [0.0, 0.2, 0.3, 0.3, 0.3, 0.6]
     assert rows[-1][-2:] == ["0.001500", "USD"]
+
+
+def test_a_list_cuts_long_reasons_between_words(capsys: pytest.CaptureFixture[str]) -> None:
+    fields: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(Job))
+    fields |= {"id": "a", "job_name": "b", "tenant": "c", "priority": "low", "cost_usd": 0.0, "waiting": None}
+    print_jobs([Job(**fields | {"reason": "its image can't be pulled " * 10})])
+    (line,) = capsys.readouterr().out.splitlines()[1:]
+    assert line.endswith("its image can't be ...")
