@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli import jobs_text
+from gpupool.cli import jobs_followed, jobs_text
 from gpupool.cli.output import Format, FormatOption, print_json
 from gpupool.findings import GpupoolError, UsageError
 
@@ -94,7 +93,10 @@ def submit(
         bool, typer.Option("--dry-run", help="Only say whether it fits, what it costs, what it waits for.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Return when it has ended; exit 1 unless it succeeded.")
+        bool,
+        typer.Option(
+            "--wait", help="Return when it has ended, and say what it waits for; exit 1 unless it succeeded."
+        ),
     ] = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
@@ -135,7 +137,7 @@ def submit(
         job = client.submit_job(idempotency_key=key, **spec)
         ids = job.job_ids or (job.id,)
         if wait:
-            jobs = [client.job(id).wait() for id in ids]
+            jobs = [jobs_followed.ended(client, id) for id in ids]
             job = next((one for one in jobs if not one.succeeded), jobs[0])
         _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
         if wait and format == "text":
@@ -255,23 +257,9 @@ def watch(
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with _asked(server, tenant) as client:
-        for event in _until_ended(client, job) if job else client.events():
+        for event in jobs_followed.events(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
-
-
-def _until_ended(client: Client, id: str) -> Iterator[Any]:
-    from gpupool.client.sending import wait_pauses
-
-    seen = 0
-    for pause in wait_pauses():
-        ended = client.job(id).ended  # read before the events: what it ended with is then among them
-        for event in client.history(id)[seen:]:
-            seen += 1
-            yield event
-        if ended:
-            return
-        time.sleep(pause)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Text only; what it shows comes from the SDK.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ from gpupool.money import usd_exact
 if TYPE_CHECKING:
     from gpupool.client import Event, Forecast, Job, Why
     from gpupool.client.values import Offer
+
+
+WHY_LENGTH = 100
+"""Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
 
 def print_submitted(job: Job, ids: Sequence[str]) -> None:
@@ -54,7 +59,7 @@ def _row(job: Job) -> tuple[str, ...]:
         str(job.gpu_count),
         _age(job.enqueued_at),
         f"{job.cost_usd:.2f}",
-        why,
+        textwrap.shorten(why, WHY_LENGTH, placeholder=" ..."),
     )
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -16,6 +17,10 @@ import typer
 from gpupool import project
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
+
+if TYPE_CHECKING:
+    from gpupool.plan.model import Plan
+    from vapcheck import Document
 
 DATABASE = "GPUPOOL_DATABASE_URL"
 
@@ -73,6 +78,7 @@ def serve(
 
     Example: gpupool serve local --dev
     """
+    from gpupool.queue.kubernetes.admission import Admission
     from gpupool.queue.service import ROLES, Options, configure_logging, serve
     from gpupool.spec.load import find_environment
 
@@ -98,6 +104,7 @@ def serve(
         kubeconfig=kubeconfig,
         acting_as=acting_as,
         in_cluster=in_cluster,
+        admission=Admission(_objects) if "api" in roles and (in_cluster or kubeconfig) else None,
     )
     if in_cluster and kubeconfig is not None:
         raise UsageError("give --kubeconfig or --in-cluster, not both")
@@ -108,6 +115,14 @@ def serve(
     import uvloop
 
     uvloop.run(serve(options, ready=lambda address: typer.echo(f"the queue is at {address}")))
+
+
+def _objects(plan: Plan) -> Sequence[Document]:
+    """Everything that the environment amounts to, policies included."""
+    from generators import generate
+    from infra.policy_gate import documents_of
+
+    return documents_of(plan, generate(plan))
 
 
 def _in_background(arguments: list[str], port: int) -> None:

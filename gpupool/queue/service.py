@@ -32,6 +32,7 @@ from gpupool.queue.api.token_review import PodTokens
 from gpupool.queue.events.bus import bus_of
 from gpupool.queue.events.envelope import envelope
 from gpupool.queue.http_server import answer, listen_on
+from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
 from gpupool.queue.measures import Measures
 from gpupool.queue.plan_source import PlanSource
@@ -86,6 +87,8 @@ class Options:
     """A user that the kubeconfig's may impersonate."""
     in_cluster: bool = False
     """The cluster is the one that this process runs in."""
+    admission: Admission | None = None
+    """Judges container jobs when they are submitted; None: nothing does."""
 
     @property
     def on_cluster(self) -> bool:
@@ -155,6 +158,8 @@ async def _run(
     async def reload() -> bool:
         if await policies.step():
             wake(EVERY)
+        if options.admission is not None:
+            await options.admission.verdicts(source.current)  # now, so that no submission waits for it
         return False
 
     bell = Bell(db, wake)
@@ -236,6 +241,7 @@ def _app(
         db,
         dev=options.dev,
         pods=pods,
+        admission=options.admission,
         registry=measures.registry,
         late=lambda: late(others),
         checks_alone="api" not in options.roles,

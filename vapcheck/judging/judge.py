@@ -64,20 +64,22 @@ class Judge:
         user: User = User(),  # noqa: B008  (immutable)
         subresource: str = "",
         options: Mapping[str, Any] | None = None,
+        templates: bool = True,
     ) -> list[PolicyFinding]:
         """Every finding about one object. An error while judging it is a finding too, never a silent pass.
 
         With a `subresource`, as pods/exec, the operation follows from it, and objects without that
         subresource have no findings. `old` is the object as it was, for UPDATE and DELETE; without it UPDATE
         compares the object with itself, and DELETE takes the document for the old object. `options` are
-        fields of `request.options`.
+        fields of `request.options`. Without `templates`, the pods that the object will lead to are not judged
+        with it.
         """
         findings: list[PolicyFinding] = []
         try:
             if subresource:
                 findings.extend(self._of_subresource(document, subresource, old, user))
             else:
-                findings.extend(self._findings(document, operation, old, user, options or {}))
+                findings.extend(self._findings(document, operation, old, user, options or {}, templates))
         except Exception as error:  # a defect of this engine, which must not cost the other objects' findings
             findings.append(not_judged(document, error))
         return findings
@@ -89,6 +91,7 @@ class Judge:
         old: Mapping[str, Any] | None,
         user: User,
         options: Mapping[str, Any],
+        templates: bool,
     ) -> Iterator[PolicyFinding]:
         resource = resource_of(document.body, self._kinds)
         if is_exempt(resource):
@@ -101,7 +104,7 @@ class Judge:
         request = self._request(document.body, resource, operation, old, user, doubts)
         yield from (doubtful(doubt, document) for doubt in doubts)
         yield from self._on(replace(request, options=options), document, "", self._policies)
-        if self._for_templates and operation != "DELETE":
+        if templates and self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
             for path, pod in pod_templates(document.body):

@@ -27,6 +27,7 @@ from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.problems import ERRORS, MEDIA_TYPE, answer_error
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store.database import Database
 
@@ -49,6 +50,7 @@ def create_app(
     clock: Callable[[], datetime] = utc_now,
     oidc: Oidc | None = None,
     pods: PodTokens | None = None,
+    admission: Admission | None = None,
     rate: Buckets | None = None,
     failures: Buckets | None = None,
     registry: CollectorRegistry | None = None,
@@ -56,10 +58,11 @@ def create_app(
     checks_alone: bool = False,
 ) -> FastAPI:
     """The API over `db`. `dev`: requests from loopback need no credential. `pods` verifies tokens of pods;
-    without it none is accepted. `rate`: requests of each caller; `failures`: invalid credentials of each
-    address. `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`:
-    roles of the process that don't get on, so that it is not ready. `checks_alone`: of the operations those
-    of `metrics`, for a process that runs other roles."""
+    without it none is accepted. `admission` judges container jobs by the cluster's policies; without it
+    nothing does. `rate`: requests of each caller; `failures`: invalid credentials of each address.
+    `registry`: metrics that other roles of the process keep, shown at /metrics as well. `late`: roles of the
+    process that don't get on, so that it is not ready. `checks_alone`: of the operations those of `metrics`,
+    for a process that runs other roles."""
     app = FastAPI(
         title="gpupool job queue",
         version=__version__,
@@ -77,6 +80,7 @@ def create_app(
         keys=Keys(db),
         oidc=oidc or Oidc(),
         pods=pods,
+        admission=admission,
         explanations=Explanations(db),
         positions=Cache(seconds=0.25),
         rate=rate or Buckets(per_second=1000, burst=2000),

@@ -21,6 +21,7 @@ from gpupool.queue.api.explanations import Explanations
 from gpupool.queue.api.oidc import Oidc
 from gpupool.queue.api.rate import Buckets
 from gpupool.queue.api.token_review import PodTokens
+from gpupool.queue.kubernetes.admission import Admission
 from gpupool.queue.plan_source import Current
 from gpupool.queue.store import outbox
 from gpupool.queue.store.database import Database
@@ -38,6 +39,8 @@ class Context:
     oidc: Oidc
     pods: PodTokens | None
     """None: outside of a cluster."""
+    admission: Admission | None
+    """Judges container jobs; None: they do not go to a cluster."""
     explanations: Explanations
     positions: Cache[None, int]
     """Of the latest event, for all streams."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -103,7 +104,7 @@ async def submit_job(
     key = jobs.Key(idempotency_key, hashlib.sha256(asked.encode()).digest()) if idempotency_key else None
     fresh: Job | None = None
     try:
-        made = accept(current, tenant, project, choice.user, body, at)
+        made = await _admitted(context, current, accept(current, tenant, project, choice.user, body, at))
         await _check_budget(context, current, made[0], at)
         stored = await jobs.submit(context.db, made, key, tenant.queued, at)
         fresh = None if stored.replayed or made[0].depends_on else made[0]
@@ -120,6 +121,27 @@ async def submit_job(
     if stored.replayed:
         response.headers["Idempotency-Replayed"] = "true"
     return job_answer(job, context, response) | {"job_ids": stored.ids}
+
+
+async def _admitted(context: Context, current: Current, made: list[Job]) -> list[Job]:
+    """New jobs with those of their offers on which the cluster's policies take them. Raises Problem where
+    there is none."""
+    job = made[0]
+    verdicts = None
+    if context.admission is not None and job.request["container_image"] is not None:
+        verdicts = await context.admission.verdicts(current)
+    if verdicts is None:
+        return made
+    refusals = {offer: verdicts.refusals(job, offer, current) for offer in job.offers}
+    taken = tuple(offer for offer in job.offers if not refusals[offer])
+    if taken:
+        return made if taken == job.offers else [replace(one, offers=taken) for one in made]
+    first, *_ = found = refusals[job.offers[0]]
+    raise Problem(
+        "policy-refuses",
+        f"{first}; change {first.field}" if first.field else str(first),
+        errors=[{"pointer": f"#/{one.field}" if one.field else "#", "detail": str(one)} for one in found],
+    )
 
 
 async def _check_budget(context: Context, current: Current, job: Job, at: datetime) -> None:
@@ -164,7 +186,8 @@ async def validate_job(
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
-    made = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
+    accepted = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
+    made = await _admitted(context, current, accepted)
     job = made[0]
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)

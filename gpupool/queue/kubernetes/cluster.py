@@ -16,6 +16,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT
+from gpupool.queue.kubernetes.warnings import last_said, refusal
 
 MOST_WARNINGS = 3
 """Of one object; earlier ones say less."""
@@ -75,7 +76,7 @@ class KubernetesCluster:
                 return await self._ours(thing)
             if error.status in (400, 403, 404, 413, 422):
                 # Quotas, policies and namespaces change; what the server finds invalid stays so.
-                raise Refused(str(error), passing=error.status in (403, 404)) from error
+                raise Refused(refusal(str(error)), passing=error.status in (403, 404)) from error
             raise
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -101,12 +102,9 @@ class KubernetesCluster:
         )
         said: dict[str, list[str]] = {}
         for event in found:
-            text = " ".join(str(event.get("message") or event.get("reason")).split())
             about = said.setdefault(event["involvedObject"].get("uid", ""), [])
-            if text in about:
-                about.remove(text)
-            about[:] = [*about[1 - MOST_WARNINGS :], text]
-        return said
+            about.append(refusal(str(event.get("message") or event.get("reason"))))
+        return {uid: last_said(texts, MOST_WARNINGS) for uid, texts in said.items()}
 
     async def output(
         self, pod: Object, container: str, *, since: datetime | None, follow: bool

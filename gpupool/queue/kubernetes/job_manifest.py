@@ -44,6 +44,19 @@ BUDGET = "gpupool.dev/budget-usd"
 """What the attempt may cost, as the policy `long-jobs-name-a-budget` wants it of long Jobs."""
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 INDEX = "batch.kubernetes.io/job-completion-index"
+FROM_REQUEST = {
+    "image": "container_image",
+    "command": "container_command",
+    "env": "env",
+    "envFrom": "env_from_secrets",
+    "imagePullSecrets": "image_pull_secrets",
+    "volumes": "volumes",
+    "volumeMounts": "volumes",
+    "activeDeadlineSeconds": "timeout_seconds",
+    "priorityClassName": "priority",
+    "nodeSelector": "gpu_pool_requested",
+}
+"""Field of the manifest -> the field of the request that it follows from."""
 PARTS = 3
 """Of a Job's name, between dashes."""
 

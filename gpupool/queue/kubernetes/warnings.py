@@ -1,5 +1,5 @@
 """What the cluster's events say of Jobs and pods that do not start: a quota or a policy that refuses the pod,
-a node that does not come.
+a node that does not come; and how that is worded.
 
 To list the events of one object an API server reads all of its namespace, which may be thousands. So a
 namespace is read at once for all attempts that wait in it, one namespace at a time, and nine tenths of the
@@ -9,8 +9,10 @@ time none is read. It must not decide what follows from them, and no attempt wai
 from __future__ import annotations
 
 import asyncio
+import re
+import textwrap
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,6 +29,33 @@ IDLE = 9
 """After a reading none begins for so many times as long as it took."""
 LEAST_S = 0.5
 """Nor for less than this."""
+
+
+LONGEST = 500
+"""Characters of what is shown of an attempt."""
+_PREFIX = re.compile(r'^(Error creating: )?(\S+ "[^"]*" is (forbidden|invalid): )?')
+"""Before the reason of a refusal. The name of a pod is another one each time."""
+_POLICY = re.compile(r"^ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: ")
+
+
+def refusal(text: str) -> str:
+    """What an API server or a controller says of an object that is refused, as its reason alone."""
+    return _POLICY.sub(r"policy \1: ", _PREFIX.sub("", " ".join(text.split())))
+
+
+def last_said(texts: Iterable[str], most: int) -> list[str]:
+    """The last of some messages, the latest last; of those that differ in numbers only the latest."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key = re.sub("[0-9]+", "0", text)
+        found.pop(key, None)
+        found[key] = text
+    return list(found.values())[-most:]
+
+
+def sentence(text: str) -> str:
+    """`text` at the length that is shown, cut between words."""
+    return textwrap.shorten(text, LONGEST, placeholder=" ...")
 
 
 @dataclass

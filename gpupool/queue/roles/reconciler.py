@@ -163,7 +163,7 @@ class Reconciler:
             try:
                 await self.cluster.create(service)
             except Refused as error:
-                said = f"the cluster refuses its Service: {error}"[:500]
+                said = warnings.sentence(f"the cluster refuses its Service: {error}")
                 attempt.asked = attempt.asked or Outcome("failed", said, retry=error.passing)
         attempt.served = True
 
@@ -172,7 +172,7 @@ class Reconciler:
         now = self.now()
         since = attempt.job.decided_at or now
         limit = timedelta(seconds=self.current().plan.queue.unscheduled_s)
-        reason = f"the cluster refuses its Job: {error}"[:500]
+        reason = warnings.sentence(f"the cluster refuses its Job: {error}")
         if not error.passing or now - since > limit:
             outcome = Outcome("failed", reason, retry=error.passing)
             await self._end(key, attempt, Ended(outcome, None, now, None))
@@ -216,7 +216,7 @@ class Reconciler:
             self._notes.waits(attempt, waiting)
         if attempt.asked is None and (found.hopeless or now >= over):
             after = "" if found.hopeless else f" after {limit} s"
-            said = f"not started{after}: {waiting.detail}"[:500]
+            said = warnings.sentence(f"not started{after}: {waiting.detail}")
             attempt.asked = Outcome("failed", said, retry=not found.hopeless)
 
     def _explained(
@@ -230,8 +230,8 @@ class Reconciler:
         if not said:
             return waiting
         if waiting.reason is Reason.NODE:
-            return Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
-        return Waiting(Reason.REFUSED, f"its pod can't be created: {said}"[:500])
+            return Waiting(Reason.NODE, warnings.sentence(f"no node for its pod: {said}"))
+        return Waiting(Reason.REFUSED, warnings.sentence(f"its pod can't be created: {said}"))
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:
         """Record an end, then let the cluster forget it: in this order, so that nothing is lost between."""

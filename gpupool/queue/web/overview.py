@@ -1,4 +1,4 @@
-"""`/`: pools and who holds them, the queue in its order, what runs, tenants' shares and budgets; `/live`.
+"""`/`: pools and who holds them, the queue in its order, what starts, what runs, shares and budgets; `/live`.
 
 This module must not decide or draw: it gathers what is known and hands it to the template.
 """
@@ -45,12 +45,12 @@ Shared = Annotated[Remembered, Depends(remembered)]
 async def overview(request: Request, context: Present, visitor: CurrentVisitor, shared: Shared) -> Response:
     seen = await context.explanations.snapshot(context.clock())
     colours = colours_of(context)
-    running = await jobs.jobs(
+    held = await jobs.jobs(
         context.db, jobs.JobFilter(visitor.scope, frozenset({State.DISPATCHING, State.RUNNING})), None, 50
     )
     depth = await jobs.depth(context.db)
     rows, names = await _queue(context, visitor, shared)
-    names |= {job.id: job.name for job in running.jobs}
+    names |= {job.id: job.name for job in held.jobs}
     return visitor_page(
         request,
         context,
@@ -64,7 +64,8 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         waiting=sum(
             count for (tenant, _), count in depth.items() if visitor.scope is None or tenant in visitor.scope
         ),
-        running=[_running(context, job) for job in running.jobs],
+        starting=[_held(context, visitor, job) for job in held.jobs if job.state is State.DISPATCHING],
+        running=[_held(context, visitor, job) for job in held.jobs if job.state is State.RUNNING],
         names=names,
         **await shares.of(context, visitor, shared, seen, depth, colours),
     )
@@ -139,11 +140,14 @@ def cost_so_far(job: Job, now: datetime) -> int:
     return job.cost_micro + min(job.hold_micro or 0, hold_for(job.rate_micro or 0, ran))
 
 
-def _running(context: Context, job: Job) -> dict[str, Any]:
+def _held(context: Context, visitor: Visitor, job: Job) -> dict[str, Any]:
+    """A job that holds slots: it starts or runs."""
     now = context.clock()
     since_ = job.started_at or job.decided_at or now
     return {
         "job": job,
+        "reason": job.waiting.reason.value if job.waiting else "",
+        "detail": visitor.text(job.waiting.detail, context.plan(), job.id) if job.waiting else "",
         "nodes": ", ".join(str(node) for node, _ in job.placement),
         "for": max(0.0, (now - since_).total_seconds()),
         "limit": job.run_limit_s,

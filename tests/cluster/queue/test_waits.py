@@ -7,11 +7,15 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+import httpx2
+import pytest
+
 from generators import restricted_pod
 from gpupool import shipped
-from gpupool.client import Client
+from gpupool.client import Client, Invalid
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Waiting
+from gpupool.cluster.kube_api import ApiError
 from gpupool.plan.pods import pod_fields
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import submit
@@ -59,16 +63,30 @@ def own_pods(queue: Queue, tenant: str, pool: str, units: list[int]) -> Iterator
             queue.kube.api.delete("v1", "Pod", name, namespace)
 
 
-def test_what_a_policy_refuses_is_shown_with_its_sentence(queue: Queue, vision: Client) -> None:
-    job = submit(vision, "true", container_image="busybox")
-    found = waiting(queue, job, "refused")
-    assert "image busybox is not pinned; name a version or a digest" in found.detail
-    assert job.why().waiting == found
-    command = shipped.command("gpupool.cli.main", "jobs", "list", "--server", queue.processes[0].address)
-    listed = subprocess.run([*command, "--tenant", "vision"], capture_output=True, text=True, check=True)
-    assert "is not pinned" in listed.stdout or "refused" in listed.stdout, listed.stdout
-    job.cancel()
-    assert job.wait(PATIENCE_S).state == "cancelled"
+def test_what_a_policy_of_the_environment_refuses_is_not_accepted(queue: Queue, vision: Client) -> None:
+    with pytest.raises(Invalid) as error:
+        submit(vision, "true", container_image="busybox")
+    said = "policy pin-images: image busybox is not pinned; name a version or a digest"
+    assert (error.value.type, error.value.detail) == ("policy-refuses", f"{said}; change container_image")
+    with pytest.raises(Invalid):
+        vision.validate_job(gpu_pool_requested="notebooks", container_image="busybox")
+
+
+def test_what_a_policy_of_somebody_elses_refuses_is_shown_with_its_sentence(
+    queue: Queue, vision: Client
+) -> None:
+    with _policy_of_others(queue):
+        job = submit(vision, "true", container_image="busybox:1.36")
+        found = waiting(queue, job, "refused")
+        assert found.detail == "its pod can't be created: policy others: not 1.36"
+        assert job.why().waiting == found
+        command = shipped.command("gpupool.cli.main", "jobs", "list", "--server", queue.processes[0].address)
+        listed = subprocess.run([*command, "--tenant", "vision"], capture_output=True, text=True, check=True)
+        assert found.detail in listed.stdout
+        starting = httpx2.get(queue.processes[0].address).text.partition('id="starting"')[2]
+        assert job.id in starting.partition("</div>")[0]
+        job.cancel()
+        assert job.wait(PATIENCE_S).state == "cancelled"
 
 
 def test_a_pod_beyond_a_quota_is_shown_as_refused(queue: Queue, vision: Client) -> None:
@@ -162,6 +180,42 @@ def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, visi
         job = job.wait(PATIENCE_S)
     assert job.state == "failed"
     assert "not started after 5 s: its container starts on" in (job.reason or "")
+
+
+@contextlib.contextmanager
+def _policy_of_others(queue: Queue) -> Iterator[None]:
+    """A policy that the environment file knows nothing of: no pod may use busybox:1.36."""
+    api, version = queue.kube.api, "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    expression = "object.spec.containers.all(c, c.image != 'busybox:1.36')"
+    policy = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": expression, "message": "not 1.36"}],
+    }
+    binding = {"policyName": "others", "validationActions": ["Deny"]}
+    kinds = {"ValidatingAdmissionPolicy": policy, "ValidatingAdmissionPolicyBinding": binding}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "probe", "image": "busybox:1.36"}]},
+    }
+
+    def enforced() -> bool:
+        try:
+            api.request("POST", "/api/v1/namespaces/default/pods", {"dryRun": "All"}, pod)
+        except ApiError as error:
+            return "not 1.36" in str(error)
+        return False
+
+    try:
+        for kind, spec in kinds.items():
+            api.create({"apiVersion": version, "kind": kind, "metadata": {"name": "others"}, "spec": spec})
+        queue.until("the policy is enforced", enforced)
+        yield
+    finally:
+        for kind in kinds:
+            api.delete(version, kind, "others")
 
 
 @contextlib.contextmanager

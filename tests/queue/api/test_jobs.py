@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from gpupool.cli.serve import _objects
 from gpupool.queue.api import explanations
 from gpupool.queue.api.answers import EventBody, JobBody, SubmittedBody
 from gpupool.queue.api.jobs import ValidBody
-from gpupool.queue.records import Decision, Reason, Waiting
+from gpupool.queue.kubernetes.admission import Admission, Refusal, Verdicts
+from gpupool.queue.plan_source import Current
+from gpupool.queue.records import Decision, Job, Offer, Reason, Waiting
 from gpupool.queue.store import dispatch
 from tests.queue.api.served import CONTAINER_JOB, HTTP_JOB, OCR, VISION, Served, problem
 
@@ -177,6 +180,58 @@ def test_what_can_not_be_served_is_refused_with_its_problem(api: Any) -> None:
         assert (await served.client.get(JOBS)).json()["jobs"] == []
 
     api(test)
+
+
+def test_what_a_policy_of_the_cluster_refuses_is_not_accepted(api: Any) -> None:
+    async def test(served: Served) -> None:
+        unpinned = CONTAINER_JOB | {"container_image": "busybox"}
+        for place in (JOBS, f"{JOBS}:validate"):
+            response = await served.client.post(place, json=unpinned, headers={"X-Tenant-Id": "vision"})
+            assert problem(response) == "policy-refuses"
+            said = "policy pin-images: image busybox is not pinned; name a version or a digest"
+            body = response.json()
+            assert (response.status_code, body["detail"]) == (422, f"{said}; change container_image")
+            assert body["errors"] == [{"pointer": "#/container_image", "detail": said}]
+            response = await served.client.post(place, json=CONTAINER_JOB, headers={"X-Tenant-Id": "vision"})
+            assert response.is_success, response.text
+        assert (await served.submit())["target_url"] == "http://example"
+        images = {job["container_image"] for job in (await served.client.get(JOBS)).json()["jobs"]}
+        assert images == {None, CONTAINER_JOB["container_image"]}
+
+    api(test, admission=Admission(_objects))
+
+
+def test_the_offers_on_which_policies_take_a_job_remain(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wish = {"gpu_pool_requested": "research-a100", "container_image": "a:1"}
+
+    def refusals(self: Verdicts, job: Job, offer: Offer, present: Current) -> list[Refusal]:
+        return [Refusal("own", "not here", None)] if offer.pool in refused else []
+
+    async def test(served: Served) -> None:
+        async def asked() -> Any:
+            return await served.client.post(f"{JOBS}:validate", json=wish, headers={"X-Tenant-Id": "vision"})
+
+        assert [offer["pool"] for offer in (await asked()).json()["offers"]] == ["research-h100"]
+        refused.append("research-h100")
+        answer = await asked()
+        assert problem(answer) == "policy-refuses"
+        assert answer.json()["errors"] == [{"pointer": "#", "detail": "policy own: not here"}]
+
+    refused = ["research-a100"]
+    monkeypatch.setattr(Verdicts, "refusals", refusals)
+    api(test, admission=Admission(_objects))
+
+
+def test_a_key_finds_its_job_though_policies_refuse_it_now(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {"X-Tenant-Id": "vision", "Idempotency-Key": "one"}
+
+    async def test(served: Served) -> None:
+        first = await served.client.post(JOBS, json=CONTAINER_JOB, headers=headers)
+        monkeypatch.setattr(Verdicts, "refusals", lambda *_: [Refusal("own", "not now", None)])
+        again = await served.client.post(JOBS, json=CONTAINER_JOB, headers=headers)
+        assert (again.status_code, again.json()["id"]) == (201, first.json()["id"])
+
+    api(test, admission=Admission(_objects))
 
 
 def test_a_dry_run_says_what_would_become_of_a_job(api: Any) -> None:

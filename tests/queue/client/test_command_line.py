@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -10,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpupool.queue.store import attempts
+from gpupool.queue.store import attempts, jobs
 from tests.queue.client.conftest import Queue
-from tests.queue.store.samples import dispatched, finished, read
+from tests.queue.store.samples import dispatched, finished, read, sql
 
 GPUPOOL = Path(sys.executable).with_name("gpupool")
 Done = subprocess.CompletedProcess[str]
@@ -112,6 +113,25 @@ def test_waiting_and_logs(queue: Any) -> None:
             "one",
             "two",
         ]
+
+    queue(test)
+
+
+def test_who_waits_for_a_job_is_told_what_it_waits_for(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        submit = ("submit", "--wait", "--pool", "t4", "--image", "a:1", "--idempotency-key", "one")
+        waiting = asyncio.create_task(gpupool(queue, *submit))
+        while not (found := await jobs.jobs(queue.db, jobs.JobFilter(None), None, 1)).jobs:
+            await asyncio.sleep(0.05)
+        id = found.jobs[0].id
+        for detail in ("policy own: no 1", "policy own: no 2", "no quota"):
+            said = json.dumps({"reason": "capacity", "detail": detail})
+            await sql(queue.db, "UPDATE gpu_jobs SET waiting = %s::jsonb RETURNING id", said)
+            await asyncio.sleep(4)
+        await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
+        done = await waiting
+        lines = [line.rstrip(" 12") for line in done.stderr.splitlines()]
+        assert lines == [f"{id}  capacity: policy own: no", f"{id}  capacity: no quota"]
 
     queue(test)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.queue.kubernetes import warnings
-from gpupool.queue.kubernetes.warnings import Warnings
+from gpupool.queue.kubernetes.cluster import KubernetesCluster
+from gpupool.queue.kubernetes.warnings import Warnings, last_said, refusal, sentence
 
 START = datetime(2026, 11, 18, tzinfo=UTC)
 
@@ -83,3 +85,60 @@ def test_a_cluster_that_does_not_answer_is_asked_again_later(monkeypatch: pytest
         read.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (
+            "Error creating: pods \"gp-a-1-x2b7k\" is forbidden: ValidatingAdmissionPolicy 'pin-images' with "
+            "binding 'pin-images' denied request: image busybox is not pinned",
+            "policy pin-images: image busybox is not pinned",
+        ),
+        (
+            "jobs.batch \"gp-a-1\" is forbidden: ValidatingAdmissionPolicy 'own' with binding 'b' denied "
+            "request: no",
+            "policy own: no",
+        ),
+        (
+            'Error creating: pods "gp-a-1-x2b7k" is forbidden: exceeded quota: none, requested: pods=1',
+            "exceeded quota: none, requested: pods=1",
+        ),
+        ("0/3 nodes are available:\n 3 Insufficient cpu", "0/3 nodes are available: 3 Insufficient cpu"),
+        ('namespaces "nowhere" not found', 'namespaces "nowhere" not found'),
+    ],
+)
+def test_a_refusal_is_its_reason_alone(text: str, plain: str) -> None:
+    assert refusal(text) == plain
+
+
+def test_what_is_said_again_is_shown_once() -> None:
+    said = ["no node", "quota: used 1 of 2", "no node", "quota: used 2 of 2", "x", "y"]
+    assert last_said(said, 3) == ["quota: used 2 of 2", "x", "y"]
+    assert last_said(said[:4], 3) == ["no node", "quota: used 2 of 2"]
+
+
+def test_a_long_text_is_cut_between_words() -> None:
+    shown = sentence("word " * 200)
+    assert len(shown) <= warnings.LONGEST
+    assert shown.endswith("word ...")
+    assert sentence("one two") == "one two"
+
+
+def test_events_of_many_pods_of_a_job_are_one_reason() -> None:
+    """Each try of the Job controller has a pod of another name, and an event of its own."""
+
+    class Api:
+        async def list_all(self, path: str, query: dict[str, str]) -> tuple[list[Any], str]:
+            text = "is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no"
+            return [
+                {
+                    "metadata": {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"},
+                    "involvedObject": {"uid": "1"},
+                    "message": f'Error creating: pods "gp-1-{name}" {text}',
+                }
+                for number, name in enumerate(("abcde", "fghij", "klmno"))
+            ], "1"
+
+    cluster = KubernetesCluster(cast("Any", Api()))
+    assert asyncio.run(cluster.warnings("team")) == {"1": ["policy p: no"]}

@@ -11,6 +11,7 @@ from httpx2 import Response
 from gpupool.queue.store import keys
 from gpupool.queue.web.session import SESSION
 from tests.queue.api.served import Served
+from tests.queue.store.samples import dispatched, sql
 
 TOKEN = re.compile(r'name="token" value="([0-9a-f]{64})"')
 WORK = ("jobs:read", "jobs:write")
@@ -285,3 +286,21 @@ def test_the_api_keeps_answering_problems(pages) -> None:
         assert answer.headers["content-type"] == "application/problem+json"
 
     pages(test)
+
+
+def test_a_job_that_does_not_run_yet_is_shown_with_its_reason_and_not_as_running(pages) -> None:
+    async def test(served: Served) -> None:
+        id = (await served.submit(target_url=None, request_json=None, container_image="a:1"))["id"]
+        assert await dispatched(served.db, now=served.clock(), only=id) == [id]
+        said = '{"reason": "refused", "detail": "its pod can not be created: policy own: no"}'
+        await sql(served.db, "UPDATE gpu_jobs SET waiting = %s::jsonb RETURNING id", said)
+        text = (await served.client.get("/")).text
+        starting, running = (
+            text.partition(f'<div id="{name}"')[2].partition("</div>")[0] for name in ("starting", "running")
+        )
+        assert id in starting
+        assert "refused: its pod can not be created: policy own: no" in starting
+        assert id not in running
+        assert "No job runs." in running
+
+    pages(test, dev=True)

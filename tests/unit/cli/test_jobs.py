@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from gpupool.cli import jobs, jobs_words
-from gpupool.cli.jobs_text import print_timeline
+from gpupool.cli.jobs_text import print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
-from gpupool.client import Event
+from gpupool.client import Event, Job
 from gpupool.findings import UsageError
 from tests.unit.cli.test_environments import gpupool
 
@@ -128,3 +130,11 @@ def test_what_was_decided_is_said_in_plain_words() -> None:
         "attempt 2, decided at 2026-01-01 12:00:00 UTC: pool training, node 0, on-demand",
         "  5.67 USD an hour; held for it: 22.69 USD, which pays for 4h",
     ]
+
+
+def test_a_list_cuts_long_reasons_between_words(capsys: pytest.CaptureFixture[str]) -> None:
+    fields: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(Job))
+    fields |= {"id": "a", "job_name": "b", "tenant": "c", "priority": "low", "cost_usd": 0.0, "waiting": None}
+    print_jobs([Job(**fields | {"reason": "its image can't be pulled " * 10})])
+    (line,) = capsys.readouterr().out.splitlines()[1:]
+    assert line.endswith("its image can't be ...")

@@ -1,0 +1,52 @@
+"""Following a job until it has ended: what happens to it, and what it waits for.
+
+It asks the queue through the SDK, again and again with growing pauses, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpupool.client import Client, Event, Job
+
+SOON_S = 2.0
+"""A job that starts sooner is not said to wait."""
+
+
+def events(client: Client, id: str) -> Iterator[Event]:
+    """Everything that happens to the job."""
+    from gpupool.client.sending import wait_pauses
+
+    seen = 0
+    for pause in wait_pauses():
+        ended = client.job(id).ended  # read before the events: what it ended with is then among them
+        for event in client.history(id)[seen:]:
+            seen += 1
+            yield event
+        if ended:
+            return
+        time.sleep(pause)
+
+
+def ended(client: Client, id: str) -> Job:
+    """The job when it has ended. What it waits for goes to stderr whenever that changes."""
+    from gpupool.client.sending import wait_pauses
+
+    began, said = time.monotonic(), ""
+    for pause in wait_pauses():
+        job = client.job(id)
+        if job.ended:
+            return job
+        waiting = f"{job.waiting.reason}: {job.waiting.detail}" if job.waiting else ""
+        words = re.sub("[0-9]+", "", waiting)  # numbers change all the time
+        if words != said and time.monotonic() - began > SOON_S:
+            said = words
+            if waiting:
+                print(f"{id}  {waiting}", file=sys.stderr, flush=True)
+        time.sleep(pause)
+    raise AssertionError("unreachable")
