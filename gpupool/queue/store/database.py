@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool
@@ -72,6 +72,13 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
+    @asynccontextmanager
+    async def pipeline(self) -> AsyncIterator[Connection]:
+        """A transaction whose statements go to the server without waiting for the ones before, but where rows
+        are read; an error is raised at the next reading, or at the end."""
+        async with self.connection() as connection, connection.pipeline(), connection.transaction():
+            yield connection
+
     async def fetch(self, name: str, /, **values: Any) -> list[Row]:
         """Run queries/<name>.sql as a transaction of its own and return its rows."""
         async with self.connection() as connection:
@@ -88,25 +95,24 @@ class Database:
         return _query(name)
 
 
+async def send(
+    connection: Connection, name: str, values: Mapping[str, Any] | None = None, *, planned: bool = False
+) -> AsyncCursor[DictRow]:
+    """Run queries/<name>.sql; in a pipeline its rows come once they are read. `planned`: for these values,
+    where PostgreSQL may otherwise have one plan for all after some runs."""
+    return await connection.execute(_query(name), values, prepare=False if planned else None)
+
+
 async def fetch(connection: Connection, name: str, /, **values: Any) -> list[Row]:
     """Run queries/<name>.sql and return its rows."""
-    cursor = await connection.execute(_query(name), values)
-    return await cursor.fetchall()
+    return await (await send(connection, name, values)).fetchall()
 
 
-async def fetch_planned(connection: Connection, name: str, /, **values: Any) -> list[Row]:
-    """The same, planned for its values: PostgreSQL may otherwise have one plan for all after some runs."""
-    cursor = await connection.execute(_query(name), values, prepare=False)
-    return await cursor.fetchall()
-
-
-async def fetch_tuples(
+async def send_tuples(
     connection: Connection, name: str, values: Mapping[str, Any] | None = None
-) -> list[tuple[Any, ...]]:
-    """As `fetch`, for many rows of few columns."""
-    async with connection.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_query(name), values)
-        return await cursor.fetchall()
+) -> AsyncCursor[tuple[Any, ...]]:
+    """As `send`, for many rows of few columns."""
+    return await connection.cursor(row_factory=tuple_row).execute(_query(name), values)
 
 
 async def run(connection: Connection, name: str, /, **values: Any) -> int:

@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg.errors import RaiseException
 
 from gpupool.queue.records import Job, NewJob, State
-from gpupool.queue.store.database import Connection, Database, as_json, fetch, fetch_planned, run
+from gpupool.queue.store.database import Connection, Database, as_json, fetch, run, send
 from gpupool.queue.store.dependents import cancel_dependents, uncount
 from gpupool.queue.store.errors import (
     Conflict,
@@ -149,7 +149,7 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
         name, values["tenants"] = "jobs_of_tenants", sorted(filter.tenants)
     async with db.connection() as connection:
         # Which index is best depends on which filters are set.
-        rows = await fetch_planned(connection, name, **values)
+        rows = await (await send(connection, name, values, planned=True)).fetchall()
     page = tuple(map(job_of, rows[:limit]))
     return Page(page, _cursor(page[-1]) if len(rows) > limit else None)
 

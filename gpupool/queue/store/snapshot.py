@@ -13,9 +13,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from psycopg import AsyncCursor
+from psycopg.rows import DictRow
+
 from gpupool.queue.domain.state import Account, Held, Holdings, Queued, Snapshot
 from gpupool.queue.records import Level, Offer, Waiting
-from gpupool.queue.store.database import Connection, Database, fetch, fetch_planned, fetch_tuples
+from gpupool.queue.store.database import Connection, Database, send, send_tuples
 from gpupool.queue.store.rows import offers_of, placement_of, waiting_of
 
 LEVELS = tuple(Level)
@@ -53,25 +56,34 @@ class Known:
 
     async def refresh(self, connection: Connection, now: datetime, per_lane: int) -> None:
         """Read what changed. The transaction sees one moment (REPEATABLE READ)."""
-        seen, plans = (await fetch_tuples(connection, "snapshot_seen"))[0]
+        seeing = await send_tuples(connection, "snapshot_seen")
+        changing = None
+        if self._seen:
+            values = {"seen": self._seen, "then": self._now, "now": now}
+            changing = await send_tuples(connection, "snapshot_changed", values)
+        ((seen, plans),) = await seeing.fetchall()
+        changed = await changing.fetchall() if changing else []
         whole = (per_lane, plans, now.date()) != (self._per_lane, self._plans, self._now.date())
         whole = whole or not self._whole <= now < self._whole + RESYNC
-        ids, lanes, holding, tenants = set(self.held.jobs), set(self.heads), None, None
-        if not whole:
-            values = {"seen": self._seen, "then": self._now, "now": now}
-            changed = await fetch_tuples(connection, "snapshot_changed", values)
+        if whole:
+            ids, lanes, holding, tenants = set(self.held.jobs), set(self.heads), None, None
+        else:
             ids = {id for id, _, _, _ in changed}
             # A job that has another lane now was a head of its former one.
             lanes = {lane for lane, heads in self.heads.items() if any(job.job in ids for job in heads)}
             lanes |= {(tenant, lane) for _, tenant, lane, _ in changed}
-            tenants = list({tenant for _, tenant, _, _ in changed})
             holding = [id for id, _, _, holds in changed if holds]
+            tenants = list({tenant for _, tenant, _, _ in changed})
         held, heads, accounts, clocks = [], [], [], []
         if whole or ids:
-            held = await _held(connection, holding) if holding != [] else []
-            heads = await _heads(connection, None if whole else lanes, now, per_lane)
-            accounts = await fetch_tuples(connection, "snapshot_accounts", {"now": now, "tenants": tenants})
-            clocks = await fetch_tuples(connection, "snapshot_clocks", {"tenants": tenants})
+            all_held = await send(connection, "snapshot_held", {"ids": holding}, planned=True)
+            all_heads = await _send_heads(connection, None if whole else lanes, now, per_lane)
+            values = {"now": now, "tenants": tenants}
+            all_accounts = await send_tuples(connection, "snapshot_accounts", values)
+            all_clocks = await send_tuples(connection, "snapshot_clocks", values)
+            held = list(map(_held, await all_held.fetchall()))
+            heads = list(map(_head, await all_heads.fetchall()))
+            accounts, clocks = await all_accounts.fetchall(), await all_clocks.fetchall()
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
         if whole:
             self._whole, self.accounts, self.clocks = now, {}, {}
@@ -94,11 +106,12 @@ class Known:
 async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known | None = None) -> Snapshot:
     """Everything that a round decides from, as of one moment; at most `per_lane` jobs of each lane."""
     known = known or Known()
-    async with db.transaction() as connection:
+    async with db.pipeline() as connection:
         await connection.execute(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        pods = await send(connection, "snapshot_foreign_pods")
+        reserving = await send_tuples(connection, "snapshot_reservations")
         await known.refresh(connection, now, per_lane)
-        foreign = await fetch(connection, "snapshot_foreign_pods")
-        reservations = await fetch(connection, "snapshot_reservations")
+        foreign, reservations = await pods.fetchall(), await reserving.fetchall()
     present = known.held.copy()
     for row in foreign:
         present.add(_foreign(row))
@@ -108,19 +121,13 @@ async def take_snapshot(db: Database, now: datetime, per_lane: int, known: Known
         queued=tuple(job for heads in known.heads.values() for job in heads),
         accounts=dict(known.accounts),
         clocks=dict(known.clocks),
-        reservations={row["pool"]: row["job"] for row in reservations},
+        reservations=dict(reservations),
         waits=dict(known.waits),
     )
 
 
-async def _held(connection: Connection, ids: list[str] | None) -> list[Held]:
-    """Jobs that hold slots: these ones, or all."""
-    # A plan for both would look through all of them.
-    rows = await fetch_planned(connection, "snapshot_held", ids=ids)
-    return [
-        Held(**{**row, "level": LEVELS[row["level"]], "placement": placement_of(row["placement"])})
-        for row in rows
-    ]
+def _held(row: Mapping[str, Any]) -> Held:
+    return Held(**{**row, "level": LEVELS[row["level"]], "placement": placement_of(row["placement"])})
 
 
 def _foreign(row: Mapping[str, Any]) -> Held:
@@ -143,19 +150,20 @@ def _foreign(row: Mapping[str, Any]) -> Held:
     )
 
 
-async def _heads(
+async def _send_heads(
     connection: Connection, lanes: Collection[Lane] | None, now: datetime, per_lane: int
-) -> list[tuple[Queued, str | None]]:
-    """The first jobs of these lanes, or of all, and why each waits as far as that is written."""
+) -> AsyncCursor[DictRow]:
+    """Ask for the first jobs of these lanes, or of all."""
     tenants, names = (None, None) if lanes is None else map(list, zip(*lanes, strict=True))
     values = {"tenants": tenants, "lanes": names, "now": now, "per_lane": per_lane}
     # A plan for any number of jobs per lane reads whole tenants instead of the beginnings of lanes.
-    rows = await fetch_planned(connection, "snapshot_heads", **values)
-    waits = [row.pop("waiting") for row in rows]
-    jobs = [
-        Queued(**{**row, "level": LEVELS[row["level"]], "offers": _offers(row["offers"])}) for row in rows
-    ]
-    return list(zip(jobs, waits, strict=True))
+    return await send(connection, "snapshot_heads", values, planned=True)
+
+
+def _head(row: DictRow) -> tuple[Queued, str | None]:
+    """A job that waits, and why, as far as that is written."""
+    waiting = row.pop("waiting")
+    return Queued(**{**row, "level": LEVELS[row["level"]], "offers": _offers(row["offers"])}), waiting
 
 
 @lru_cache(4096)
