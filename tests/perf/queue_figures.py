@@ -34,6 +34,7 @@ from gpupool.queue.records import Level, NewJob, Offer, Outcome, new_id
 from gpupool.queue.roles.dispatcher import Dispatcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.roles.policies import mirror
+from gpupool.queue.service import COLLECTED
 from gpupool.queue.store import attempts, jobs, keys
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
@@ -231,8 +232,8 @@ def _rounds(environment: Path, url: str) -> Iterator[Figure]:
             full = Dispatcher(db, leadership, lambda: (supply, present.hash))
             await full.round(epoch)
             gc.collect()
-            gc.freeze()  # as the service does, and its threshold
-            gc.set_threshold(50_000, 20, 50)
+            gc.freeze()  # as the service does
+            gc.set_threshold(*COLLECTED)
             times = []
             all_held = (await take_snapshot(db, datetime.now(UTC), 0)).held
             elsewhere = [held for held in all_held if held.placement[0][0] > 0]  # whose end makes no room

@@ -64,6 +64,7 @@ class _Source:
     def take(self, type: str, item: Object) -> None:
         """Something changed."""
         uid = item["metadata"]["uid"]
+        item["metadata"].pop("managedFields", None)  # half of what an object consists of
         if type == "DELETED":
             self.seen.pop(uid, None)
         else:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from gpupool.queue.roles.loop import REST, repeat
+from gpupool.queue.roles.loop import repeat
 from gpupool.queue.store import dispatch
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import Deposed
@@ -72,11 +72,11 @@ class Leadership:
             return False
 
     async def run(
-        self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float, rest: float
+        self, step: Callable[[], Awaitable[bool]], wake: asyncio.Event, interval_s: float, delay_s: float
     ) -> None:
         """Steps until cancelled; then another process may lead at once."""
         try:
-            await repeat(self.role, step, interval_s, wake, rest)
+            await repeat(self.role, step, interval_s, wake, delay_s)
         finally:
             await self.resign()
 
@@ -95,12 +95,12 @@ class LeaderRole(ABC):
 
     interval_s = 2.0
     """Between two steps where nothing wakes it."""
-    rest = REST
-    """After a step that something woke, times as long as it took."""
+    delay_s = 0.0
+    """From a wake-up to the step."""
 
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled."""
-        await self.leadership.run(self.step, wake, self.interval_s, self.rest)
+        await self.leadership.run(self.step, wake, self.interval_s, self.delay_s)
 
     async def step(self) -> bool:
         """Do what is due, if this process leads; whether there may be more at once."""

@@ -39,9 +39,10 @@ async def repeat(
     step: Callable[[], Awaitable[bool]],
     interval_s: float,
     wake: asyncio.Event,
-    rest: float = REST,
+    delay_s: float = 0.0,
 ) -> None:
-    """Run `step` until cancelled. It returns whether more is to be done at once."""
+    """Run `step` until cancelled. It returns whether more is to be done at once. After a wake-up it waits for
+    `delay_s`, so that one step serves what follows soon."""
     failures = 0
     while True:
         began = time.monotonic()
@@ -62,9 +63,9 @@ async def repeat(
         if failures:
             pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
         # A wake-up shortens neither the rest nor, by much, the pause after an error.
-        resting = min(pause, 0.5) if failures else min(LONGEST_REST_S, rest * took)
+        resting = min(pause, 0.5) if failures else min(LONGEST_REST_S, REST * took)
         rested = time.monotonic() + resting
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), pause)
-        await asyncio.sleep(max(0.0, rested - time.monotonic()))
+        await asyncio.sleep(max(delay_s, rested - time.monotonic()))
         wake.clear()

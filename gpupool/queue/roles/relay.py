@@ -30,7 +30,7 @@ class Relay(LeaderRole):
     envelope: Callable[[JobEvent], dict[str, Any]]
 
     interval_s = 1.0
-    rest = 20.0
+    delay_s = 0.1
     _up_to_date: int | None = field(default=None, init=False)
     """The epoch under which all that was placed before has been published."""
 

@@ -70,7 +70,7 @@ async def claim(
     A job that changed since the round saw it (cancelled, claimed) is left out. Raises Deposed.
     """
     starts = {start.job: start for start in decision.starts}
-    async with db.pipeline() as connection:
+    async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
         claimed: list[dict[str, Any]] = []
         if starts:

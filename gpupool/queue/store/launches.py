@@ -39,7 +39,7 @@ class ForeignPods:
 
 async def take(db: Database, epoch: int, limit: int) -> list[Job]:
     """Dispatched container jobs that are nobody's yet. Raises Deposed."""
-    async with db.pipeline() as connection:
+    async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
         rows = await fetch(connection, "take_launches", executor=EXECUTOR, limit=limit)
     return sorted(map(job_of, rows), key=lambda job: (job.decided_at, job.id))

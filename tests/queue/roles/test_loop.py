@@ -6,21 +6,25 @@ import asyncio
 import itertools
 import time
 
-from gpupool.queue.roles.loop import LONGEST_REST_S, repeat
+from gpupool.queue.roles.loop import LONGEST_REST_S, REST, repeat
 
 
 def test_a_burst_of_wake_ups_is_served_by_few_steps() -> None:
-    steps = asyncio.run(_steps(lasting=0.02, rest=1.0, ends=4))
-    starts = [began for began, _ in steps]
-    assert all(later - began >= 0.039 for began, later in itertools.pairwise(starts))
+    steps = asyncio.run(_steps(lasting=0.02, ends=4))
+    assert all(began - ended >= 0.019 * REST for (_, ended), (began, _) in itertools.pairwise(steps))
 
 
 def test_a_long_step_is_followed_soon() -> None:
-    (_, ended), (began, _) = asyncio.run(_steps(lasting=0.05, rest=1000.0, ends=2))
-    assert LONGEST_REST_S <= began - ended < 10 * LONGEST_REST_S
+    (_, ended), (began, _) = asyncio.run(_steps(lasting=1.0, ends=2))
+    assert LONGEST_REST_S <= began - ended < 0.9
 
 
-async def _steps(lasting: float, rest: float, ends: int) -> list[tuple[float, float]]:
+def test_what_follows_a_wake_up_soon_is_served_by_the_same_step() -> None:
+    _, (_, ended), (began, _) = asyncio.run(_steps(lasting=0.0, ends=3, delay_s=0.3))
+    assert began - ended >= 0.3
+
+
+async def _steps(lasting: float, ends: int, delay_s: float = 0.0) -> list[tuple[float, float]]:
     """When steps began and ended, while something wakes their loop all the time."""
     steps: list[tuple[float, float]] = []
     wake = asyncio.Event()
@@ -31,7 +35,7 @@ async def _steps(lasting: float, rest: float, ends: int) -> list[tuple[float, fl
         steps.append((began, time.monotonic()))
         return False
 
-    loop = asyncio.create_task(repeat("burst", step, 60, wake, rest))
+    loop = asyncio.create_task(repeat("burst", step, 60, wake, delay_s))
     while len(steps) < ends:  # the last wake-up is served too
         wake.set()
         await asyncio.sleep(0.001)
