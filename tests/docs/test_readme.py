@@ -81,10 +81,15 @@ def queue_of(place: Path) -> dict[str, str]:
     }
 
 
+def shell() -> dict[str, str]:
+    """The variables of a shell that was not started by `make test`: a make within a make prints more."""
+    return {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+
+
 def run(command: str, place: Path) -> str:
     """Run a command of the README; `make` in the checkout, the rest in `place`."""
     environment = {
-        **os.environ,
+        **shell(),
         "PATH": f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "GPUPOOL_LOCAL_DIR": str(place / "local"),
         **queue_of(place),
@@ -162,7 +167,8 @@ def test_the_readme_is_short_and_its_first_screen_shows_everything() -> None:
 def test_make_up_ends_with_the_pages_address_and_asks_for_no_further_step() -> None:
     def printed(goal: str) -> str:
         command = ["make", "--dry-run", "--always-make", goal]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+        done = subprocess.run(command, cwd=ROOT, env=shell(), capture_output=True, text=True, check=True)
+        return done.stdout
 
     shown = printed("up")
     assert "the job queue and its page:  http://localhost:${GPUPOOL_PORT:-8021}" in shown.splitlines()[-1]
