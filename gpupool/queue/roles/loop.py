@@ -18,10 +18,10 @@ from gpupool.queue.store.errors import StoreError
 
 log = structlog.get_logger()
 
-REST = 1.0
-"""After a step, the next one that something wakes waits so many times as long as the step took: in a burst
-one step serves many changes, and steps take half of the time at most."""
 LONGEST_REST_S = 0.05
+"""After a step, the next one that something wakes waits for as long as the step took, and twice as long each
+time that something has woken it before that: a single change is served soon, and in a burst one step serves
+many."""
 LONGEST_PAUSE_S = 10.0
 LATE_S = 30.0
 _stepped: dict[str, float] = {}
@@ -43,7 +43,7 @@ async def repeat(
 ) -> None:
     """Run `step` until cancelled. It returns whether more is to be done at once. After a wake-up it waits for
     `delay_s`, so that one step serves what follows soon."""
-    failures = 0
+    failures, rest, crowded = 0, 0.0, False
     while True:
         began = time.monotonic()
         more, failures = False, failures + 1
@@ -55,17 +55,17 @@ async def repeat(
             log.error(f"{name}.failed", error=str(error), failures=failures)
         except Exception:  # a mistake of ours must not stop the queue; it is shown whole
             log.exception(f"{name}.failed", failures=failures)
-        took = time.monotonic() - began
         if more:
             await asyncio.sleep(0)
             continue
-        pause = interval_s
-        if failures:
+        ended, pause = time.monotonic(), interval_s
+        rest = min(LONGEST_REST_S, max(ended - began, 2 * rest if crowded else 0.0))
+        if failures:  # a wake-up does not shorten the pause by much
             pause = min(LONGEST_PAUSE_S, interval_s * 2**failures) * random.uniform(0.5, 1)  # noqa: S311
-        # A wake-up shortens neither the rest nor, by much, the pause after an error.
-        resting = min(pause, 0.5) if failures else min(LONGEST_REST_S, REST * took)
-        rested = time.monotonic() + resting
+            rest = min(pause, 0.5)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(wake.wait(), pause)
-        await asyncio.sleep(max(delay_s, rested - time.monotonic()))
+        left = ended + rest - time.monotonic()
+        crowded = left > 0
+        await asyncio.sleep(max(delay_s, left))
         wake.clear()
