@@ -8,7 +8,7 @@ module must not decide what follows when a job does not fit.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from gpupool.queue.domain import budget, fairness
@@ -116,28 +116,21 @@ class Round:
 
     def start(self, job: Queued) -> tuple[Waiting, ...]:
         """Start `job` on the first of its offers that is possible; else why each of them is not."""
-        limit = self.running_limit(job)
-        if limit is not None:
-            return (limit,)
-        refusals = []
-        for offer in job.offers:
-            waiting = self._start_on(job, offer)
-            if waiting is None:
-                return ()
-            refusals.append(waiting)
-        return tuple(refusals)
+        return self._refusals(job, self._start_on)
 
     def out_of_reach(self, job: Queued) -> tuple[Waiting, ...]:
         """Why each offer of `job` is impossible in this round, whatever else starts; empty where one may be
-        possible. Within a round slots and grants only become fewer, but where the spot share wants a job
-        changes with each start."""
+        possible."""
+        return self._refusals(job, self._never_on)
+
+    def _refusals(self, job: Queued, ask: Callable[[Queued, Offer], Waiting | None]) -> tuple[Waiting, ...]:
         limit = self.running_limit(job)
         if limit is not None:
             return (limit,)
         refusals = []
         for offer in job.offers:
-            waiting = self.grant_limit(job, offer) or self.room(job, offer)
-            if not isinstance(waiting, Waiting) or waiting.reason is Reason.SPOT_SHARE:
+            waiting = ask(job, offer)
+            if waiting is None:
                 return ()
             refusals.append(waiting)
         return tuple(refusals)
@@ -171,6 +164,13 @@ class Round:
             wanted = self.capacity_types(job, offer)
             room = self.rooms[alike] = self.slots.place(offer, wanted) or self.no_room(offer, wanted)
         return room
+
+    def _never_on(self, job: Queued, offer: Offer) -> Waiting | None:
+        """Slots and grants only become fewer, but where the spot share wants a job changes with a start."""
+        room = self.grant_limit(job, offer) or self.room(job, offer)
+        if isinstance(room, Waiting) and room.reason is not Reason.SPOT_SHARE:
+            return room
+        return None
 
     def _start_on(self, job: Queued, offer: Offer) -> Waiting | None:
         placement = self.grant_limit(job, offer) or self.room(job, offer)
@@ -293,11 +293,8 @@ class Round:
         self.unreserve(job)
         self.shadows.pop(offer.pool, None)
         full = (Reason.CAPACITY, Reason.EXCLUSIVE)  # these have no room on nodes of any type
-        self.rooms = {
-            alike: room
-            for alike, room in self.rooms.items()
-            if isinstance(room, Waiting) and room.reason in full
-        }
+        left = self.rooms.items()
+        self.rooms = {at: room for at, room in left if isinstance(room, Waiting) and room.reason in full}
 
     def hold(self, job: Queued, micro: int) -> None:
         """So much of the job's budgets is not for others in this round; in millionths of a USD."""

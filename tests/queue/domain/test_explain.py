@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpupool.queue.domain.explain import explain, outlook
+from gpupool.queue.domain.state import Holdings
 from gpupool.queue.records import MICRO, Reason
 from gpupool.queue.store.snapshot import FOREVER_S
 from tests.queue.domain.simulated import GPU, Cluster, offer, pool, small, supply, tenant
@@ -55,9 +56,10 @@ def test_the_end_of_pods_that_are_not_the_queues_is_not_projected() -> None:
     cluster = Cluster(supply([of], [tenant("a", [of])]))
     cluster.add("a", (offer(of, 4),), 3600)
     cluster.round()
-    pods = replace(cluster.snapshot().held[0], attempt=0, run_limit_s=FOREVER_S)
+    (held,) = cluster.snapshot().held
+    pods = replace(held, attempt=0, run_limit_s=FOREVER_S)
     cluster.add("a", (offer(of),), 3600)
-    seen = replace(cluster.snapshot(), held=(pods,))
+    seen = replace(cluster.snapshot(), held=Holdings.of([pods]))
     assert explain(seen, cluster.supply, cluster.queued[0], 0).projected_start is None
     assert [one.projected_start for one in outlook(seen, cluster.supply, 5)] == [None]
 
