@@ -107,10 +107,9 @@ def print_why(why: Why) -> None:
         at = jobs_words.moment(why.projected_start)
         print(f"projected start: {at}, if everything runs for as long as it may")
     decision = why.data.get("decision")
-    for line in (
-        *(jobs_words.terms(why.terms) if why.terms else ()),
-        *(jobs_words.decision(decision) if decision else ()),
-    ):
+    for line in jobs_words.terms(why.terms) if why.terms else ():
+        print(line)
+    for line in jobs_words.decision(decision) if decision else ():
         print(line)
     _print_offers(why.offers)
 

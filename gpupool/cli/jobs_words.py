@@ -149,10 +149,8 @@ def _place(pool: str, found: Mapping[str, Any]) -> str:
     """`pool training, node 3, on-demand`."""
     nodes = [str(node) for node, _ in found.get("placement") or ()]
     said = [f"pool {pool}"]
-    profile = (
-        str(found.get("resource")).rpartition("/mig-")[2] if "/mig-" in str(found.get("resource")) else ""
-    )
-    if profile:
+    _, mig, profile = str(found.get("resource")).rpartition("/mig-")
+    if mig:
         said.append(f"{sum(units for _, units in found['placement'])} of {profile}")
     if nodes:
         said.append(f"node{'s' if len(nodes) > 1 else ''} {' and '.join(nodes)}")

@@ -76,12 +76,14 @@ class Known:
             tenants = list({tenant for _, tenant, _, _ in changed})
         held, heads, accounts, clocks = [], [], [], []
         if whole or ids:
-            all_held = await send(connection, "snapshot_held", {"ids": holding}, planned=True)
+            all_held = None
+            if holding != []:  # most often none of those that changed holds slots
+                all_held = await send(connection, "snapshot_held", {"ids": holding}, planned=True)
             all_heads = await _send_heads(connection, None if whole else lanes, now, per_lane)
             values = {"now": now, "tenants": tenants}
             all_accounts = await send_tuples(connection, "snapshot_accounts", values)
             all_clocks = await send_tuples(connection, "snapshot_clocks", values)
-            held = list(map(_held, await all_held.fetchall()))
+            held = list(map(_held, await all_held.fetchall())) if all_held else []
             heads = list(map(_head, await all_heads.fetchall()))
             accounts, clocks = await all_accounts.fetchall(), await all_clocks.fetchall()
         # From here on nothing can fail: a snapshot that could not be read changes nothing.
