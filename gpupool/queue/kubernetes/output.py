@@ -28,6 +28,9 @@ log = structlog.get_logger()
 
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
+EACH_S = 0.1
+"""The pause after one begins to be followed: where hundreds of jobs start at once, the cluster has better things
+to do than to open their outputs (two requests and a connection to a node each)."""
 REST_S = 10.0
 """How long reading the rest of an output may take: its node may be dead."""
 TOGETHER_S = 0.25
@@ -41,6 +44,9 @@ class Output:
     db: Database
     cluster: Cluster
     limit: Callable[[], int]
+    _next: dict[Key, Object] = field(default_factory=dict, init=False)
+    """Those to follow, and their pods, in the order of their starts."""
+    _opening: asyncio.Task[None] | None = field(default=None, init=False)
     _following: dict[Key, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _kept: dict[Key, int] = field(default_factory=dict, init=False)
     _until: dict[Key, str] = field(default_factory=dict, init=False)
@@ -48,16 +54,27 @@ class Output:
 
     def follow(self, key: Key, pods: Sequence[Object]) -> None:
         """Read an attempt's output as it comes; of several pods that of the first, once that has started."""
-        if key in self._following or len(self._following) >= MOST_FOLLOWED or not pods:
+        if key in self._following or not pods:
             return
         if started(_first(pods)) is None:  # others may run already; when this one does, it changes
             return
-        task = asyncio.create_task(self._quietly(key, _first(pods), follow=True))
-        self._following[key] = task
-        task.add_done_callback(lambda _: self._following.pop(key, None))  # it ended, or was cut
+        self._next[key] = _first(pods)
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open())
+
+    async def _open(self) -> None:
+        while self._next:
+            key = next(iter(self._next))
+            pod = self._next.pop(key)
+            if len(self._following) < MOST_FOLLOWED:
+                task = asyncio.create_task(self._quietly(key, pod, follow=True))
+                self._following[key] = task
+                task.add_done_callback(lambda _, key=key: self._following.pop(key, None))  # ended, or cut
+                await asyncio.sleep(EACH_S)
 
     async def finish(self, key: Key, pods: Sequence[Object]) -> None:
         """Read what is left of the output of an attempt that has ended."""
+        self._next.pop(key, None)
         following = self._following.get(key)
         if following is not None:
             await asyncio.wait({following}, timeout=3)
@@ -72,6 +89,7 @@ class Output:
 
     def close(self) -> None:
         """Follow nothing any more."""
+        self._next.clear()
         for task in self._following.values():
             task.cancel()
 

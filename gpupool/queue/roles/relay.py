@@ -48,7 +48,7 @@ class Relay(LeaderRole):
             log.warning("relay.waiting", error=str(error), unpublished=len(due) - len(sent))
         finally:
             if sent:
-                await outbox.published(self.db, sent)
+                await outbox.published(self.db, sent[-1])
         if len(sent) == len(due) < BATCH:
             self._up_to_date = epoch
         return len(placed) == BATCH or len(sent) == BATCH

@@ -7,7 +7,7 @@ not publish.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from gpupool.queue.records import JobEvent
 from gpupool.queue.store.database import Database, fetch
@@ -30,9 +30,9 @@ async def unpublished(db: Database, limit: int = 500) -> list[JobEvent]:
     return [event_of(row) for row in await db.fetch("unpublished", limit=limit)]
 
 
-async def published(db: Database, events: Sequence[JobEvent]) -> None:
-    """The bus has accepted these placed events."""
-    await db.run("published", positions=[event.position for event in events])
+async def published(db: Database, last: JobEvent) -> None:
+    """The bus has accepted all placed events up to this one."""
+    await db.run("published", position=last.position)
 
 
 async def after(

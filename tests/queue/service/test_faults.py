@@ -100,7 +100,10 @@ def _ready(client: httpx2.Client) -> int:
 
 def _unpublished(url: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT count(*) FROM gpu_events WHERE published_at IS NULL").fetchone()
+        row = connection.execute(
+            "SELECT count(*) FROM gpu_events "
+            "WHERE position IS NULL OR position > (SELECT published FROM gpu_event_stream)"
+        ).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -31,6 +31,10 @@ KILLS = 50 if os.environ.get("GPUPOOL_TESTS") == "all" else 3
 """make test-all kills for minutes."""
 BETWEEN_S = 1.2
 DRAIN_S = 120
+UNSENT = """
+    SELECT count(*) AS n FROM gpu_events
+    WHERE position IS NULL OR position > (SELECT published FROM gpu_event_stream)
+"""
 ROLES = (
     ("api",),
     ("dispatcher", "relay", "janitor"),
@@ -148,7 +152,7 @@ def _drained(url: str, jobs: int, logs: Path) -> None:
     end = time.monotonic() + DRAIN_S
     while time.monotonic() < end:
         open_jobs = _one(url, "SELECT count(*) AS n FROM gpu_jobs WHERE finished_at IS NULL")["n"]
-        unsent = _one(url, "SELECT count(*) AS n FROM gpu_events WHERE published_at IS NULL")["n"]
+        unsent = _one(url, UNSENT)["n"]
         if not open_jobs and not unsent:
             return
         time.sleep(0.3)

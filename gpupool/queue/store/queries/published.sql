@@ -1,1 +1,1 @@
-UPDATE gpu_events SET published_at = now() WHERE position = ANY(%(positions)s::bigint[]) AND published_at IS NULL
+UPDATE gpu_event_stream SET published = greatest(published, %(position)s)

@@ -1,3 +1,3 @@
 SELECT id, job, seq, type, tenant, project, pool, at, data, position FROM gpu_events
-WHERE position IS NOT NULL AND published_at IS NULL
+WHERE position > (SELECT published FROM gpu_event_stream)
 ORDER BY position LIMIT %(limit)s

@@ -266,9 +266,7 @@ CREATE TABLE gpu_events (
     at timestamptz NOT NULL,
     data jsonb NOT NULL,
     position bigint,
-    published_at timestamptz,
-    CONSTRAINT events_of_a_job_are_numbered UNIQUE (job, seq),
-    CONSTRAINT only_placed_events_are_published CHECK (published_at IS NULL OR position IS NOT NULL)
+    CONSTRAINT events_of_a_job_are_numbered UNIQUE (job, seq)
 ) WITH (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -277,15 +275,17 @@ CREATE TABLE gpu_events (
 );
 CREATE INDEX gpu_events_to_place ON gpu_events (number) WHERE position IS NULL;
 CREATE UNIQUE INDEX gpu_events_position ON gpu_events (position) WHERE position IS NOT NULL;
-CREATE INDEX gpu_events_to_publish ON gpu_events (position) WHERE position IS NOT NULL AND published_at IS NULL;
 CREATE INDEX gpu_events_at ON gpu_events USING brin (at);
 
 CREATE TABLE gpu_event_stream (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    position bigint NOT NULL CHECK (position >= 0)
+    position bigint NOT NULL CHECK (position >= 0),
+    published bigint NOT NULL CHECK (published >= 0),
+    CONSTRAINT only_placed_events_are_published CHECK (published <= position)
 );
-COMMENT ON TABLE gpu_event_stream IS 'The last position given to an event; pruning events does not set it back.';
-INSERT INTO gpu_event_stream (position) VALUES (0);
+COMMENT ON TABLE gpu_event_stream IS
+    'The last position given to an event, and up to which events are published; pruning does not set them back.';
+INSERT INTO gpu_event_stream (position, published) VALUES (0, 0);
 
 CREATE TABLE gpu_leader (
     role text PRIMARY KEY,
