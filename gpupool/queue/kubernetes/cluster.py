@@ -20,9 +20,6 @@ from gpupool.queue.kubernetes.warnings import last_said, refusal
 
 MOST_WARNINGS = 3
 """Of one object; earlier ones say less."""
-UNTRACKED: list[Object] = [{}]
-"""Of an object that nobody applies the API server need not keep who set which field (Kubernetes documentation,
-Server-Side Apply, Clearing managedFields): keeping it is a seventh of what it computes for a Job."""
 _LEFT_OUT = "$deleteFromPrimitiveList/finalizers"
 """What a strategic merge patch takes off the list (Kubernetes documentation, Update API Objects)."""
 
@@ -72,9 +69,8 @@ class KubernetesCluster:
         self.reader: Reader = api
 
     async def create(self, thing: Object) -> Object:
-        untracked = {**thing, "metadata": {**thing["metadata"], "managedFields": UNTRACKED}}
         try:
-            return await self._api.request("POST", _collection(thing), body=untracked)
+            return await self._api.request("POST", _collection(thing), body=thing)
         except ApiError as error:
             if error.status == 409 and error.reason == "AlreadyExists":
                 return await self._ours(thing)

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from gpupool.queue.kubernetes.output import Output
+from gpupool.queue.kubernetes.output import EACH_S, Output
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.store import attempts, launches
 from gpupool.queue.store.errors import Unavailable
@@ -125,3 +125,30 @@ def test_of_several_pods_the_output_is_followed_once_the_first_has_started(dispa
         await until(world, launcher, id, ["up"])
 
     dispatched(test, gpu_count=8)
+
+
+def test_of_many_that_start_at_once_few_are_followed_and_none_is_lost(running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower costs the cluster two requests and a connection to a node."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        world.cluster.lines = [line(1, "one")]
+        output, read = Output(world.db, world.cluster, lambda: 1000), []
+
+        async def noted(key: tuple[str, int], pod: Object, *, follow: bool) -> None:
+            read.append((key, follow))
+
+        monkeypatch.setattr(output, "_read", noted)
+        keys = [(id, number) for number in range(1, 31)]
+        for key in (*keys, *keys):
+            output.follow(key, [pod])
+        await asyncio.sleep(2.5 * EACH_S)
+        assert read == [(key, True) for key in keys[:3]]
+        await output.finish(keys[3], [pod])
+        assert read[3:] == [(keys[3], False)]
+        await asyncio.sleep(EACH_S)
+        assert read[4:] == [(keys[4], True)]
+        output.close()
+        await asyncio.sleep(2 * EACH_S)
+        assert len(read) == 5
+
+    running(test)
