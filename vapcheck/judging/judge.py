@@ -107,8 +107,13 @@ class Judge:
         if templates and self._for_templates and operation != "DELETE":
             pods = self._kinds.resource("v1", "Pod")
             assert pods is not None
+            known = self._kinds.schema(resource.api_version, resource.kind) is not None
             for path, pod in pod_templates(document.body):
-                inner = self._request(pod, pods, "CREATE", None, user)
+                doubts = []  # of a kind that isn't known, nothing in its templates was looked at above
+                inner = self._request(pod, pods, "CREATE", None, user, None if known else doubts)
+                yield from (
+                    doubtful(replace(doubt, path=f"{path}.{doubt.path}"), document) for doubt in doubts
+                )
                 yield from self._on(inner, document, path, self._for_templates)
 
     def _of_subresource(

@@ -1,7 +1,11 @@
-"""The pods that workloads will make, as their controllers would create them."""
+"""The pods that workloads will make, as their controllers would create them.
+
+It finds and names them. It must not judge them, nor guess at pods of which the workload gives only parts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from vapcheck.manifests.objects import mapping_in
@@ -17,6 +21,12 @@ WORKLOADS = {
     ("batch", "CronJob"): "spec.jobTemplate.spec.template",
 }
 """Group and kind of what makes pods, and where in it the pod is."""
+OPERATORS = {
+    ("ray.io", "RayCluster"): ("spec.headGroupSpec.template", "spec.workerGroupSpecs.*.template"),
+    ("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*.template",),
+}
+"""The same of kinds that operators make pods of; `*` is every item of a list or an object. Only kinds whose
+templates are whole: of a SparkApplication or an Argo Workflow, most of the pod comes from other fields."""
 _HASH = "xxxxxxxxxx"
 """Stands for the hash or time that a controller puts into names."""
 
@@ -28,14 +38,32 @@ def pod_templates(body: Body) -> list[tuple[str, Body]]:
     controller gives it: of the ReplicaSet for a Deployment, `name-0` for a StatefulSet.
     """
     kind = body.get("kind")
-    group = str(body.get("apiVersion", "")).rpartition("/")[0]
-    path = WORKLOADS.get((group, kind)) if isinstance(kind, str) else None
-    if path is None or not isinstance(kind, str):
+    if not isinstance(kind, str):
         return []
-    template = mapping_in(body, *path.split("."))
-    if not isinstance(template.get("spec"), dict):
-        return []
-    return [(path, _pod(kind, body, template))]
+    key = (str(body.get("apiVersion", "")).rpartition("/")[0], kind)
+    paths = (WORKLOADS[key],) if key in WORKLOADS else OPERATORS.get(key, ())
+    return [
+        (at, _pod(kind, body, template))
+        for path in paths
+        for at, template in _at(body, path.split("."), "")
+        if isinstance(template.get("spec"), dict)
+    ]
+
+
+def _at(value: Any, keys: list[str], at: str) -> Iterator[tuple[str, Body]]:
+    """(path, object) of what is at these keys."""
+    if not keys:
+        if isinstance(value, dict):
+            yield at, value
+    elif keys[0] != "*":
+        if isinstance(value, dict):
+            yield from _at(value.get(keys[0]), keys[1:], f"{at}.{keys[0]}" if at else keys[0])
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _at(item, keys[1:], f"{at}[{index}]")
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _at(item, keys[1:], f"{at}.{name}")
 
 
 def _pod(kind: str, body: Body, template: Body) -> Body:

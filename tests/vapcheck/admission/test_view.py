@@ -102,6 +102,30 @@ def test_pods_inside_workloads(api_version: str, kind: str, path: str, named: di
     assert found == [(path, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": POD_SPEC})]
 
 
+def test_pods_of_operators() -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": POD_SPEC}
+    metadata = {"generateName": "w-", "namespace": "team", "labels": {"a": "b"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": POD_SPEC}
+
+    def found(api_version: str, kind: str, spec: Any) -> list[tuple[str, Any]]:
+        return pod_templates(workload(api_version, kind, spec, namespace="team"))
+
+    groups = [{"template": template}, {"template": {"metadata": {}}}, None, {"template": template}]
+    ray = {"headGroupSpec": {"template": template}, "workerGroupSpecs": groups}
+    assert found("ray.io/v1", "RayCluster", ray) == [
+        ("spec.headGroupSpec.template", pod),
+        ("spec.workerGroupSpecs[0].template", pod),
+        ("spec.workerGroupSpecs[3].template", pod),
+    ]
+    replicas = {"Master": {"template": template}, "Worker": {"template": template}}
+    assert found("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas}) == [
+        ("spec.pytorchReplicaSpecs.Master.template", pod),
+        ("spec.pytorchReplicaSpecs.Worker.template", pod),
+    ]
+    for broken in (None, [], "text", {"workerGroupSpecs": "x"}, {"headGroupSpec": [template]}):
+        assert found("ray.io/v1", "RayCluster", broken) == []
+
+
 def test_unknown_kinds_have_no_pods() -> None:
     assert pod_templates(workload("example.com/v1", "Deployment", {"template": {"spec": POD_SPEC}})) == []
     assert pod_templates(workload("v1", "Pod", POD_SPEC)) == []

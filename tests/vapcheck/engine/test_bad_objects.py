@@ -126,3 +126,26 @@ def test_a_defect_of_the_engine_costs_one_object_and_is_no_pass(monkeypatch: pyt
 def test_a_binding_without_an_action_that_is_known_denies(actions: str) -> None:
     found = denials(POLICY.replace("validationActions: [Deny]", f"validationActions: {actions}"))
     assert {finding.rule for finding in found} == {"invalid-binding", "p"}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "before", "path"),
+    [
+        ("apps/v1", "Deployment", "template: ", "spec.template"),  # whose own schema has them
+        ("ray.io/v1", "RayCluster", "workerGroupSpecs: [template: ", "spec.workerGroupSpecs[0].template"),
+    ],
+)
+def test_templates_that_cannot_be_read_are_reported_once(
+    version: str, kind: str, before: str, path: str
+) -> None:
+    container = "{name: c, image: x, imagee: y, resources: {limits: {memory: 1GB}}}"
+    spec = f"{before}{{spec: {{containers: [{container}]}}}}{']' * before.count('[')}"
+    of_templates = "metadata: {name: p, annotations: {policies.gpupool.dev/pod-templates: 'true'}}"
+    policy = POLICY.replace("metadata: {name: p}", of_templates, 1)
+    documents, problems = read_text(policy + one(kind, "name: w", f"spec: {{{spec}}}", version), "f.yaml")
+    assert problems == []
+    found = [(one.rule, one.path) for one in check(documents).findings if one.origin == "document"]
+    assert sorted(found) == [
+        ("unknown-field", f"{path}.spec.containers[0].imagee"),
+        ("unreadable-field", f"{path}.spec.containers[0].resources.limits.memory"),
+    ]
