@@ -28,3 +28,10 @@ def said(judge: Judge, body: Object, user: User = ANYBODY) -> list[str]:
     return [
         f"{finding.level} {finding.rule}: {finding.message}" for finding in judge.judge(document, user=user)
     ]
+
+
+def without(value: Any, key: str) -> Any:
+    """`value` without `key`, wherever in it that is."""
+    if isinstance(value, dict):
+        return {name: without(item, key) for name, item in value.items() if name != key}
+    return [without(item, key) for item in value] if isinstance(value, list) else value

@@ -7,4 +7,5 @@ import sys
 
 import yaml
 
-print(json.dumps({"spec": yaml.safe_load(json.load(sys.stdin)["podSpecPatch"])}))
+(step,) = json.load(sys.stdin)["spec"]["templates"]
+print(json.dumps({"spec": yaml.safe_load(step["podSpecPatch"])}))

@@ -12,8 +12,8 @@ import sys
 import yaml
 from kfp import compiler, dsl, kubernetes
 
-snippet = json.load(sys.stdin)
-pod = yaml.safe_load(snippet["podSpecPatch"])
+(printed,) = json.load(sys.stdin)["spec"]["templates"]
+pod = yaml.safe_load(printed["podSpecPatch"])
 resources = pod["containers"][0]["resources"]
 
 
@@ -34,7 +34,7 @@ def pipeline():
     for toleration in pod["tolerations"]:
         kubernetes.add_toleration(step, **toleration)
     for kind, add in (("labels", kubernetes.add_pod_label), ("annotations", kubernetes.add_pod_annotation)):
-        for key, value in snippet.get("metadata", {}).get(kind, {}).items():
+        for key, value in printed.get("metadata", {}).get(kind, {}).items():
             add(step, key, value)
 
 

@@ -1,4 +1,7 @@
-"""`gpupool snippet POOL`: what a workload of one's own says to run on a pool."""
+"""`gpupool snippet POOL`: what a workload of one's own says to run on a pool.
+
+Asks `gpupool.snippet` and prints. It must not decide what a workload says, nor judge it.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,7 @@ def snippet(
     ] = None,
     kind: Annotated[
         Kind,
-        typer.Option(
-            "--for", help="pod: a pod template. kubeflow: the fields of a pipeline step's template."
-        ),
+        typer.Option("--for", help="kubeflow: an Argo Workflow of one step, as pipelines run."),
     ] = "pod",
     tenant: Annotated[
         str | None, typer.Option(help="Whose namespace.  [default: the first that may use the pool]")
@@ -37,7 +38,7 @@ def snippet(
         Literal["yaml", "json"], typer.Option("--format", help="yaml to apply, json for machines.")
     ] = "yaml",
 ) -> None:
-    """Print what a Deployment, Job or other workload says to run on a pool; fill in image and command.
+    """Print the manifest of a workload that runs on a pool; fill in image and command.
 
     Example: gpupool snippet notebooks --env prod --for deployment --tenant vision
     """

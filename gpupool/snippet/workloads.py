@@ -1,9 +1,9 @@
 """The object of each kind of workload, complete but for image and command.
 
 Sources for kinds that are not Kubernetes' own: ray.io/v1 RayCluster (KubeRay), sparkoperator.k8s.io/v1beta2
-SparkApplication, kubeflow.org/v1 PyTorchJob, `metadata` and `podSpecPatch` of an Argo Workflows template,
-which is what a step of Kubeflow Pipelines runs as. From memory, not run with these operators. Their
-container names are those that each operator looks for.
+SparkApplication, kubeflow.org/v1 PyTorchJob, argoproj.io/v1alpha1 Workflow, which is what a pipeline of
+Kubeflow runs as. From memory, not run with these operators. Their container names are those that each
+operator looks for. It must not print, nor check what is asked for (`wish` does).
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ _OVERHEAD_MIB, _OVERHEAD = 384, 0.3
 
 def workload(wish: Wish, kind: str) -> Object:
     """What a workload of `kind`, a key of KINDS, says. Raises UsageError where the pool takes Jobs only."""
-    if wish.pool.jobs_only and kind not in ("pod", "job"):
+    if wish.pool.jobs_only and kind != "job":
         raise UsageError(f"pool {wish.pool.name} is for Jobs only (jobsOnly); use --for job, or another pool")
     return KINDS[kind](wish)
+
+
+def _pod(wish: Wish) -> Object:
+    """It ends with its command: restarted for ever, it would keep its GPU."""
+    template = _template(wish, restartPolicy="Never")
+    made = _object(wish, "v1", "Pod", template["spec"])
+    return {**made, "metadata": {**made["metadata"], **template.get("metadata", {})}}
 
 
 def _deployment(wish: Wish) -> Object:
@@ -111,12 +118,20 @@ def _pytorch_job(wish: Wish) -> Object:
     return _object(wish, "kubeflow.org/v1", "PyTorchJob", spec)
 
 
-def _kubeflow(wish: Wish) -> Object:
+def _workflow(wish: Wish) -> Object:
+    """Of one step. What sends the step to the pool is beside its container, so that it can be copied into the
+    templates of any other Workflow."""
     template = _template(wish)
     spec = template.pop("spec")
     (container,) = spec["containers"]
     patch = {**spec, "containers": [{"name": "main", "resources": container["resources"]}]}
-    return {**template, "podSpecPatch": yaml_text(patch)}
+    step = {
+        "name": "step",
+        **template,
+        "podSpecPatch": yaml_text(patch),
+        "container": {"image": container["image"]},
+    }
+    return _object(wish, "argoproj.io/v1alpha1", "Workflow", {"entrypoint": "step", "templates": [step]})
 
 
 def _object(wish: Wish, version: str, kind: str, spec: Object) -> Object:
@@ -167,12 +182,11 @@ def _image(wish: Wish) -> str:
 
 
 KINDS: Mapping[str, Callable[[Wish], Object]] = {
-    "pod": _template,
+    "pod": _pod,
     "deployment": _deployment,
     "job": _job,
     "raycluster": _ray_cluster,
     "sparkapplication": _spark_application,
     "pytorchjob": _pytorch_job,
-    "kubeflow": _kubeflow,
+    "kubeflow": _workflow,
 }
-"""`pod` is a pod template; `kubeflow` the fields of a step's template in a pipeline."""

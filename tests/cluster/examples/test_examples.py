@@ -78,10 +78,8 @@ def test_a_pipelines_step_asks_for_what_its_pod_may(examples: Examples) -> None:
     assert "pod/train-step created" in printed
     compiled, _ = yaml.safe_load_all((ROOT / "build" / "train.yaml").read_text(encoding="utf-8"))
     resources = compiled["deploymentSpec"]["executors"]["exec-train"]["container"]["resources"]
-    snippet = yaml.safe_load(
-        workload(wish(read_plan("local"), "training", None, None, "vision"), "kubeflow")["podSpecPatch"]
-    )
-    asked = snippet["containers"][0]["resources"]
+    made = workload(wish(read_plan("local"), "training", None, None, "vision"), "kubeflow")
+    asked = yaml.safe_load(made["spec"]["templates"][0]["podSpecPatch"])["containers"][0]["resources"]
     assert resources["resourceCpuRequest"] == asked["requests"]["cpu"]
     assert resources["resourceMemoryRequest"] == asked["requests"]["memory"]
     assert asked["limits"] == {

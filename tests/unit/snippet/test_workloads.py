@@ -17,7 +17,7 @@ from gpupool.plan.tenants import memory_quantity
 from gpupool.snippet.wish import Wish, wish
 from gpupool.snippet.workloads import KINDS, workload
 from gpupool.spec.load import environment_names
-from tests.admission import judge_of, said
+from tests.admission import judge_of, said, without
 from vapcheck.judging.judge import Judge
 
 Object = dict[str, Any]
@@ -46,8 +46,6 @@ def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
     """The objects that admission sees: of kinds that are not Kubernetes' own, the pods that come of them."""
     spec = made.get("spec", {})
     match kind:
-        case "pod":
-            templates = [made]
         case "raycluster":
             workers = [group["template"] for group in spec["workerGroupSpecs"]]
             templates = [spec["headGroupSpec"]["template"], *workers]
@@ -56,10 +54,11 @@ def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
         case "pytorchjob":
             templates = [replica["template"] for replica in spec["pytorchReplicaSpecs"].values()]
         case "kubeflow":
-            patch = yaml.safe_load(made["podSpecPatch"])
+            (step,) = spec["templates"]
+            patch = yaml.safe_load(step["podSpecPatch"])
             (main,) = patch["containers"]
-            patch["containers"] = [{"image": "registry.example/step:1", **main}]
-            templates = [{"metadata": made.get("metadata", {}), "spec": patch}]
+            patch["containers"] = [{**step["container"], **main}]
+            templates = [{"metadata": step.get("metadata", {}), "spec": patch}]
         case _:
             return [made]
     return [pod(template, wanted) for template in templates]
@@ -91,6 +90,15 @@ def test_policies_take_it(judge: tuple[Plan, Judge], kind: str) -> None:
             assert said(by, body) == [], (wanted.pool.name, wanted.resource, wanted.count)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_its_tolerations_it_is_refused(kind: str) -> None:
+    plan = read_plan("prod")
+    wanted, by = wish(plan, "training-h100"), judge_of(plan)
+    taken_off = [without(body, "tolerations") for body in judged(kind, workload(wanted, kind), wanted)]
+    denials = [said(by, body) for body in taken_off]
+    assert any(line.startswith("deny gpu-pods-tolerate-their-pool") for lines in denials for line in lines)
+
+
 def test_the_command_line_lists_every_kind() -> None:
     assert get_args(Kind) == tuple(KINDS)
 
@@ -101,8 +109,9 @@ def test_a_pool_for_jobs_has_nothing_else() -> None:
     wanted = replace(wanted, pool=replace(wanted.pool, jobs_only=True))
     job = workload(wanted, "job")["spec"]
     assert job["template"]["spec"]["activeDeadlineSeconds"] == job["activeDeadlineSeconds"] > 0
-    with pytest.raises(UsageError, match=r"is for Jobs only .*use --for job"):
-        workload(wanted, "deployment")
+    for other in ("deployment", "pod"):
+        with pytest.raises(UsageError, match=r"is for Jobs only .*use --for job"):
+            workload(wanted, other)
 
 
 @pytest.mark.parametrize(
