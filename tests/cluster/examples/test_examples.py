@@ -57,7 +57,7 @@ def test_a_hundred_mixed_jobs_succeed_and_are_measured(examples: Examples) -> No
 
 
 def test_two_tenants_hold_what_they_are_granted(examples: Examples) -> None:
-    examples.shown("concurrent-100")
+    examples.shown("submit-100")
 
 
 def test_a_ray_cluster_is_taken_and_so_are_its_workers(examples: Examples, operators: Kube) -> None:

@@ -1,4 +1,4 @@
-"""Two tenants with 50 jobs each at the same time on one pool, and what each of them got."""
+"""Two tenants submit 50 jobs each at once to one pool, which runs 24 at a time; and what each of them got."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def run(client: AsyncClient) -> list[AsyncJob]:
     return await asyncio.gather(*(job.wait(timeout=600) for job in jobs))
 
 
-def at_once(jobs: list[AsyncJob]) -> int:
+def most_held(jobs: list[AsyncJob]) -> int:
     """The most of them that held a slice at the same time, from the decision on."""
     changes = [(job.decided_at, 1) for job in jobs] + [(job.finished_at, -1) for job in jobs]
     running = most = 0
@@ -41,12 +41,12 @@ async def main() -> None:
     began = datetime.now(UTC)
     async with AsyncClient(tenant="vision") as vision, AsyncClient(tenant="serving") as serving:
         done = await asyncio.gather(run(vision), run(serving))
-        print(f"{'tenant':10}{'succeeded':>10}{'at once':>10}{'jobs':>6}{'GPU-hours':>11}{'USD':>8}")
+        print(f"{'tenant':10}{'succeeded':>10}{'at a time':>10}{'jobs':>6}{'GPU-hours':>11}{'USD':>8}")
         for client, name, jobs in ((vision, "vision", done[0]), (serving, "serving", done[1])):
             usage = await client.usage(name, since=began)
             (on_pool,) = (row for row in usage.usage if row["pool"] == POOL)
             print(
-                f"{name:10}{sum(job.succeeded for job in jobs):>10}{at_once(jobs):>10}{on_pool['jobs']:>6}"
+                f"{name:10}{sum(job.succeeded for job in jobs):>10}{most_held(jobs):>10}{on_pool['jobs']:>6}"
                 f"{on_pool['gpu_hours']:>11.4f}{on_pool['cost_usd']:>8.4f}"
             )
 
