@@ -91,15 +91,11 @@ class AsyncKubeApi:
         content_type: str = JSON,
     ) -> Object:
         """One request; the parsed answer. Raises ApiError from 400 on, UnreachableError without an answer."""
-        for again in range(MOST_THROTTLED + 1):
-            answer = await self._send(method, path, query, body, content_type, REQUEST_S)
-            try:
-                text = await answer.read()
-            except Exception as error:
-                raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
-            if answer.status != 429 or again == MOST_THROTTLED:
-                break
-            await asyncio.sleep(_retry_after(answer))
+        answer = await self._send(method, path, query, body, content_type, REQUEST_S)
+        try:
+            text = await answer.read()
+        except Exception as error:
+            raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
         parsed: Object = _parsed(text)
         if answer.status >= 400:
             raise ApiError(answer.status, parsed.get("reason") or "", parsed.get("message") or text.decode())
@@ -161,6 +157,23 @@ class AsyncKubeApi:
             answer.close()
 
     async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        content_type: str,
+        seconds: float | None,
+    ) -> aiohttp.ClientResponse:
+        for _ in range(MOST_THROTTLED):
+            answer = await self._send_once(method, path, query, body, content_type, seconds)
+            if answer.status != 429:
+                return answer
+            answer.release()
+            await asyncio.sleep(_retry_after(answer))
+        return await self._send_once(method, path, query, body, content_type, seconds)
+
+    async def _send_once(
         self,
         method: str,
         path: str,

@@ -8,7 +8,6 @@ time to time, `reconciler` looks after it. This module must not decide which job
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -95,8 +94,13 @@ class Launcher(LeaderRole):
             await self.close()
             ended.result()  # raises what ended it
         if not self.mirror.synced.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.mirror.synced.wait(), self.leadership.ttl_s / 3)
+            synced = asyncio.create_task(self.mirror.synced.wait())
+            await asyncio.wait(
+                {synced, self._following},
+                timeout=self.leadership.ttl_s / 3,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            synced.cancel()
             return self.mirror.synced.is_set()
         if epoch != self._epoch:
             held = {}

@@ -42,6 +42,9 @@ class Real:
         body = {"status": {"phase": phase}}
         await self._api.request("PATCH", f"{_path('Pod', pod)}/status", None, body, MERGE)
 
+    async def forget(self) -> None:
+        """The API server began to keep changes when it started, long after version 1."""
+
 
 def _path(kind: str, name: str) -> str:
     return f"/{GROUPS[kind]}/namespaces/{NAMESPACE}/{kind.lower()}s/{name}"

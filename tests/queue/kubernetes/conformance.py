@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from gpupool.cluster.async_api import Gone
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.cluster import Cluster, Refused
 from gpupool.queue.kubernetes.job_manifest import service
@@ -38,6 +39,9 @@ class World(Protocol):
 
     async def play(self, pod: str, phase: str) -> None:
         """The pod is in this phase now."""
+
+    async def forget(self) -> None:
+        """The first version is no longer kept."""
 
 
 def job(name: str = "gp-a-1", attempt: int = 1, namespace: str = NAMESPACE) -> Object:
@@ -282,6 +286,13 @@ async def a_watch_says_in_order_what_follows_the_list(world: World) -> None:
         await world.cluster.release([pod])
 
 
+async def what_was_before_a_version_that_is_no_longer_kept_is_gone(world: World) -> None:
+    await world.forget()
+    with pytest.raises(Gone):
+        async for _ in world.cluster.reader.watch(JOBS, "1"):
+            pass
+
+
 CASES = (
     creating_twice_gives_the_same_job,
     what_is_refused_says_whether_that_may_pass,
@@ -294,4 +305,5 @@ CASES = (
     the_service_of_several_nodes_goes_with_its_job,
     a_service_that_comes_late_goes_as_well,
     a_watch_says_in_order_what_follows_the_list,
+    what_was_before_a_version_that_is_no_longer_kept_is_gone,
 )

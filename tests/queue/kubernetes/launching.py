@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,9 +100,28 @@ class Fused:
     """A cluster whose calls go through a fuse."""
 
     def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
-        self.reader, self.warnings, self.output = cluster.reader, cluster.warnings, cluster.output
-        for name in ("create", "stop", "release"):
+        self.reader, self.output = _FusedReader(cluster, fuse), cluster.output
+        for name in ("create", "stop", "release", "warnings"):
             setattr(self, name, fuse.wrap(f"cluster.{name}", getattr(cluster, name)))
+
+
+class _FusedReader:
+    """Each list, and each change that a watch shows, goes through a fuse."""
+
+    def __init__(self, cluster: FakeCluster, fuse: Fuse) -> None:
+        self._watch = cluster.watch
+        self.list_all = fuse.wrap("cluster.list", cluster.list_all)
+        self._shown = fuse.wrap("cluster.watch", _as_it_is)
+
+    async def watch(
+        self, path: str, version: str, query: Mapping[str, str] | None = None
+    ) -> AsyncIterator[tuple[str, Object]]:
+        async for change in self._watch(path, version, query):
+            yield change if change[0] == "BOOKMARK" else await self._shown(change)
+
+
+async def _as_it_is(change: tuple[str, Object]) -> tuple[str, Object]:
+    return change
 
 
 class World:
@@ -250,10 +269,12 @@ async def later(world: World, launcher: Launcher, minutes: int) -> None:
 
 async def one_round(launcher: Launcher) -> None:
     """What its loop would do now."""
-    with contextlib.suppress(StoreError, Died):
+    try:
         while await launcher.step():
             """Once more at once, as its loop would."""
         await launcher.reconciler.work.idle()
+    except* (StoreError, Died):
+        pass
 
 
 @contextlib.asynccontextmanager

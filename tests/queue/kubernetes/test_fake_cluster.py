@@ -32,6 +32,11 @@ class InMemory:
         if phase != "Running":
             self.cluster.end(thing, 0 if phase == "Succeeded" else 1)
 
+    async def forget(self) -> None:
+        self.cluster.add({"kind": "Node", "metadata": {"name": "later"}, "spec": {}})
+        self.cluster.add({"kind": "Node", "metadata": {"name": "latest"}, "spec": {}})
+        self.cluster.cut(forget=True)
+
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_as_a_cluster(case) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from gpupool.plan.pods import ATTEMPT_LABEL
 from gpupool.queue.records import State
-from gpupool.queue.store import jobs
+from gpupool.queue.store import idle, jobs
 from gpupool.queue.store.database import Database
 from tests import sampling
 from tests.queue.kubernetes.launching import Fuse, World, live, no_leaders, one_process, opened, sound
@@ -182,6 +182,25 @@ class TooLong(Scenario):
         return None
 
 
+class Idle(Scenario):
+    """It uses no GPU, and the file says that such jobs are stopped."""
+
+    expected, state = (("failed",),), State.FAILED
+
+    async def once(self) -> bool:
+        if not await self.started():
+            return False
+        db, now = self.world.db, self.world.now()
+        found = [
+            idle.Found(one.job, one.version, 0.0, "idle: no GPU used", "it is idle")
+            for one in await idle.watched(db, now, "stop")
+        ]
+        return bool(await idle.record(db, found, "stop", now, alerts=False))
+
+    def code(self, attempt: str) -> int | None:
+        return None
+
+
 class OnTwoNodes(Scenario):
     """Its second pod starts a round after the first, once the Service is there by which they find each other;
     its first attempt fails on one of them."""
@@ -231,7 +250,7 @@ class PoolDropped(Scenario):
 
 SCENARIOS = (
     *(Succeeds, FailsOnce, CancelledDispatching, CancelledRunning, Preempted, PodDeleted, JobDeleted),
-    *(Evicted, TooLong, OnTwoNodes, CancelledHalfStarted, PoolDropped),
+    *(Evicted, TooLong, Idle, OnTwoNodes, CancelledHalfStarted, PoolDropped),
 )
 FAILURES = {
     "dies-before": {"dies": True, "after": False},
