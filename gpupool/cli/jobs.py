@@ -71,7 +71,12 @@ def submit(
     timeout: Annotated[
         str | None, typer.Option("--timeout", help="How long it may run, such as 90m or 4h.")
     ] = None,
-    retries: Annotated[int | None, typer.Option("--retries", min=0, help="Attempts after a failure.")] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option(
+            "--retries", min=0, help="Attempts after a failure; by default queue.retries of the file."
+        ),
+    ] = None,
     preemptible: Annotated[
         bool | None,
         typer.Option("--preemptible/--not-preemptible", help="Whether it may be stopped for others."),

@@ -159,6 +159,7 @@ def try_pools(
         print_table(
             ("pool", "gpu", "sharing", "nodes", "slices", "usd/h", "pod"), rows, right=("nodes", "usd/h")
         )
+        print("These pods hold what they ask for, for a day: kubectl delete jobs -A -l gpupool.dev/sample")
     if not all(state.running for state in states):
         raise typer.Exit(1)
 

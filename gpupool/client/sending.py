@@ -186,8 +186,8 @@ def parsed(call: Call[_T], response: httpx2.Response) -> _T:
 
 
 def wait_pauses() -> Iterator[float]:
-    """Seconds between two looks at a job: short at first, five at most."""
+    """Seconds between two looks at a job: short at first, two at most."""
     length = 0.2
     while True:
         yield length
-        length = min(length * 1.5, 5.0)
+        length = min(length * 1.5, 2.0)

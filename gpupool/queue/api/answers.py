@@ -134,7 +134,7 @@ def waiting_of(job: Job, at: datetime) -> Waiting | None:
     if job.blocked:
         return Waiting(Reason.DEPENDENCY, f"waits until job {job.depends_on} has succeeded")
     if job.not_before is not None and job.not_before > at:
-        return Waiting(Reason.BACKOFF, f"the next attempt may start at {time_text(job.not_before)}")
+        return Waiting(Reason.BACKOFF, f"the next attempt may start at {job.not_before:%H:%M:%S} UTC")
     return job.waiting or Waiting(Reason.TURN, f"waits for its turn among the jobs of {job.tenant}")
 
 

@@ -28,9 +28,6 @@ GONE: Object = {"metadata": {"deletionTimestamp": ""}}
 _HOPELESS_IMAGES = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a waiting container that time does not cure."""
 _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
-_NOT_ADMITTED = ("UnexpectedAdmissionError", "OutOf", "NodeAffinity", "TopologyAffinityError")
-"""Beginnings of reasons of a kubelet that refuses a pod: it would refuse the next one too, so that it counts
-against the retries."""
 
 _CLEANING = timedelta(minutes=5)
 """How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
@@ -219,9 +216,10 @@ def _pod_outcome(pod: Object) -> Outcome:
     if worst is None and status.get("phase") == "Succeeded":
         return Outcome("succeeded", None, 0)
     if worst is None:
-        reason = status.get("reason") or ""
-        said = status.get("message") or reason or "its pod ended without a container's state"
-        return Outcome("failed" if reason.startswith(_NOT_ADMITTED) else "preempted", said[:500])
+        # Its kubelet refused it, as it would the next one: whoever takes a pod away sets DisruptionTarget
+        # (Kubernetes documentation, Disruptions, since 1.26).
+        said = status.get("message") or status.get("reason") or "its pod ended without a container's state"
+        return Outcome("failed", said[:500])
     if code == 0:
         return Outcome("succeeded", None, 0)
     cause = worst.get("reason")

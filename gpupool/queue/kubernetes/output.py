@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,8 +30,8 @@ log = structlog.get_logger()
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
 EACH_S = 0.1
-"""The pause after one begins to be followed: where hundreds of jobs start at once, the cluster has better things
-to do than to open their outputs (two requests and a connection to a node each)."""
+"""The pause after one begins to be followed: each costs the cluster two requests and a connection to a node, and
+hundreds of jobs may start at once."""
 REST_S = 10.0
 """How long reading the rest of an output may take: its node may be dead."""
 TOGETHER_S = 0.25
@@ -69,8 +70,12 @@ class Output:
             if len(self._following) < MOST_FOLLOWED:
                 task = asyncio.create_task(self._quietly(key, pod, follow=True))
                 self._following[key] = task
-                task.add_done_callback(lambda _, key=key: self._following.pop(key, None))  # ended, or cut
+                task.add_done_callback(functools.partial(self._ended, key))
                 await asyncio.sleep(EACH_S)
+
+    def _ended(self, key: Key, _: asyncio.Task[None]) -> None:
+        """The output has ended, or was cut."""
+        self._following.pop(key, None)
 
     async def finish(self, key: Key, pods: Sequence[Object]) -> None:
         """Read what is left of the output of an attempt that has ended."""

@@ -79,12 +79,13 @@ class Launcher(LeaderRole):
 
     async def close(self) -> None:
         """Forget everything: another process may lead now."""
-        following, self._following, self._epoch = self._following, None, None
-        await self.reconciler.close()
+        following, reconciler = self._following, self.reconciler
+        self._following = self._epoch = None
+        self._forget()
+        await reconciler.close()
         if following is not None:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        self._forget()
 
     async def _act(self, epoch: int) -> bool:
         if self._following is None:

@@ -203,18 +203,25 @@ async def end(
 
 
 def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
-    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not."""
+    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not, but
+    the second one of an attempt that had not started is followed by a pause as well."""
     if outcome.kind == "succeeded":
         return End(State.SUCCEEDED)
     if outcome.kind == "cancelled" or row["cancel_requested"]:
         return End(State.CANCELLED)
+    base, cap = backoff
+
+    def delay_s(before: int) -> float:
+        return min(cap, base * 2.0 ** min(before, 60))
+
     if outcome.kind in ("disrupted", "preempted") and outcome.retry:
-        return End(State.QUEUED, disruptions=1)
+        # What takes pods away before they start may do so for ever.
+        again = row["started_at"] is None and row["preempt_reason"] is None and row["disruptions"] > 0
+        return End(State.QUEUED, disruptions=1, delay_s=delay_s(row["disruptions"] - 1) if again else 0.0)
     failures = row["failures"] + 1
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
         return End(State.FAILED, failures=1)
-    base, cap = backoff
-    return End(State.QUEUED, failures=1, delay_s=min(cap, base * 2.0 ** min(failures - 1, 60)))
+    return End(State.QUEUED, failures=1, delay_s=delay_s(failures - 1))
 
 
 def _spent(row: Row, cost: int) -> bool:

@@ -142,8 +142,21 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         Outcome("preempted", "DeletionByPodGC: m"),
     ),
     "evicted for memory by the kubelet": (
-        pod(None, phase="Failed", reason="Evicted", message="The node was low on memory."),
-        Outcome("preempted", "The node was low on memory."),
+        pod(
+            None,
+            true("DisruptionTarget", "TerminationByKubelet", "low on memory"),
+            phase="Failed",
+            reason="Evicted",
+        ),
+        Outcome("preempted", "TerminationByKubelet: low on memory"),
+    ),
+    "evicted for what it wrote itself": (
+        pod(None, phase="Failed", reason="Evicted", message="Usage of EmptyDir volume exceeds the limit."),
+        Outcome("failed", "Usage of EmptyDir volume exceeds the limit."),
+    ),
+    "refused by whoever plays its kubelet": (
+        pod(None, phase="Failed", reason="NoCommand", message="its container has no command"),
+        Outcome("failed", "its container has no command"),
     ),
     "refused by the kubelet": (
         pod(None, phase="Failed", reason="OutOfnvidia.com/gpu", message="Node didn't have enough resource."),

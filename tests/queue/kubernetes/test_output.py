@@ -127,7 +127,9 @@ def test_of_several_pods_the_output_is_followed_once_the_first_has_started(dispa
     dispatched(test, gpu_count=8)
 
 
-def test_of_many_that_start_at_once_few_are_followed_and_none_is_lost(running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_that_start_at_once_few_are_followed_and_none_is_lost(
+    running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A follower costs the cluster two requests and a connection to a node."""
 
     async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:

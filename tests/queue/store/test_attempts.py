@@ -156,6 +156,21 @@ def test_a_job_never_costs_more_than_was_held() -> None:
     assert cost_of(0, timedelta(hours=5), 5) == 0
 
 
+def test_what_is_taken_away_again_and_again_before_it_starts_pauses_longer_each_time(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        now, waits = NOW, []
+        for _ in range(4):
+            await dispatched(db, now=now)
+            job = await finished(db, await read(db, id), "preempted", 0)
+            assert job is not None
+            waits.append((job.not_before - now).total_seconds() if job.not_before else 0)
+            now = job.not_before or now
+        assert waits == [0, 10, 20, 40]
+
+    database(test)
+
+
 def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
     async def test(db: Database) -> None:
         id = await submitted(db)
@@ -164,6 +179,7 @@ def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
             await dispatched(db)
             capacity_type = "spot" if lost else "on-demand"
             await sql(db, f"UPDATE gpu_jobs SET capacity_type = '{capacity_type}' RETURNING 1")
+            await attempts.started(db, id, 1 + lost, NOW)
             await finished(db, await read(db, id), "disrupted")
         assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is True
 

@@ -1,8 +1,11 @@
 -- The Jobs of these attempts exist.
 WITH given AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(attempts)s::int[], %(names)s::text[]) AS g (job, attempt, name)
+), locked AS (  -- jobs before their attempts, as an end does
+    SELECT g.job, g.attempt, g.name FROM given g JOIN gpu_jobs j ON j.id = g.job
+    ORDER BY g.job FOR UPDATE OF j
 ), attempts AS (
-    UPDATE gpu_attempts a SET launched_at = %(now)s FROM given g
+    UPDATE gpu_attempts a SET launched_at = %(now)s FROM locked g
     WHERE a.job = g.job AND a.attempt = g.attempt AND a.launched_at IS NULL AND a.finished_at IS NULL
     RETURNING a.job, g.name
 ), jobs AS (
