@@ -1,6 +1,8 @@
-"""Exclusive jobs, shared jobs and a tenant's own GPU pods, all at once on one time-sliced pool.
+"""Exclusive jobs, shared jobs and a tenant's own GPU pods of every priority, all at once on one time-sliced
+pool.
 
-At no moment has an exclusive job's pod company on its node; the API server's record says so, not the queue's.
+At no moment has an exclusive job's pod company on its node, and no job's pod is preempted for another job's:
+the API server's record says so, not the queue's.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import pytest
 import yaml
 
 from generators import restricted_pod
+from gpupool.cluster.live_objects import condition
 from gpupool.local.control_plane import ControlPlane
-from gpupool.plan.pods import SHARES_LABEL, pod_fields
+from gpupool.plan.pods import JOB_LABEL, SHARES_LABEL, pod_fields
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
 from tests.cluster.queue.observer import Observer, Seen
@@ -23,6 +26,8 @@ from tests.sampling import SEED
 
 SHARED, ALONE, OWN = (120, 30, 50) if WHOLE else (30, 8, 14)
 NODES = 12 if WHOLE else 5
+OWN_CLASSES = ("queue-critical", "queue-high", "queue-low")
+"""Of these the first preempts."""
 DRAIN_S = 400
 
 
@@ -33,7 +38,10 @@ def queue(kube: Kube, control_plane: ControlPlane, queue_database: str, tmp_path
     spec["pools"] = [pool for pool in spec["pools"] if pool["name"] == "notebooks"]
     spec["pools"][0]["sharing"]["replicas"] = 8
     spec["pools"][0]["nodes"]["max"] = NODES
-    spec["tenants"] = [{**one, "pools": {"notebooks": {"gpus": NODES}}} for one in spec["tenants"]]
+    spec["tenants"] = [
+        {**one, "maxPriority": "queue-critical", "pools": {"notebooks": {"gpus": NODES}}}
+        for one in spec["tenants"]
+    ]
     with serving(kube, control_plane, spec, queue_database, tmp_path, simulate=True) as made:
         yield made
 
@@ -46,13 +54,14 @@ def test_an_exclusive_job_never_has_company(queue: Queue) -> None:
     with Observer(queue.plane.kubeconfig) as observer, queue.client() as client:
         for number, kind in enumerate(kinds):
             if kind == "own":
-                own.append(_own_pod(queue, number))
+                own.append(_own_pod(queue, number, draw.choice(OWN_CLASSES)))
             else:
                 client.submit_job(
                     gpu_pool_requested="notebooks",
                     container_image="busybox:1.37",
                     container_command=["true"],
                     isolation_level=kind,
+                    priority=draw.choice(("critical", "high", "low")),
                 )
             if own and draw.random() < 0.25:
                 _delete(queue, own, draw)
@@ -67,6 +76,7 @@ def test_an_exclusive_job_never_has_company(queue: Queue) -> None:
         states = {row["state"] for row in queue.rows("SELECT state FROM gpu_jobs")}
         assert states == {"succeeded"}
         _judge(observer.seen("Pod"))
+        _only_for_own_pods(queue, observer.seen("Pod"))
 
 
 def _judge(seen: list[Seen]) -> None:
@@ -90,7 +100,27 @@ def _judge(seen: list[Seen]) -> None:
     assert len(shared) >= SHARED + OWN // 2
 
 
-def _own_pod(queue: Queue, number: int) -> str:
+def _only_for_own_pods(queue: Queue, seen: list[Seen]) -> None:
+    """The scheduler names whom it preempted a pod for."""
+    jobs = {one.uid: one for one in seen if JOB_LABEL in one.labels}
+    levels = {one.thing["spec"]["priority"] for one in jobs.values()}
+    assert len(levels) == 3, levels
+    preempted = {
+        uid
+        for uid, one in jobs.items()
+        if condition(one.thing, "DisruptionTarget").get("reason") == "PreemptionByScheduler"
+    }
+    print(f"preempted for own pods: {len(preempted)} of {len(jobs)} pods of jobs")
+    for event in queue.kube.api.list("v1", "Event", "queue-vision"):
+        if event["reason"] == "Preempted":
+            assert event["involvedObject"]["uid"] in jobs
+            by = event["message"].removeprefix("Preempted by pod ").split()[0]
+            assert by not in jobs, f"for {jobs[by].name}: {event['involvedObject']['name']}"
+            preempted.discard(event["involvedObject"]["uid"])
+    assert not preempted, "nothing says for whom these were preempted"
+
+
+def _own_pod(queue: Queue, number: int, priority: str) -> str:
     """A notebook that the tenant speech runs itself, with the label that its pool demands."""
     fields = pod_fields(queue.plan.pool("notebooks"), "nvidia.com/gpu")
     resources = {"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "8Mi", **fields.limits}}
@@ -103,6 +133,7 @@ def _own_pod(queue: Queue, number: int) -> str:
             "spec": {
                 **fields.spec,
                 **restricted_pod.POD,
+                "priorityClassName": priority,
                 "containers": [{"name": "own", **restricted_pod.CONTAINER, "resources": resources}],
             },
         }
