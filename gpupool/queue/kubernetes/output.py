@@ -30,8 +30,8 @@ log = structlog.get_logger()
 MOST_FOLLOWED = 200
 """Attempts whose output is followed at one time; that of others comes when they end."""
 EACH_S = 0.1
-"""The pause after one begins to be followed: each costs the cluster two requests and a connection to a node, and
-hundreds of jobs may start at once."""
+"""The pause after one begins to be followed: each costs the cluster two requests and a connection to a node,
+and hundreds of jobs may start at once."""
 REST_S = 10.0
 """How long reading the rest of an output may take: its node may be dead."""
 TOGETHER_S = 0.25
