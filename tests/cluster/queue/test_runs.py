@@ -80,8 +80,8 @@ def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queu
     (preferred,) = again["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
     ]
-    (away,) = preferred["preference"]["matchExpressions"]
-    assert away == {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [first["node"]]}
+    (away,) = preferred["preference"]["matchFields"]
+    assert away == {"key": "metadata.name", "operator": "NotIn", "values": [first["node"]]}
     assert first["node"] != second["node"]
     assert first["outcome"] == second["outcome"] == "failed"
     assert "exit code 3" in (job.reason or "")
