@@ -234,11 +234,14 @@ def _affinity(job: Job, pool: Pool, avoid: Collection[str]) -> Object:
         }
         affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     if avoid:
-        elsewhere = {"key": HOSTNAME, "operator": "NotIn", "values": sorted(set(avoid))}
+        # By name: the label kubernetes.io/hostname may be another, or missing.
+        elsewhere = [
+            {"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in sorted(set(avoid))
+        ]
         # Preferred: a pool that may have no other node would never run the job again.
         affinity["nodeAffinity"] = {
             "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 100, "preference": {"matchExpressions": [elsewhere]}}
+                {"weight": 100, "preference": {"matchFields": elsewhere}}
             ]
         }
     return affinity

@@ -5,8 +5,11 @@ The launcher acts as its own account throughout, so that each of these also says
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
+
+import pytest
 
 from gpupool.client import Client
 from gpupool.client.sync_client import Job
@@ -14,12 +17,15 @@ from gpupool.client.values import Event
 from gpupool.cluster.kube_api import STRATEGIC
 from gpupool.local.pods import status
 from gpupool.plan.pods import RECORDED_FINALIZER
+from gpupool.queue.kubernetes import observe
 from tests.cluster.queue.observer import Observer
-from tests.cluster.queue.served import PATIENCE_S, Queue
+from tests.cluster.queue.served import PATIENCE_S, WHOLE, Queue
 
 UNTIL_ASKED = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"
 STOPS_ONCE = f'[ "$GPUPOOL_ATTEMPT" = 1 ] || {{ echo again; exit 0; }}; {UNTIL_ASKED}'
 """Attempt 1 ends with 0, but only when it is asked to; attempt 2 at once."""
+
+TAKES_A_MINUTE = pytest.mark.skipif(not WHOLE, reason="takes a minute and more: make test-all")
 
 
 def submit(client: Client, script: str, pool: str = "notebooks", **more: Any) -> Job:
@@ -65,6 +71,7 @@ def test_a_job_runs_and_everything_about_it_is_known(queue: Queue, vision: Clien
 
 
 def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queue, vision: Client) -> None:
+    _two_nodes(queue, vision)
     job = submit(vision, "echo attempt $GPUPOOL_ATTEMPT; exit 3", retries=1).wait(PATIENCE_S)
     assert (job.state, job.exit_code, job.failures) == ("failed", 3, 2)
     assert list(job.logs()) == ["attempt 1", "attempt 2"]
@@ -73,8 +80,9 @@ def test_a_failed_job_is_tried_again_rather_elsewhere_and_then_fails(queue: Queu
     (preferred,) = again["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "preferredDuringSchedulingIgnoredDuringExecution"
     ]
-    (away,) = preferred["preference"]["matchExpressions"]
-    assert away == {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [first["node"]]}
+    (away,) = preferred["preference"]["matchFields"]
+    assert away == {"key": "metadata.name", "operator": "NotIn", "values": [first["node"]]}
+    assert first["node"] != second["node"]
     assert first["outcome"] == second["outcome"] == "failed"
     assert "exit code 3" in (job.reason or "")
 
@@ -155,26 +163,44 @@ def test_a_job_on_a_node_that_is_removed_runs_elsewhere(queue: Queue, vision: Cl
     assert second["node"] != node
 
 
-def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(queue: Queue, vision: Client) -> None:
+@pytest.mark.parametrize("way", ["deleted", pytest.param("out-of-service", marks=TAKES_A_MINUTE)])
+def test_nothing_starts_elsewhere_while_a_node_may_still_run_it(
+    queue: Queue, vision: Client, observer: Observer, way: str
+) -> None:
     """An unreachable node: its pod can't be seen to end until Kubernetes is sure that the node is gone."""
     job = up(submit(vision, STOPS_ONCE))
     kube, node = queue.kube, attempts(queue, job)[0]["node"]
-    taint = {"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}
-    with kube.still("pod-runner"):  # as the kubelet of a machine without network
+    taints = kube.node(node)["spec"]["taints"]
+    unreachable = {"key": observe.UNREACHABLE, "effect": "NoSchedule"}
+    off = {"key": observe.OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+    heartbeats = kube.still("kwok") if way == "out-of-service" else contextlib.nullcontext()
+    with kube.still("pod-runner"), heartbeats:  # as the kubelet of a machine without network
         with kube.still("kube-controller-manager"):  # which would see a node that is well
-            kube.patch_node(node, {"spec": {"taints": [*kube.node(node)["spec"]["taints"], taint]}})
+            kube.patch_node(node, {"spec": {"taints": [*taints, unreachable]}})
             kube.api.request("DELETE", f"/api/v1/namespaces/queue-vision/pods/{_pod(queue, job)}")
             waiting = queue.until("it is said why", lambda: job.refresh().waiting)
             assert waiting.reason == "node_unreachable", waiting
             assert f"node {node} does not answer" in waiting.detail
             kube.stays("the attempt goes on", lambda: job.refresh().attempt == 1, 3)
             # What an operator does once the machine is off for sure.
-            kube.patch_node(node, {"metadata": {"finalizers": None}})
-            kube.api.delete("v1", "Node", node)
-        # The controller manager gives pods of nodes that are gone a final phase within a minute.
+            if way == "deleted":
+                _remove(queue, node)
+            else:
+                silent = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+                kube.api.patch(
+                    "v1", "Node", node, {"status": {"conditions": [silent]}}, None, "status", STRATEGIC
+                )
+                kube.patch_node(node, {"spec": {"taints": [*taints, unreachable, off]}})
+        # The controller manager gives pods of such nodes a final phase within a minute.
         queue.until("there is a second attempt", lambda: job.refresh().attempt == 2)
     job = job.wait(PATIENCE_S)
     assert (job.state, job.failures, job.disruptions) == ("succeeded", 0, 1), job.reason
+    first, second = attempts(queue, job)
+    assert (first["outcome"], second["node"] == node) == ("preempted", False)
+    _ended_before_the_next(observer, job)
+    if way == "out-of-service":
+        assert observe.OUT_OF_SERVICE in {taint["key"] for taint in kube.node(node)["spec"]["taints"]}
+        _remove(queue, node)  # as Karpenter would, after longer
 
 
 def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, vision: Client) -> None:
@@ -203,9 +229,35 @@ def test_a_job_of_two_nodes_starts_whole_and_knows_its_peers(queue: Queue, visio
     queue.until("its Service has gone with it", lambda: not _services(queue))
 
 
+def _two_nodes(queue: Queue, client: Client) -> None:
+    """The pool has both of its nodes from here on: two jobs that are alone on theirs have needed them."""
+    jobs = [submit(client, UNTIL_ASKED, isolation_level="exclusive") for _ in range(2)]
+    for job in [up(job) for job in jobs]:
+        job.cancel()
+        assert job.wait(PATIENCE_S).state == "cancelled"
+
+
 def _pod(queue: Queue, job: Job) -> str:
     (pod,) = queue.kube.pods("queue-vision", f"gpupool.dev/job={job.id}")
     return str(pod["metadata"]["name"])
+
+
+def _remove(queue: Queue, node: str) -> None:
+    """The Node's object, at once."""
+    queue.kube.patch_node(node, {"metadata": {"finalizers": None}})
+    queue.kube.api.delete("v1", "Node", node)
+
+
+def _ended_before_the_next(observer: Observer, job: Job) -> None:
+    """The first attempt's pod had a final phase or was gone before there was a pod of the second."""
+    pods = [one for one in observer.seen("Pod") if one.labels.get("gpupool.dev/job") == job.id]
+    over = False
+    for one in pods:
+        if one.labels["gpupool.dev/attempt"] == "1":
+            over = over or one.type == "DELETED" or one.thing["status"].get("phase") == "Failed"
+        else:
+            assert over, f"{one.name} is there while the first may still run"
+    assert pods[-1].labels["gpupool.dev/attempt"] == "2"
 
 
 def _one_job_each(observer: Observer, job: Job, wanted: int) -> None:

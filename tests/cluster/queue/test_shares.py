@@ -28,8 +28,9 @@ from tests.cluster.queue.served import WHOLE, Queue, serving
 Object = dict[str, Any]
 TENANTS = 10
 JOBS = {"main": 36, "spot": 4, "small": 2, "whole": 2, "parted": 2}
-"""Jobs of each tenant by pool. Those of `main` are enough to tell weights from none. Those of `spot` fill it:
-of a few running jobs no share is near to 70 %."""
+"""Jobs of each tenant by pool. Those of `main` are enough to tell weights from none. Those of `spot` are
+many, since of a few running jobs no share is near to 70 %, and half fill it: in a full pool the share follows
+from the limits of its nodes alone."""
 if WHOLE:
     JOBS = {"main": 60, "spot": 10, "small": 10, "whole": 10, "parted": 10}
 TIMEOUT_S = 20
@@ -47,7 +48,7 @@ POOLS: list[Object] = yaml.safe_load("""
 - name: spot
   gpu: a10g
   sharing: {mode: time-slicing, replicas: 4}
-  nodes: {instanceTypes: [g5.xlarge], max: 10, spotShare: 0.7}
+  nodes: {instanceTypes: [g5.xlarge], max: 20, spotShare: 0.7}
 - name: small
   gpu: l4
   sharing: {mode: mps, replicas: 4}
@@ -194,7 +195,7 @@ def _apart(had: Mapping[str, float]) -> float:
 
 
 def _spot_share_holds(ended: Iterable[Object], nodes: dict[str, Object]) -> None:
-    """Of the time that GPUs were used while the pool was full, by the nodes that the pods ran on."""
+    """Of the time that GPUs were used, by the nodes that the pods ran on."""
     used: dict[str, float] = defaultdict(float)
     for pod in ended:
         if _units(pod)[0] == "spot":

@@ -157,18 +157,28 @@ def test_an_image_that_can_not_be_pulled_is_said(queue: Queue, vision: Client) -
 
 
 def test_a_pod_without_a_node_fails_after_its_time(queue: Queue, vision: Client) -> None:
-    with _settings(queue, {"unscheduled": "5s", "notStarted": "15m"}), queue.kube.still("karpenter"):
-        for node in queue.kube.nodes():
-            queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": True}})
-        try:
-            job = submit(vision, "true")
-            assert "no node for its pod" in waiting(queue, job, "node").detail
-            job = job.wait(PATIENCE_S)
-        finally:
-            for node in queue.kube.nodes():
-                queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": None}})
+    times = {"unscheduled": "5s", "notStarted": "15m"}
+    with _settings(queue, times), queue.kube.still("karpenter"), _cordoned(queue):
+        job = submit(vision, "true")
+        assert "no node for its pod" in waiting(queue, job, "node").detail
+        job = job.wait(PATIENCE_S)
     assert job.state == "failed"
     assert "not started after 5 s: no node for its pod" in (job.reason or "")
+
+
+def test_a_node_pool_at_its_limit_is_said_in_the_words_of_karpenter(queue: Queue, vision: Client) -> None:
+    """A limit that the queue knows nothing of: somebody has lowered it in the cluster."""
+    with _cordoned(queue), _limited(queue, "training"):
+        job = submit(vision, "true", "training")
+        words = "limits have been exhausted for nodepool (NodePool=training)"
+        queue.until("they are shown", lambda: words in waiting(queue, job, "node").detail)
+        for said in (job.refresh().waiting, job.why().waiting):
+            assert said is not None
+            assert said.reason == "node"
+            assert said.detail.startswith("no node for its pod: ")
+            assert words in said.detail
+    job = job.wait(PATIENCE_S)
+    assert job.state == "succeeded", job.reason
 
 
 def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, vision: Client) -> None:
@@ -180,6 +190,30 @@ def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, visi
         job = job.wait(PATIENCE_S)
     assert job.state == "failed"
     assert "not started after 5 s: its container starts on" in (job.reason or "")
+
+
+@contextlib.contextmanager
+def _cordoned(queue: Queue) -> Iterator[None]:
+    """No pod gets to a node that is there already."""
+    for node in queue.kube.nodes():
+        queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        for node in queue.kube.nodes():
+            queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": None}})
+
+
+@contextlib.contextmanager
+def _limited(queue: Queue, pool: str) -> Iterator[None]:
+    """Karpenter may start no node of the pool."""
+    api, version = queue.kube.api, "karpenter.sh/v1"
+    before = queue.kube.get(version, "NodePool", pool)["spec"]["limits"]
+    api.patch(version, "NodePool", pool, {"spec": {"limits": {"nodes": "0"}}})
+    try:
+        yield
+    finally:
+        api.patch(version, "NodePool", pool, {"spec": {"limits": before}})
 
 
 @contextlib.contextmanager

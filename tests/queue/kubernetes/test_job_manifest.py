@@ -187,8 +187,9 @@ def test_nodes_where_it_failed_are_avoided_where_possible(place: Place, avoid: l
     affinity = template["spec"].get("affinity", {}).get("nodeAffinity", {})
     assert "requiredDuringSchedulingIgnoredDuringExecution" not in affinity
     terms = affinity.get("preferredDuringSchedulingIgnoredDuringExecution", [])
-    named = [term["preference"]["matchExpressions"][0]["values"] for term in terms]
-    assert named == ([sorted(set(avoid))] if avoid else [])
+    named = [[field["values"] for field in term["preference"]["matchFields"]] for term in terms]
+    # An API server takes one name in each.
+    assert named == ([[[name] for name in sorted(set(avoid))]] if avoid else [])
 
 
 @given(st.sampled_from(PLACES), st.integers(1, 10**9), st.sampled_from(Level))
