@@ -216,7 +216,7 @@ def _pod_outcome(pod: Object) -> Outcome:
     if worst is None and status.get("phase") == "Succeeded":
         return Outcome("succeeded", None, 0)
     if worst is None:
-        # Its kubelet refused it, as it would the next one: whoever takes a pod away sets DisruptionTarget
+        # Its kubelet refused it, as it would the next one: what takes a pod away sets DisruptionTarget
         # (Kubernetes documentation, Disruptions, since 1.26).
         said = status.get("message") or status.get("reason") or "its pod ended without a container's state"
         return Outcome("failed", said[:500])

@@ -154,7 +154,7 @@ OVER: dict[str, tuple[Object, Outcome]] = {
         pod(None, phase="Failed", reason="Evicted", message="Usage of EmptyDir volume exceeds the limit."),
         Outcome("failed", "Usage of EmptyDir volume exceeds the limit."),
     ),
-    "refused by whoever plays its kubelet": (
+    "refused by what plays its kubelet": (
         pod(None, phase="Failed", reason="NoCommand", message="its container has no command"),
         Outcome("failed", "its container has no command"),
     ),
