@@ -16,6 +16,7 @@ from gpupool.client import Client, Invalid
 from gpupool.client.sync_client import Job
 from gpupool.client.values import Waiting
 from gpupool.cluster.kube_api import ApiError
+from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.pods import pod_fields
 from tests.cluster.queue.served import PATIENCE_S, Queue
 from tests.cluster.queue.test_runs import submit
@@ -168,7 +169,8 @@ def test_a_pod_without_a_node_fails_after_its_time(queue: Queue, vision: Client)
 
 def test_a_node_pool_at_its_limit_is_said_in_the_words_of_karpenter(queue: Queue, vision: Client) -> None:
     """A limit that the queue knows nothing of: somebody has lowered it in the cluster."""
-    with _cordoned(queue), _limited(queue, "training"):
+    with _limited(queue, "training"):
+        _no_nodes(queue, "training")
         job = submit(vision, "true", "training")
         words = "limits have been exhausted for nodepool (NodePool=training)"
         queue.until("they are shown", lambda: words in waiting(queue, job, "node").detail)
@@ -202,6 +204,18 @@ def _cordoned(queue: Queue) -> Iterator[None]:
     finally:
         for node in queue.kube.nodes():
             queue.kube.patch_node(node["metadata"]["name"], {"spec": {"unschedulable": None}})
+
+
+def _no_nodes(queue: Queue, pool: str) -> None:
+    """Those that earlier jobs left go."""
+
+    def left() -> list[str]:
+        names = {node["metadata"]["name"]: node["metadata"]["labels"] for node in queue.kube.nodes()}
+        return [name for name, labels in names.items() if labels.get(POOL_LABEL) == pool]
+
+    for name in left():
+        queue.kube.api.delete("v1", "Node", name)
+    queue.until(f"no node of {pool} is left", lambda: not left())
 
 
 @contextlib.contextmanager
