@@ -165,38 +165,27 @@ class AsyncKubeApi:
         content_type: str,
         seconds: float | None,
     ) -> aiohttp.ClientResponse:
-        for _ in range(MOST_THROTTLED):
-            answer = await self._send_once(method, path, query, body, content_type, seconds)
-            if answer.status != 429:
-                return answer
-            answer.release()
-            await asyncio.sleep(_retry_after(answer))
-        return await self._send_once(method, path, query, body, content_type, seconds)
-
-    async def _send_once(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        body: Any,
-        content_type: str,
-        seconds: float | None,
-    ) -> aiohttp.ClientResponse:
         import aiohttp
         from kubernetes.aio.config import ConfigException
 
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": JSON, "Content-Type": content_type, **self._headers}
         timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=10)
-        try:
-            await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
-            answer = await self._client.rest_client.request(
-                method, url, headers=headers, body=body, _request_timeout=timeout
-            )
-        except (aiohttp.ClientError, ConfigException, TimeoutError, OSError) as error:
-            raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
-        found: aiohttp.ClientResponse = answer.response
-        return found
+        waited = 0
+        while True:
+            headers = {"Accept": JSON, "Content-Type": content_type, **self._headers}
+            try:
+                await self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
+                answer = await self._client.rest_client.request(
+                    method, url, headers=headers, body=body, _request_timeout=timeout
+                )
+            except (aiohttp.ClientError, ConfigException, TimeoutError, OSError) as error:
+                raise UnreachableError(f"{self.server}: {error or type(error).__name__}") from error
+            found: aiohttp.ClientResponse = answer.response
+            if found.status != 429 or waited == MOST_THROTTLED:
+                return found
+            waited += 1
+            found.release()
+            await asyncio.sleep(_retry_after(found))
 
 
 async def lines(answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
