@@ -88,6 +88,22 @@ def test_a_throttled_request_waits_as_long_as_the_server_asks(tmp_path: Path) ->
     assert time.monotonic() - began >= 2
 
 
+def test_a_throttled_watch_is_opened_again(tmp_path: Path) -> None:
+    asked = []
+
+    async def answer(_: web.Request) -> web.Response:
+        asked.append(time.monotonic())
+        if len(asked) == 1:
+            return web.json_response({}, status=429, headers={"Retry-After": "1"})
+        return web.Response(text='{"type": "ADDED", "object": {}}\n')
+
+    async def watched(api: AsyncKubeApi) -> list[str]:
+        return [type async for type, _ in api.watch("/api/v1/nodes", "1")]
+
+    assert served(tmp_path, answer, watched) == ["ADDED"]
+    assert asked[1] - asked[0] >= 1
+
+
 @pytest.mark.parametrize("text", ["<html>a proxy's page</html>", "{}", "[]", '{"metadata": {}}'])
 def test_an_answer_that_is_no_list_is_none(tmp_path: Path, text: str) -> None:
     async def answer(_: web.Request) -> web.Response:
