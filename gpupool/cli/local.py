@@ -159,7 +159,8 @@ def try_pools(
         print_table(
             ("pool", "gpu", "sharing", "nodes", "slices", "usd/h", "pod"), rows, right=("nodes", "usd/h")
         )
-        print("These pods hold what they ask for, for a day: kubectl delete jobs -A -l gpupool.dev/sample")
+        free = f"kubectl delete jobs -A -l {sample_jobs.LABEL}"
+        print(f"The pods keep their slices for a day. To free them: {free}")
     if not all(state.running for state in states):
         raise typer.Exit(1)
 

@@ -21,7 +21,7 @@ from gpupool.plan.pods import pod_fields
 from gpupool.plan.tenants import Tenant
 
 _MANAGER = "gpupool-sample"
-_LABEL = "gpupool.dev/sample"
+LABEL = "gpupool.dev/sample"
 _JOB = "batch.kubernetes.io/job-name"
 """Label by which the Job controller names a pod's Job (Kubernetes 1.27 and later)."""
 _RUNS = "24h"
@@ -88,7 +88,7 @@ def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
     (another resource, taint or tenant) makes room.
     """
     wanted = (job["metadata"]["namespace"], job["metadata"]["name"])
-    for other in api.list("batch/v1", "Job", selector=f"{_LABEL}={job['metadata']['labels'][_LABEL]}"):
+    for other in api.list("batch/v1", "Job", selector=f"{LABEL}={job['metadata']['labels'][LABEL]}"):
         namespace, name = other["metadata"]["namespace"], other["metadata"]["name"]
         if (namespace, name) != wanted:
             api.delete("batch/v1", "Job", name, namespace)
@@ -97,7 +97,7 @@ def _ensure(api: KubeApi, job: dict[str, Any]) -> None:
 
 def pool_states(plan: Plan, api: KubeApi) -> list[PoolState]:
     """What every pool has now; nothing is changed."""
-    nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=_LABEL)
+    nodes, pods = api.list("v1", "Node"), api.list("v1", "Pod", selector=LABEL)
     return [_state(plan, pool, nodes, pods) for pool in plan.pools]
 
 
@@ -109,7 +109,7 @@ def _tenant(plan: Plan, pool: Pool) -> Tenant | None:
 def _job(pool: Pool, tenant: Tenant) -> dict[str, Any]:
     resource = next(iter(pool.slices_per_node))
     fields = pod_fields(pool, resource)
-    labels = {_LABEL: pool.name, **fields.labels}
+    labels = {LABEL: pool.name, **fields.labels}
     pod = {
         "restartPolicy": "Never",
         "activeDeadlineSeconds": _DEADLINE_S,

@@ -203,25 +203,28 @@ async def end(
 
 
 def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
-    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not, but
-    the second one of an attempt that had not started is followed by a pause as well."""
+    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not. Where
+    one came before the attempt had started, and is not the job's first, there is a pause as well."""
     if outcome.kind == "succeeded":
         return End(State.SUCCEEDED)
     if outcome.kind == "cancelled" or row["cancel_requested"]:
         return End(State.CANCELLED)
-    base, cap = backoff
-
-    def delay_s(before: int) -> float:
-        return min(cap, base * 2.0 ** min(before, 60))
-
     if outcome.kind in ("disrupted", "preempted") and outcome.retry:
         # What takes pods away before they start may do so for ever.
         again = row["started_at"] is None and row["preempt_reason"] is None and row["disruptions"] > 0
-        return End(State.QUEUED, disruptions=1, delay_s=delay_s(row["disruptions"] - 1) if again else 0.0)
+        return End(
+            State.QUEUED, disruptions=1, delay_s=_delay_s(backoff, row["disruptions"]) if again else 0.0
+        )
     failures = row["failures"] + 1
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
         return End(State.FAILED, failures=1)
-    return End(State.QUEUED, failures=1, delay_s=delay_s(failures - 1))
+    return End(State.QUEUED, failures=1, delay_s=_delay_s(backoff, failures))
+
+
+def _delay_s(backoff: tuple[float, float], number: int) -> float:
+    """Before the retry of that number, counted from 1."""
+    base, cap = backoff
+    return min(cap, base * 2.0 ** min(number - 1, 60))
 
 
 def _spent(row: Row, cost: int) -> bool:

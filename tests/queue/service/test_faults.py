@@ -18,6 +18,7 @@ from gpupool import shipped
 from gpupool.local.ports import free_port
 from gpupool.queue.store.embedded import Embedded
 from tests import sampling
+from tests.queue.service.test_killed import UNSENT
 
 ROOT = Path(__file__).parents[3]
 HEADERS = {"X-Tenant-Id": "vision"}
@@ -100,10 +101,7 @@ def _ready(client: httpx2.Client) -> int:
 
 def _unpublished(url: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute(
-            "SELECT count(*) FROM gpu_events "
-            "WHERE position IS NULL OR position > (SELECT published FROM gpu_event_stream)"
-        ).fetchone()
+        row = connection.execute(UNSENT).fetchone()
     assert row is not None
     return int(row[0])
 
