@@ -203,8 +203,8 @@ async def end(
 
 
 def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
-    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not. Where
-    one came before the attempt had started, and is not the job's first, there is a pause as well."""
+    """What follows from an outcome. Failures count against `retries`; disruptions and preemptions do not.
+    Where one came before the attempt had started, and is not the job's first, there is a pause as well."""
     if outcome.kind == "succeeded":
         return End(State.SUCCEEDED)
     if outcome.kind == "cancelled" or row["cancel_requested"]:
