@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from gpupool.cluster.kube_api import ApiError, UnreachableError
 from gpupool.local import crds
+from gpupool.local.components import PROGRAMS
 from gpupool.local.control_plane import ControlPlane
+from gpupool.local.instance import Instance
+from gpupool.programs import binaries
 from tests.programs import require_definitions
 
 Object = dict[str, Any]
@@ -63,13 +67,33 @@ class Kube:
     @contextlib.contextmanager
     def still(self, component: str) -> Iterator[None]:
         """The component of the control plane does nothing meanwhile, as one that is busy elsewhere."""
-        pid = next(part.pid for part in self._plane.status().components if part.name == component)
-        assert pid is not None
+        pid = self._pid(component)
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+
+    def restart(self, component: str) -> None:
+        """Kill the component of the control plane and start it again; returns once the API server answers."""
+        process = psutil.Process(self._pid(component))
+        process.kill()
+        with contextlib.suppress(psutil.TimeoutExpired):  # its port is free once it has gone
+            process.wait(30)
+        programs = binaries.locate_all(PROGRAMS, lambda _: None)
+        with Instance.locked(self._plane.layout, make=False) as instance:
+            instance.start((component,), programs, lambda _: None)
+        self.wait("the API server is back", self._answers)
+
+    def _pid(self, component: str) -> int:
+        pid = next(part.pid for part in self._plane.status().components if part.name == component)
+        assert pid is not None
+        return pid
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(ApiError, UnreachableError):
+            return bool(self.api.request("GET", "/readyz"))
+        return False
 
     @contextlib.contextmanager
     def kinds(self, listing: Path) -> Iterator[Kube]:

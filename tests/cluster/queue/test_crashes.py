@@ -14,16 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import yaml
 
-from gpupool.cluster.kube_api import ApiError, UnreachableError
-from gpupool.local.components import PROGRAMS
+from gpupool.cluster.async_api import REQUEST_S
 from gpupool.local.control_plane import ControlPlane
-from gpupool.local.instance import Instance
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
-from gpupool.programs import binaries
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT
@@ -114,28 +110,24 @@ def _disasters(
         postgres.start()
 
     def server_killed() -> None:
-        status = queue.plane.status()
-        pid = next(part.pid for part in status.components if part.name == "kube-apiserver")
-        assert pid is not None
-        server = psutil.Process(pid)
-        server.kill()
-        with contextlib.suppress(psutil.TimeoutExpired):  # its port is free once it has gone
-            server.wait(30)
-        programs = binaries.locate_all(PROGRAMS, lambda _: None)
-        with Instance.locked(queue.plane.layout, make=False) as instance:
-            instance.start(("kube-apiserver",), programs, lambda _: None)
-        queue.until("the API server is back", lambda: _serves(kube))
+        kube.restart("kube-apiserver")
+
+    def server_stands_still() -> None:
+        """Connections stay open and nothing is answered, for longer than requests are waited for."""
+        with kube.still("kube-apiserver"):
+            time.sleep(REQUEST_S + 5)
 
     def connections_cut() -> None:
         proxy.cut()
 
-    return [pods_deleted, node_deleted, database_restarted, server_killed, connections_cut]
-
-
-def _serves(kube: Kube) -> bool:
-    with contextlib.suppress(ApiError, UnreachableError):
-        return bool(kube.api.request("GET", "/readyz"))
-    return False
+    return [
+        pods_deleted,
+        node_deleted,
+        database_restarted,
+        server_killed,
+        server_stands_still,
+        connections_cut,
+    ]
 
 
 def _ended(queue: Queue) -> int:
