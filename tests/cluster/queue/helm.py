@@ -26,9 +26,9 @@ MONITOR = {"serviceMonitor": {"apiKey": {"name": "queue-metrics", "key": "key"},
 """Values with which Prometheus' operator scrapes the queue."""
 
 
-def generated() -> dict[str, Any]:
+def generated(environment: Path = ENVIRONMENT) -> dict[str, Any]:
     """The release's values."""
-    plan = resolve(check_shape(parse_source("charted.yaml", ENVIRONMENT.read_bytes())))
+    plan = resolve(check_shape(parse_source(environment.name, environment.read_bytes())))
     (found,) = (one for one in generate(plan).releases if one.name == RELEASE)
     return dict(found.values)
 
@@ -39,11 +39,12 @@ class Helm:
     folder: Path
     """Where it may write: settings, cache, values."""
     kubeconfig: Path | None = None
+    environment: Path = ENVIRONMENT
 
     def run(self, *arguments: str, values: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
         """One command in the release's namespace; `values` are merged over the generated ones."""
         file = self.folder / "values.yaml"
-        file.write_text(yaml_text(merged(generated(), values or {})))
+        file.write_text(yaml_text(merged(generated(self.environment), values or {})))
         given = ["-f", str(file)] if arguments[0] in ("lint", "template", "install", "upgrade") else []
         here = {f"HELM_{name}_HOME": str(self.folder) for name in ("CACHE", "CONFIG", "DATA")}
         if self.kubeconfig:

@@ -71,12 +71,23 @@ def simulated(spec: Object) -> Object:
 
 
 class Process:
-    """`gpupool serve` with some roles; it can be killed and started again."""
+    """`gpupool serve` with some roles, in `folder`; it can be killed and started again. `before` is the
+    command, with its arguments, that runs it."""
 
-    def __init__(self, arguments: Sequence[str], variables: dict[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        variables: dict[str, str],
+        log: Path,
+        *,
+        before: Sequence[str] = (),
+        folder: Path | None = None,
+    ) -> None:
         self.port = free_port()
-        self._command = shipped.command("gpupool.cli.main", "serve", *arguments, "--port", str(self.port))
+        served = shipped.command("gpupool.cli.main", "serve", *arguments, "--port", str(self.port))
+        self._command = [*before, *served]
         self._variables = {**os.environ, **shipped.variables(), **variables}
+        self._folder = folder
         self.log = log
         self._running: subprocess.Popen[bytes] | None = None
 
@@ -86,7 +97,9 @@ class Process:
 
     def start(self) -> None:
         with self.log.open("ab") as stream:
-            self._running = subprocess.Popen(self._command, env=self._variables, stdout=stream, stderr=stream)
+            self._running = subprocess.Popen(
+                self._command, env=self._variables, stdout=stream, stderr=stream, cwd=self._folder
+            )
 
     def until_ready(self) -> None:
         end = time.monotonic() + PATIENCE_S

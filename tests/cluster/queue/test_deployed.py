@@ -1,0 +1,175 @@
+"""The queue as its chart deploys it: each pod of the rendered Deployments is a process here, with the pod's
+arguments, files and service account, whose token the API server has made. Nobody is impersonated, and no
+process has more than its pod.
+
+Left out is what only a container runtime does: the image, its user and the read-only root file system.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+import yaml
+
+from gpupool import shipped
+from gpupool.client import Client, Job
+from gpupool.local.control_plane import ControlPlane
+from gpupool.plan.model import SYSTEM_NAMESPACE
+from gpupool.plan.pods import JOB_LABEL
+from gpupool.queue.store.embedded import Embedded
+from tests.cluster.kube import Kube
+from tests.cluster.queue.conftest import ENVIRONMENT
+from tests.cluster.queue.helm import Helm
+from tests.cluster.queue.served import Process, Queue, apply, simulated
+from tests.cluster.queue.test_token_review import request_token
+from tests.programs import require
+
+Object = dict[str, Any]
+TENANT = "queue-vision"
+DATABASE = "GPUPOOL_DATABASE_URL"
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where kubelet puts an account's token and the server's certificate."""
+IN_POD = f'mount -t tmpfs none /run && mkdir -p {ACCOUNT} && mount --bind "$0" {ACCOUNT} && exec "$@"'
+UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+"""A process with mounts of its own."""
+
+
+@pytest.fixture(scope="module")
+def url(postgres: Embedded) -> Iterator[str]:
+    """An empty database: its tables are the migration's to make."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE deployed")
+    yield postgres.url("deployed")
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("DROP DATABASE deployed WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    kube: Kube, control_plane: ControlPlane, url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Queue]:
+    """The processes of the release, ready, after the migration."""
+    if subprocess.run([*UNSHARE, "true"], check=False).returncode:
+        pytest.skip("this machine lets nobody have mounts of their own (unshare --mount)")
+    kube.wipe()
+    folder = tmp_path_factory.mktemp("deployed")
+    local = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
+    release = {
+        "chart": {
+            "repository": "oci://registry.example.com/charts",
+            "image": "registry.example.com/gpupool:1",
+        },
+        "database": {"secretRef": {"name": "queue-database", "key": "url"}},
+    }
+    queue = Queue(kube, control_plane, simulated({**local, "queue": release}), url, folder)
+    apply(kube, Queue(kube, control_plane, local, url, tmp_path_factory.mktemp("local")).plan)
+    rendered = Helm(require("helm")["helm"], folder, environment=queue.file).template()
+    try:
+        for body in rendered:
+            if body["kind"] == "Job":
+                _migrate(body["spec"]["template"]["spec"], url)
+        for body in rendered:
+            if body["kind"] == "Deployment":
+                _start(queue, body["metadata"]["name"], body["spec"]["template"]["spec"], rendered)
+        for process in queue.processes:
+            process.until_ready()
+        yield queue
+    finally:
+        queue.stop()
+        kube.wipe()
+
+
+def _migrate(pod: Object, url: str) -> None:
+    """The hook's Job."""
+    (container,) = pod["containers"]
+    python, *arguments = container["command"]
+    assert python == "python"
+    command = [*shipped.command("")[:1], *arguments]
+    subprocess.run(command, env={**shipped.variables(), DATABASE: url}, check=True, timeout=120)
+
+
+def _start(queue: Queue, name: str, pod: Object, rendered: list[Object]) -> None:
+    """The pod of a Deployment as a process. Only its port is another: all of them are on one machine."""
+    (container,) = pod["containers"]
+    folder = queue.folder / name
+    (texts,) = (body["data"] for body in rendered if body["kind"] == "ConfigMap")
+    for item in next(volume for volume in pod["volumes"] if volume["name"] == "files")["configMap"]["items"]:
+        file = folder / item["path"]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(texts[item["key"]], encoding="utf-8")
+    serve, *arguments = container["args"]
+    assert serve == "serve"
+    arguments.remove("--port=8021")
+    server = urlsplit(queue.kube.api.server)
+    variables = {
+        **{one["name"]: one["value"] for one in container["env"] if "value" in one},
+        **{one["name"]: queue.database for one in container["env"] if one["name"] == DATABASE},
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+        "KUBECONFIG": "/nowhere",
+    }
+    before: list[str] = []
+    if pod["automountServiceAccountToken"]:
+        account = queue.folder / f"{name}-account"
+        account.mkdir()
+        token = request_token(queue.kube.api, SYSTEM_NAMESPACE, pod["serviceAccountName"])
+        (account / "token").write_text(token)
+        (account / "ca.crt").write_bytes(queue.plane.layout.certificate.read_bytes())
+        before = [*UNSHARE, "sh", "-c", IN_POD, str(account)]
+    process = Process(arguments, variables, queue.folder / f"{name}.log", before=before, folder=folder)
+    queue.processes.append(process)
+    process.start()
+
+
+@pytest.fixture(scope="module")
+def team(deployed: Queue) -> Iterator[Client]:
+    """As a pod of a tenant asks: by its own token, which says whose it is."""
+    about = {"name": "worker", "namespace": TENANT}
+    deployed.kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": about})
+    token = request_token(deployed.kube.api, TENANT, "worker", audiences=["gpupool"])
+    (api,) = (one for one in deployed.processes if one.log.name == "gpu-scheduler.log")
+    with Client(api.address, key=token) as client:
+        yield client
+
+
+def _submit(team: Client) -> Job:
+    return team.submit_job(
+        gpu_pool_requested="notebooks", container_image="busybox:1.37", container_command=["true"]
+    )
+
+
+def test_a_job_runs(deployed: Queue, team: Client) -> None:
+    job = _submit(team)
+    assert job.data["user_id"] == f"system:serviceaccount:{TENANT}:worker"
+    deployed.until("the job has ended", lambda: team.job(job.id).ended)
+    assert team.job(job.id).state == "succeeded"
+    deployed.until("nothing of it is held", lambda: not _finalizers(deployed, job.id))
+
+
+def test_a_job_that_runs_is_cancelled(deployed: Queue, team: Client) -> None:
+    job = _submit(team)
+    deployed.until("its Job exists", lambda: _finalizers(deployed, job.id))
+    team.cancel_job(job.id)
+    deployed.until("the job has ended", lambda: team.job(job.id).ended)
+    deployed.until("nothing of it is held", lambda: not _finalizers(deployed, job.id))
+
+
+def _finalizers(queue: Queue, job: str) -> list[str]:
+    """Of the job's Jobs and pods: there as long as something is not recorded."""
+    selector = f"{JOB_LABEL}={job}"
+    found = [
+        *queue.kube.api.list("batch/v1", "Job", TENANT, selector),
+        *queue.kube.api.list("v1", "Pod", TENANT, selector),
+    ]
+    return [name for one in found for name in one["metadata"].get("finalizers", ())]
+
+
+def test_nothing_was_refused(deployed: Queue) -> None:
+    for process in deployed.processes:
+        assert "cannot" not in process.log.read_text(), process.log
