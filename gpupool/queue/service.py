@@ -238,7 +238,9 @@ def _app(
     options: Options, source: PlanSource, db: Database, measures: Measures, pods: PodTokens | None
 ) -> FastAPI:
     """The API and the pages, or without that role the checks alone."""
-    others = set(options.roles) - {"api"}
+    loops = set(options.roles) - {"api"}
+    if "executor" in loops and options.on_cluster:
+        loops.add("launcher")
     app = create_app(
         source.present,
         db,
@@ -246,7 +248,7 @@ def _app(
         pods=pods,
         admission=options.admission,
         registry=measures.registry,
-        late=lambda: late(others),
+        late=lambda: late(loops),
         checks_alone="api" not in options.roles,
     )
     if "api" in options.roles:

@@ -16,7 +16,7 @@ from gpupool.findings import GpupoolError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL, RECORDED_FINALIZER
 from gpupool.queue.kubernetes.mirror import Object, Reader
 from gpupool.queue.kubernetes.observe import VERDICT
-from gpupool.queue.kubernetes.warnings import last_said, refusal
+from gpupool.queue.kubernetes.warnings import cause
 
 MOST_WARNINGS = 3
 """Of one object; earlier ones say less."""
@@ -51,7 +51,8 @@ class Cluster(Protocol):
         ...
 
     async def warnings(self, namespace: str) -> dict[str, list[str]]:
-        """What events of a namespace warn of: uid of the object -> its last ones, the latest last."""
+        """What events of a namespace warn of: uid of the object -> the last word of each component on each
+        reason, the latest last."""
         ...
 
     def output(
@@ -76,7 +77,7 @@ class KubernetesCluster:
                 return await self._ours(thing)
             if error.status in (400, 403, 404, 413, 422):
                 # Quotas, policies and namespaces change; what the server finds invalid stays so.
-                raise Refused(refusal(str(error)), passing=error.status in (403, 404)) from error
+                raise Refused(cause(str(error)), passing=error.status in (403, 404)) from error
             raise
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -96,15 +97,19 @@ class KubernetesCluster:
 
     async def warnings(self, namespace: str) -> dict[str, list[str]]:
         path = f"/api/v1/namespaces/{namespace}/events"
-        found, _ = await self._api.list_all(path, {"fieldSelector": "type=Warning"})
+        # The scheduler's present word is the pod's condition; its events tell what was true before.
+        found, _ = await self._api.list_all(path, {"fieldSelector": "type=Warning,source!=default-scheduler"})
         found.sort(
             key=lambda event: str(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"])
         )
-        said: dict[str, list[str]] = {}
+        said: dict[str, dict[tuple[str, str], str]] = {}
         for event in found:
-            about = said.setdefault(event["involvedObject"].get("uid", ""), [])
-            about.append(refusal(str(event.get("message") or event.get("reason"))))
-        return {uid: last_said(texts, MOST_WARNINGS) for uid, texts in said.items()}
+            about = said.setdefault(event["involvedObject"].get("uid", ""), {})
+            source = event.get("reportingComponent") or (event.get("source") or {}).get("component")
+            kind = (str(source), str(event.get("reason")))
+            about.pop(kind, None)
+            about[kind] = cause(str(event.get("message") or event.get("reason")))
+        return {uid: list(texts.values())[-MOST_WARNINGS:] for uid, texts in said.items()}
 
     async def output(
         self, pod: Object, container: str, *, since: datetime | None, follow: bool

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpupool.cluster.live_objects import condition
+from gpupool.queue.kubernetes.warnings import cause
 from gpupool.queue.records import Outcome, Reason, Waiting
 
 Object = Mapping[str, Any]
@@ -28,6 +29,8 @@ GONE: Object = {"metadata": {"deletionTimestamp": ""}}
 _HOPELESS_IMAGES = ("InvalidImageName", "ErrImageNeverPull")
 """Reasons of a waiting container that time does not cure."""
 _IMAGES = (*_HOPELESS_IMAGES, "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable")
+
+_UNSEEN = "the scheduler has not looked at it yet"
 
 _CLEANING = timedelta(minutes=5)
 """How long a kubelet may take to unmount what an ended pod had, before it deletes its object."""
@@ -145,7 +148,7 @@ def _pending(job: Object, pods: Sequence[Object], nodes: Mapping[str, Object], n
         return Pending(Waiting(Reason.STARTING, said), False, about=job)
     for pod in pods:
         if not pod["spec"].get("nodeName"):
-            said = condition(pod, "PodScheduled").get("message") or "the scheduler has not looked at it yet"
+            said = cause(condition(pod, "PodScheduled").get("message") or _UNSEEN)
             waiting = Waiting(Reason.NODE, f"no node for its pod: {said}"[:500])
             return Pending(waiting, False, about=pod)
     for pod in pods:

@@ -12,7 +12,7 @@ import asyncio
 import re
 import textwrap
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,22 +35,15 @@ LONGEST = 500
 """Characters of what is shown of an attempt."""
 _PREFIX = re.compile(r'^(Error creating: )?(\S+ "[^"]*" is (forbidden|invalid): )?')
 """Before the reason of a refusal. The name of a pod is another one each time."""
+_PREEMPTION = re.compile(r"(?<=\.) (no new claims to deallocate, )?preemption: .*$")
+"""After the scheduler's reasons: pods of the queue never preempt by themselves."""
 _POLICY = re.compile(r"^ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: ")
 
 
-def refusal(text: str) -> str:
-    """What an API server or a controller says of an object that is refused, as its reason alone."""
-    return _POLICY.sub(r"policy \1: ", _PREFIX.sub("", " ".join(text.split())))
-
-
-def last_said(texts: Iterable[str], most: int) -> list[str]:
-    """The last of some messages, the latest last; of those that differ in numbers only the latest."""
-    found: dict[str, str] = {}
-    for text in texts:
-        key = re.sub("[0-9]+", "0", text)
-        found.pop(key, None)
-        found[key] = text
-    return list(found.values())[-most:]
+def cause(text: str) -> str:
+    """What an API server, a controller or the scheduler says of an object, as the cause alone."""
+    bare = _PREEMPTION.sub("", _PREFIX.sub("", " ".join(text.split())))
+    return _POLICY.sub(r"policy \1: ", bare)
 
 
 def sentence(text: str) -> str:

@@ -230,7 +230,7 @@ class Reconciler:
         if not said:
             return waiting
         if waiting.reason is Reason.NODE:
-            return Waiting(Reason.NODE, warnings.sentence(f"no node for its pod: {said}"))
+            return Waiting(Reason.NODE, warnings.sentence(f"{waiting.detail.rstrip('.')}; {said}"))
         return Waiting(Reason.REFUSED, warnings.sentence(f"its pod can't be created: {said}"))
 
     async def _end(self, key: Key, attempt: Attempt, found: Ended) -> None:

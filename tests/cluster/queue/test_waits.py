@@ -183,6 +183,21 @@ def test_a_node_pool_at_its_limit_is_said_in_the_words_of_karpenter(queue: Queue
     assert job.state == "succeeded", job.reason
 
 
+def test_a_node_that_never_offers_its_gpus_fails_after_its_time(queue: Queue, vision: Client) -> None:
+    """Karpenter starts it, and the GPU Operator never makes it ready."""
+    with _settings(queue, {"unscheduled": "20s", "notStarted": "15m"}), queue.kube.still("gpu-operator"):
+        _no_nodes(queue, "training")
+        job = submit(vision, "true", "training")
+        queue.until("its node is there", lambda: queue.kube.nodes(f"{POOL_LABEL}=training"))
+        short = "Insufficient nvidia.com/gpu"
+        queue.until("its reason is shown", lambda: short in str(job.refresh().waiting))
+        job = job.wait(PATIENCE_S)
+    assert job.state == "failed"
+    assert short in (job.reason or "")
+    assert (job.reason or "").startswith("not started after 20 s: no node for its pod: ")
+    assert "preemption" not in (job.reason or ""), "pods of the queue preempt nobody"
+
+
 def test_a_container_that_does_not_start_fails_after_its_time(queue: Queue, vision: Client) -> None:
     with _settings(queue, {"unscheduled": "15m", "notStarted": "5s"}):
         with queue.kube.still("pod-runner"):

@@ -12,7 +12,7 @@ import pytest
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.queue.kubernetes import warnings
 from gpupool.queue.kubernetes.cluster import KubernetesCluster
-from gpupool.queue.kubernetes.warnings import Warnings, last_said, refusal, sentence
+from gpupool.queue.kubernetes.warnings import Warnings, cause, sentence
 
 START = datetime(2026, 11, 18, tzinfo=UTC)
 
@@ -105,17 +105,16 @@ def test_a_cluster_that_does_not_answer_is_asked_again_later(monkeypatch: pytest
             "exceeded quota: none, requested: pods=1",
         ),
         ("0/3 nodes are available:\n 3 Insufficient cpu", "0/3 nodes are available: 3 Insufficient cpu"),
+        (
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. no new claims to deallocate, "
+            "preemption: not eligible due to preemptionPolicy=Never.",
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        ),
         ('namespaces "nowhere" not found', 'namespaces "nowhere" not found'),
     ],
 )
-def test_a_refusal_is_its_reason_alone(text: str, plain: str) -> None:
-    assert refusal(text) == plain
-
-
-def test_what_is_said_again_is_shown_once() -> None:
-    said = ["no node", "quota: used 1 of 2", "no node", "quota: used 2 of 2", "x", "y"]
-    assert last_said(said, 3) == ["quota: used 2 of 2", "x", "y"]
-    assert last_said(said[:4], 3) == ["no node", "quota: used 2 of 2"]
+def test_a_message_is_its_cause_alone(text: str, plain: str) -> None:
+    assert cause(text) == plain
 
 
 def test_a_long_text_is_cut_between_words() -> None:
@@ -125,20 +124,32 @@ def test_a_long_text_is_cut_between_words() -> None:
     assert sentence("one two") == "one two"
 
 
-def test_events_of_many_pods_of_a_job_are_one_reason() -> None:
-    """Each try of the Job controller has a pod of another name, and an event of its own."""
+def test_of_each_component_its_last_word_is_shown() -> None:
+    """Each try of the Job controller has a pod of another name and an event of its own."""
+    denied = "is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no"
+    said = [
+        ("1", "job-controller", "FailedCreate", f'Error creating: pods "gp-1-abcde" {denied}'),
+        ("1", "job-controller", "FailedCreate", f'Error creating: pods "gp-1-fghij" {denied}'),
+        ("2", "karpenter", "FailedScheduling", "no instance type satisfied resources"),
+        ("2", "autoscaler", "FailedScheduling", "paused"),
+        ("2", "karpenter", "FailedScheduling", "limits have been exhausted"),
+    ]
 
     class Api:
         async def list_all(self, path: str, query: dict[str, str]) -> tuple[list[Any], str]:
-            text = "is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no"
             return [
                 {
                     "metadata": {"creationTimestamp": f"2026-01-01T00:00:0{number}Z"},
-                    "involvedObject": {"uid": "1"},
-                    "message": f'Error creating: pods "gp-1-{name}" {text}',
+                    "involvedObject": {"uid": uid},
+                    "source": {"component": component},
+                    "reason": reason,
+                    "message": message,
                 }
-                for number, name in enumerate(("abcde", "fghij", "klmno"))
+                for number, (uid, component, reason, message) in enumerate(said)
             ], "1"
 
     cluster = KubernetesCluster(cast("Any", Api()))
-    assert asyncio.run(cluster.warnings("team")) == {"1": ["policy p: no"]}
+    assert asyncio.run(cluster.warnings("team")) == {
+        "1": ["policy p: no"],
+        "2": ["paused", "limits have been exhausted"],
+    }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -18,43 +21,74 @@ from gpupool.queue.roles import loop
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_dispatcher_alone_answers_its_checks_and_nothing_else(database_url: str, tmp_path: Path) -> None:
+Served = tuple[list[str], dict[str, str], httpx2.Client, Path]
+"""The command of a process, its environment, a client of it and its log."""
+
+
+@contextlib.contextmanager
+def serving(database: str, folder: Path, *arguments: str) -> Iterator[Served]:
+    """`gpupool serve` of the local environment."""
     port = free_port()
     command = shipped.command("gpupool.cli.main", "serve", str(ROOT / "environments/local.yaml"), "--dev")
-    command = [*command, "--role", "dispatcher", "--port", str(port)]
-    variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database_url}
-    log = tmp_path / "serve.log"
+    command = [*command, "--port", str(port), *arguments]
+    variables = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database}
+    log = folder / "serve.log"
     with (
         log.open("wb") as stream,
         subprocess.Popen(command, env=variables, stdout=stream, stderr=stream) as process,
         httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
     ):
         try:
-            assert _ready(client), log.read_text()
-            assert client.get("/healthz").status_code == 200
-            assert "gpupool_queue_decision_seconds_count" in client.get("/metrics").text
-            for path in ("/", "/openapi.json", "/api/v1/gpu-jobs"):
-                assert client.get(path).status_code == 404, path
-            second = subprocess.run(
-                command, env=variables, capture_output=True, text=True, check=False, timeout=60
-            )
-            assert second.returncode
-            assert f"can't listen on 127.0.0.1, port {port}" in second.stderr
-            assert "Traceback" not in second.stderr
+            yield command, variables, client, log
         finally:
             process.terminate()
 
 
-def _ready(client: httpx2.Client) -> bool:
+def test_a_dispatcher_alone_answers_its_checks_and_nothing_else(database_url: str, tmp_path: Path) -> None:
+    with serving(database_url, tmp_path, "--role", "dispatcher") as (command, variables, client, log):
+        assert _ready(client), log.read_text()
+        assert client.get("/healthz").status_code == 200
+        assert "gpupool_queue_decision_seconds_count" in client.get("/metrics").text
+        for path in ("/", "/openapi.json", "/api/v1/gpu-jobs"):
+            assert client.get(path).status_code == 404, path
+        second = subprocess.run(
+            command, env=variables, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert second.returncode
+        assert f"can't listen on 127.0.0.1, port {client.base_url.port}" in second.stderr
+        assert "Traceback" not in second.stderr
+
+
+def test_an_executor_that_has_not_read_its_cluster_is_not_ready(database_url: str, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    nowhere = {"server": f"https://127.0.0.1:{free_port()}"}
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "current-context": "nowhere",
+                "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}],
+                "clusters": [{"name": "nowhere", "cluster": nowhere}],
+                "users": [{"name": "nobody", "user": {"token": "none"}}],
+            }
+        )
+    )
+    arguments = ("--role", "executor", "--kubeconfig", str(kubeconfig))
+    with serving(database_url, tmp_path, *arguments) as (_, _, client, log):
+        assert not _ready(client, until="no recent step of launcher has succeeded"), log.read_text()
+
+
+def _ready(client: httpx2.Client, until: str = "never") -> bool:
+    """Whether it becomes ready before it gives this reason why it is not."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:
-            if client.get("/readyz").status_code == 200:
-                return True
+            answer = client.get("/readyz")
+            if answer.status_code == 200 or until in answer.text:
+                return answer.status_code == 200
         except httpx2.TransportError:
             pass
         time.sleep(0.1)
-    return False
+    raise AssertionError(f"neither ready nor {until!r}")
 
 
 def test_a_role_whose_steps_fail_is_late_until_one_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
