@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpupool.cli import jobs_followed, jobs_text
+from gpupool.cli.jobs_asked import Given, asked
 from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import GpupoolError, UsageError
+from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
-    from gpupool.client import Client, JobSpec
+    from gpupool.client import JobSpec
 
 app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
@@ -111,30 +110,30 @@ def submit(
 
     Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 -- python train.py
     """
-    given: dict[str, Any] = {
-        "gpu_pool_requested": pool,
-        "container_image": image,
-        "container_command": command or None,
-        "target_url": url,
-        "request_json": _request(request),
-        "gpu_count": gpus,
-        "gpu_type": gpu,
-        "isolation_level": isolation,
-        "priority": priority,
-        "project_id": project,
-        "job_name": name,
-        "env": _variables(env),
-        "budget_limit_usd": budget,
-        "timeout_seconds": _seconds(timeout),
-        "retries": retries,
-        "preemptible": preemptible,
-        "checkpoint_s3_path": checkpoint,
-        "array": array,
-        "depends_on": after,
-        "may_idle": may_idle or None,
+    given: Given = {
+        "gpu_pool_requested": ("--pool", pool),
+        "container_image": ("--image", image),
+        "container_command": ("COMMAND", command or None),
+        "target_url": ("--url", url),
+        "request_json": ("--request", _request(request)),
+        "gpu_count": ("--gpus", gpus),
+        "gpu_type": ("--gpu", gpu),
+        "isolation_level": ("--isolation", isolation),
+        "priority": ("--priority", priority),
+        "project_id": ("--project", project),
+        "job_name": ("--name", name),
+        "env": ("--env", _variables(env)),
+        "budget_limit_usd": ("--budget", budget),
+        "timeout_seconds": ("--timeout (in seconds)", _seconds(timeout)),
+        "retries": ("--retries", retries),
+        "preemptible": ("--preemptible", preemptible),
+        "checkpoint_s3_path": ("--checkpoint", checkpoint),
+        "array": ("--array", array),
+        "depends_on": ("--after", after),
+        "may_idle": ("--may-idle", may_idle or None),
     }
-    spec: JobSpec = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]
-    with _asked(server, tenant, patient=wait) as client:
+    spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
+    with asked(server, tenant, given, patient=wait) as client:
         if dry_run:
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
@@ -169,7 +168,7 @@ def list_(
 
     Example: gpupool jobs list --state queued --state running
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = client.jobs(
             *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
         )
@@ -188,7 +187,7 @@ def show(
 
     Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found, history = client.job(job), client.history(job)
     answer = {**found.data, "events": [event.data for event in history]}
     _print(format, answer, lambda: jobs_text.print_job(found, history))
@@ -205,7 +204,7 @@ def why(
 
     Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = client.why(job)
     _print(format, found.data, lambda: jobs_text.print_why(found))
 
@@ -221,7 +220,7 @@ def cancel(
 
     Example: gpupool jobs cancel 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = [client.cancel_job(id) for id in jobs]
     _print(format, {"jobs": [job.data for job in found]}, lambda: jobs_text.print_cancelled(found))
 
@@ -239,7 +238,7 @@ def logs(
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         lines = client.logs(job, follow, attempt)
         if format == "json":
             print_json({"id": job, "lines": list(lines)})
@@ -261,27 +260,10 @@ def watch(
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         for event in jobs_followed.events(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
-
-
-@contextmanager
-def _asked(server: str | None, tenant: str | None, patient: bool = False) -> Iterator[Client]:
-    """A client; what it raises becomes a message. A `patient` one outlives a restart of the queue."""
-    from gpupool.client import ApiError, Client, GpupoolClientError, NotFound
-
-    try:
-        with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
-            yield client
-    except NotFound as error:
-        raise UsageError(str(error)) from error
-    except ApiError as error:
-        fields = [f"  {one.get('pointer')}: {one.get('detail')}" for one in error.errors[1:]]
-        raise GpupoolError("\n".join([str(error), *fields])) from error
-    except GpupoolClientError as error:
-        raise GpupoolError(f"{error}; start the queue with `gpupool serve`, or set GPUPOOL_URL") from error
 
 
 def _print(format: Format, data: Any, text: Any) -> None:

@@ -155,5 +155,14 @@ def test_refusals_are_messages(queue: Any) -> None:
         done = await gpupool(queue, "submit", "--pool", "nope", "--image", "a:1", "--format", "json")
         assert done.returncode == 1
         assert "nope" in json.loads(done.stdout)["errors"][0]
+        done = await gpupool(queue, "submit", "--pool", "t4", "--priority", "urgent", "--gpus", "2000")
+        assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == [
+            "--priority 'urgent'",
+            "--gpus 2000",
+        ]
+        done = await gpupool(queue, "submit", "--pool", "t4")
+        assert done.stderr == "give either --url or --image\n"
+        done = await gpupool(queue, "list", "--state", "gone")
+        assert done.stderr.startswith("--state: ")
 
     queue(test)
