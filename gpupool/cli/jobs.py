@@ -140,13 +140,15 @@ def submit(
             return
         job = client.submit_job(idempotency_key=key, **spec)
         ids = job.job_ids or (job.id,)
-        if wait:
-            jobs = [jobs_followed.ended(client, id) for id in ids]
-            job = next((one for one in jobs if not one.succeeded), jobs[0])
-        _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
-        if wait and format == "text":
+        if not wait:
+            _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
+            return
+        jobs = [jobs_followed.ended(client, id) for id in ids]
+        job = next((one for one in jobs if not one.succeeded), jobs[0])
+        _print(format, job.data, lambda: jobs_text.print_ended(jobs))
+        if format == "text":
             jobs_text.print_timeline(client.history(job.id))
-    if wait and not job.succeeded:
+    if not job.succeeded:
         raise typer.Exit(1)
 
 

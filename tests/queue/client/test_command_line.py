@@ -136,6 +136,26 @@ def test_who_waits_for_a_job_is_told_what_it_waits_for(queue: Any) -> None:
     queue(test)
 
 
+def test_who_has_waited_sees_what_the_jobs_have_cost(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        options = ("--pool", "t4", "--image", "a:1", "--array", "2", "--idempotency-key", "one")
+        ids = (await submitted(queue, *options))["job_ids"]
+        now = datetime.now(UTC)
+        await dispatched(queue.db, now=now, only=ids[0])
+        await attempts.take(queue.db, "executor", 10, 30, now)
+        await attempts.started(queue.db, ids[0], 1, now)
+        assert await finished(queue.db, await read(queue.db, ids[0]), "succeeded", exit_code=0)
+        await jobs.cancel(queue.db, ids[1], "ada", now)
+        done = await gpupool(queue, "submit", "--wait", *options)
+        assert (done.returncode, done.stderr) == (1, ""), "one was cancelled"
+        first, second, both, *_ = done.stdout.splitlines()
+        assert re.fullmatch(f"{ids[0]}  succeeded, pool notebooks, cost 0.00[0-9]+ USD", first)
+        assert second == f"{ids[1]}  cancelled, for t4, cost 0.00 USD"
+        assert re.fullmatch("2 jobs, group [0-9a-f-]{36}, cost 0.00[0-9]+ USD", both)
+
+    queue(test)
+
+
 def test_a_dry_run_makes_no_job(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         done = await gpupool(queue, "submit", "--dry-run", "--pool", "t4", "--image", "a:1")
