@@ -139,11 +139,10 @@ def submit(
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
         job = client.submit_job(idempotency_key=key, **spec)
-        ids = job.job_ids or (job.id,)
         if not wait:
-            _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
+            _print(format, job.data, lambda: jobs_text.print_submitted(job))
             return
-        jobs = [jobs_followed.ended(client, id) for id in ids]
+        jobs = jobs_followed.all_ended(client, job)
         job = next((one for one in jobs if not one.succeeded), jobs[0])
         _print(format, job.data, lambda: jobs_text.print_ended(jobs))
         if format == "text":

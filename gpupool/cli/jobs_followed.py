@@ -33,6 +33,22 @@ def events(client: Client, id: str) -> Iterator[Event]:
         time.sleep(pause)
 
 
+def all_ended(client: Client, submitted: Job) -> list[Job]:
+    """The jobs of a submission when they have ended. Interrupted, it says how to go on, as the jobs do."""
+    ids = submitted.job_ids or (submitted.id,)
+    try:
+        return [ended(client, id) for id in ids]
+    except KeyboardInterrupt:
+        if len(ids) == 1:
+            which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
+        else:
+            which = "the jobs that have not ended continue"
+            show, cancel = f"list --group {submitted.group_id}", "cancel JOB..."
+        said = f"{which}; look with `gpupool jobs {show}`, cancel with `gpupool jobs {cancel}`"
+        print(said, file=sys.stderr, flush=True)
+        raise
+
+
 def ended(client: Client, id: str) -> Job:
     """The job when it has ended. What it waits for goes to stderr whenever that changes."""
     from gpupool.client.sending import wait_pauses

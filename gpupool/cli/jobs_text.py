@@ -23,7 +23,8 @@ WHY_LENGTH = 100
 """Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
 
-def print_submitted(job: Job, ids: Sequence[str]) -> None:
+def print_submitted(job: Job) -> None:
+    ids = job.job_ids or (job.id,)
     if len(ids) == 1:
         print(f"{job.id}  {job.state}, {_place(job)}, at most {usd_exact(job.estimate_usd)}")
         return

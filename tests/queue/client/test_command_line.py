@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -152,6 +153,28 @@ def test_who_has_waited_sees_what_the_jobs_have_cost(queue: Any) -> None:
         assert re.fullmatch(f"{ids[0]}  succeeded, pool notebooks, cost 0.00[0-9]+ USD", first)
         assert second == f"{ids[1]}  cancelled, for t4, cost 0.00 USD"
         assert re.fullmatch("2 jobs, group [0-9a-f-]{36}, cost 0.00[0-9]+ USD", both)
+
+    queue(test)
+
+
+def test_waiting_that_is_interrupted_says_how_to_go_on(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        for array, going_on in ((), "gpupool jobs show"), (("--array", "2"), "gpupool jobs list --group"):
+            submit = ("submit", "--wait", "--server", queue.url, "--tenant", "vision")
+            waiting = subprocess.Popen(
+                [str(GPUPOOL), "jobs", *submit, "--pool", "t4", "--image", "a:1", *array],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            assert waiting.stderr is not None
+            first = await queue.ask(waiting.stderr.readline)  # what it waits for
+            waiting.send_signal(signal.SIGINT)
+            printed, said = await queue.ask(waiting.communicate)
+            assert (waiting.returncode, printed) == (130, "")
+            assert f"`{going_on} " in said
+            assert f"`gpupool jobs cancel {'JOB...' if array else first.split()[0]}`" in said
+            assert "Traceback" not in said
 
     queue(test)
 
