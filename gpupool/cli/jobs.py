@@ -235,16 +235,15 @@ def logs(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print a job's output, of all its attempts.
+    """Print a job's output, of all its attempts; stderr says where each of several begins.
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with asked(server, tenant) as client:
-        lines = client.logs(job, follow, attempt)
         if format == "json":
-            print_json({"id": job, "lines": list(lines)})
+            print_json({"id": job, "lines": list(client.logs(job, follow, attempt))})
             return
-        for line in lines:
+        for line in jobs_followed.output(client, job, follow, attempt):
             print(line, flush=follow)
 
 

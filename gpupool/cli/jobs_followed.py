@@ -1,4 +1,4 @@
-"""Following a job until it has ended: what happens to it, and what it waits for.
+"""Following a job until it has ended: what happens to it, what it waits for, what it prints.
 
 It asks the queue through the SDK, again and again with growing pauses, and decides nothing.
 """
@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,3 +67,20 @@ def ended(client: Client, id: str) -> Job:
                 print(f"{id}  {waiting}", file=sys.stderr, flush=True)
         time.sleep(pause)
     raise AssertionError("unreachable")
+
+
+def output(client: Client, id: str, follow: bool, only: int | None = None) -> Iterator[str]:
+    """A job's output, of one attempt or all. Where it has several, stderr says which one follows."""
+    if only:
+        yield from client.logs(id, follow, only)
+        return
+    job = client.job(id)
+    for attempt in count(1):
+        if job.attempt > 1:
+            sys.stdout.flush()  # both may go to one place
+            print(f"--- attempt {attempt}", file=sys.stderr, flush=True)
+        yield from client.logs(id, follow, attempt)
+        if follow:
+            job = client.job(id)
+        if attempt >= job.attempt:
+            return

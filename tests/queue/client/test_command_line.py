@@ -100,20 +100,51 @@ def test_an_http_job_with_its_request_in_a_file(queue: Any, tmp_path: Path) -> N
     queue(test)
 
 
-def test_waiting_and_logs(queue: Any) -> None:
+async def begun(queue: Queue, id: str, attempt: int, *lines: str) -> None:
+    """An attempt runs and has printed these lines."""
+    now = datetime.now(UTC)
+    await sql(queue.db, "UPDATE gpu_jobs SET not_before = NULL WHERE id = %s RETURNING id", id)
+    assert await dispatched(queue.db, now=now, only=id) == [id]
+    await attempts.take(queue.db, "executor", 10, 30, now)
+    assert await attempts.started(queue.db, id, attempt, now)
+    await attempts.append_log(queue.db, id, attempt, lines)
+
+
+def test_logs_of_one_attempt_are_the_output_alone(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
-        now = datetime.now(UTC)
-        await dispatched(queue.db, now=now)
-        await attempts.take(queue.db, "executor", 10, 30, now)
-        await attempts.started(queue.db, id, 1, now)
-        await attempts.append_log(queue.db, id, 1, ["one", "two"])
+        await begun(queue, id, 1, "one", "two")
         assert await finished(queue.db, await read(queue.db, id), "failed", retry=False)
-        assert (await gpupool(queue, "logs", "--follow", id)).stdout == "one\ntwo\n"
-        assert json.loads((await gpupool(queue, "logs", id, "--format", "json")).stdout)["lines"] == [
-            "one",
-            "two",
-        ]
+        for follow in ((), ("--follow",)):
+            done = await gpupool(queue, "logs", *follow, id)
+            assert (done.stdout, done.stderr) == ("one\ntwo\n", "")
+        done = await gpupool(queue, "logs", id, "--format", "json")
+        assert json.loads(done.stdout)["lines"] == ["one", "two"]
+
+    queue(test)
+
+
+def test_logs_say_which_attempt_follows(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
+        await begun(queue, id, 1, "one")
+        following = asyncio.create_task(gpupool(queue, "logs", "--follow", id))
+        await asyncio.sleep(2)
+        assert await finished(queue.db, await read(queue.db, id), "failed")
+        await begun(queue, id, 2, "two", "three")
+        assert await finished(queue.db, await read(queue.db, id), "succeeded")
+        done = await following
+        assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 2\n")
+
+        done = await gpupool(queue, "logs", id)
+        assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 1\n--- attempt 2\n")
+        both = f"env -u PYTHONUNBUFFERED '{GPUPOOL}' jobs logs --server {queue.url} --tenant vision {id} 2>&1"
+        together: bytes = await queue.ask(subprocess.check_output, ["sh", "-c", both])
+        assert together == b"--- attempt 1\none\n--- attempt 2\ntwo\nthree\n"
+        done = await gpupool(queue, "logs", "--attempt", "2", id)
+        assert (done.stdout, done.stderr) == ("two\nthree\n", "")
+        done = await gpupool(queue, "logs", id, "--format", "json")
+        assert (json.loads(done.stdout)["lines"], done.stderr) == (["one", "two", "three"], "")
 
     queue(test)
 
@@ -141,12 +172,9 @@ def test_who_has_waited_sees_what_the_jobs_have_cost(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         options = ("--pool", "t4", "--image", "a:1", "--array", "2", "--idempotency-key", "one")
         ids = (await submitted(queue, *options))["job_ids"]
-        now = datetime.now(UTC)
-        await dispatched(queue.db, now=now, only=ids[0])
-        await attempts.take(queue.db, "executor", 10, 30, now)
-        await attempts.started(queue.db, ids[0], 1, now)
+        await begun(queue, ids[0], 1)
         assert await finished(queue.db, await read(queue.db, ids[0]), "succeeded", exit_code=0)
-        await jobs.cancel(queue.db, ids[1], "ada", now)
+        await jobs.cancel(queue.db, ids[1], "ada", datetime.now(UTC))
         done = await gpupool(queue, "submit", "--wait", *options)
         assert (done.returncode, done.stderr) == (1, ""), "one was cancelled"
         first, second, both, *_ = done.stdout.splitlines()
