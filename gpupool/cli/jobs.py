@@ -6,18 +6,15 @@ Asks the queue through the SDK and prints; it decides nothing, and knows no othe
 from __future__ import annotations
 
 import json
-import re
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli import jobs_followed, jobs_text
+from gpupool.cli import jobs_followed, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, asked
 from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
     from gpupool.client import JobSpec
@@ -115,16 +112,16 @@ def submit(
         "container_image": ("--image", image),
         "container_command": ("COMMAND", command or None),
         "target_url": ("--url", url),
-        "request_json": ("--request", _request(request)),
+        "request_json": ("--request", jobs_values.content(request)),
         "gpu_count": ("--gpus", gpus),
         "gpu_type": ("--gpu", gpu),
         "isolation_level": ("--isolation", isolation),
         "priority": ("--priority", priority),
         "project_id": ("--project", project),
         "job_name": ("--name", name),
-        "env": ("--env", _variables(env)),
+        "env": ("--env", jobs_values.variables(env)),
         "budget_limit_usd": ("--budget", budget),
-        "timeout_seconds": ("--timeout (in seconds)", _seconds(timeout)),
+        "timeout_seconds": ("--timeout (in seconds)", jobs_values.seconds(timeout)),
         "retries": ("--retries", retries),
         "preemptible": ("--preemptible", preemptible),
         "checkpoint_s3_path": ("--checkpoint", checkpoint),
@@ -271,31 +268,3 @@ def _print(format: Format, data: Any, text: Any) -> None:
         print_json(data)
     else:
         text()
-
-
-def _request(file: Path | None) -> Any:
-    if file is None:
-        return None
-    try:
-        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
-    except ValueError as error:
-        raise UsageError(f"{file}: not JSON: {error}") from error
-
-
-def _variables(given: list[str] | None) -> dict[str, str] | None:
-    for pair in given or ():
-        if "=" not in pair:
-            raise UsageError(f"--env {pair}: write NAME=VALUE")
-    return dict(pair.split("=", 1) for pair in given) if given else None
-
-
-def _seconds(text: str | None) -> int | None:
-    from gpupool.spec.field_types import duration_seconds
-
-    if text is None:
-        return None
-    if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
-        raise UsageError(f"--timeout {text}: write a duration such as 90m, 4h or 1h30m")
-    return duration_seconds(text)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli import jobs, jobs_words
+from gpupool.cli import jobs_values, jobs_words
 from gpupool.cli.jobs_asked import message
 from gpupool.cli.jobs_text import print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
@@ -88,7 +88,7 @@ def test_messages_name_the_options(type: str, detail: str, errors: list[Any], sa
 
 @pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400), (None, None)])
 def test_durations(text: str | None, seconds: int | None) -> None:
-    assert jobs._seconds(text) == seconds
+    assert jobs_values.seconds(text) == seconds
 
 
 def test_what_follows_two_dashes_is_the_jobs_own() -> None:
