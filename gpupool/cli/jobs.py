@@ -237,6 +237,8 @@ def logs(
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
     with asked(server, tenant) as client:
+        if follow:
+            jobs_followed.begun(client, job)
         if format == "json":
             print_json({"id": job, "lines": list(client.logs(job, follow, attempt))})
             return

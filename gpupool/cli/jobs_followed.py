@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ def all_ended(client: Client, submitted: Job) -> list[Job]:
     """The jobs of a submission when they have ended. Interrupted, it says how to go on, as the jobs do."""
     ids = submitted.job_ids or (submitted.id,)
     try:
-        return [ended(client, id) for id in ids]
+        return [_until(client, id, lambda job: job.ended) for id in ids]
     except KeyboardInterrupt:
         if len(ids) == 1:
             which, show, cancel = f"job {ids[0]} continues", f"show {ids[0]}", f"cancel {ids[0]}"
@@ -50,14 +50,23 @@ def all_ended(client: Client, submitted: Job) -> list[Job]:
         raise
 
 
-def ended(client: Client, id: str) -> Job:
-    """The job when it has ended. What it waits for goes to stderr whenever that changes."""
+def begun(client: Client, id: str) -> None:
+    """Returns when the job runs, has ended or has printed anything."""
+
+    def reached(job: Job) -> bool:
+        return job.ended or job.state == "running" or next(client.logs(id), None) is not None
+
+    _until(client, id, reached)
+
+
+def _until(client: Client, id: str, reached: Callable[[Job], bool]) -> Job:
+    """The job when it is so. What it waits for goes to stderr whenever that changes."""
     from gpupool.client.sending import wait_pauses
 
     began, said = time.monotonic(), ""
     for pause in wait_pauses():
         job = client.job(id)
-        if job.ended:
+        if reached(job):
             return job
         waiting = f"{job.waiting.reason}: {job.waiting.detail}" if job.waiting else ""
         words = re.sub("[0-9]+", "", waiting)  # numbers change all the time

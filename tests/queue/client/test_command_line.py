@@ -207,6 +207,34 @@ def test_waiting_that_is_interrupted_says_how_to_go_on(queue: Any) -> None:
     queue(test)
 
 
+def test_who_follows_logs_sees_what_the_job_waits_for_until_it_prints(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        queued, prints = [(await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"] for _ in range(2)]
+        now = datetime.now(UTC)
+        await dispatched(queue.db, now=now, only=prints)
+        await attempts.take(queue.db, "executor", 10, 30, now)
+        said = json.dumps({"reason": "starting", "detail": "its second pod starts"})
+        await sql(
+            queue.db, "UPDATE gpu_jobs SET waiting = %s::jsonb WHERE id = %s RETURNING id", said, prints
+        )
+        await attempts.append_log(queue.db, prints, 1, ["first pod"])
+        following = [asyncio.create_task(gpupool(queue, "logs", "-f", id)) for id in (queued, prints)]
+        await asyncio.sleep(6)
+        await begun(queue, queued, 1, "one")
+        await asyncio.sleep(3)
+        assert await finished(queue.db, await read(queue.db, queued), "failed")
+        await asyncio.sleep(3)  # queued again
+        for id in (queued, prints):
+            await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
+        assert await finished(queue.db, await read(queue.db, prints), "cancelled")
+        first, second = await asyncio.gather(*following)
+        waits = f"{queued}  turn: waits for its turn among the jobs of vision\n"
+        assert (first.stdout, first.stderr) == ("one\n", waits)
+        assert (second.stdout, second.stderr) == ("first pod\n", "")
+
+    queue(test)
+
+
 def test_a_dry_run_makes_no_job(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         done = await gpupool(queue, "submit", "--dry-run", "--pool", "t4", "--image", "a:1")
