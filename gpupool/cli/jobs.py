@@ -6,22 +6,18 @@ Asks the queue through the SDK and prints; it decides nothing, and knows no othe
 from __future__ import annotations
 
 import json
-import re
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpupool.cli import jobs_followed, jobs_text
+from gpupool.cli import jobs_followed, jobs_text, jobs_values
+from gpupool.cli.jobs_asked import Given, asked
 from gpupool.cli.output import Format, FormatOption, print_json
-from gpupool.findings import GpupoolError, UsageError
 
 if TYPE_CHECKING:
-    from gpupool.client import Client, JobSpec
+    from gpupool.client import JobSpec
 
 app = typer.Typer(
     help="Submit jobs to the GPU job queue, and see what becomes of them.",
@@ -111,43 +107,44 @@ def submit(
 
     Example: gpupool jobs submit --pool t4 --tenant vision --image torch:2.9 -- python train.py
     """
-    given: dict[str, Any] = {
-        "gpu_pool_requested": pool,
-        "container_image": image,
-        "container_command": command or None,
-        "target_url": url,
-        "request_json": _request(request),
-        "gpu_count": gpus,
-        "gpu_type": gpu,
-        "isolation_level": isolation,
-        "priority": priority,
-        "project_id": project,
-        "job_name": name,
-        "env": _variables(env),
-        "budget_limit_usd": budget,
-        "timeout_seconds": _seconds(timeout),
-        "retries": retries,
-        "preemptible": preemptible,
-        "checkpoint_s3_path": checkpoint,
-        "array": array,
-        "depends_on": after,
-        "may_idle": may_idle or None,
+    given: Given = {
+        "gpu_pool_requested": ("--pool", pool),
+        "container_image": ("--image", image),
+        "container_command": ("COMMAND", command or None),
+        "target_url": ("--url", url),
+        "request_json": ("--request", jobs_values.content(request)),
+        "gpu_count": ("--gpus", gpus),
+        "gpu_type": ("--gpu", gpu),
+        "isolation_level": ("--isolation", isolation),
+        "priority": ("--priority", priority),
+        "project_id": ("--project", project),
+        "job_name": ("--name", name),
+        "env": ("--env", jobs_values.variables(env)),
+        "budget_limit_usd": ("--budget", budget),
+        "timeout_seconds": ("--timeout (in seconds)", jobs_values.seconds(timeout)),
+        "retries": ("--retries", retries),
+        "preemptible": ("--preemptible", preemptible),
+        "checkpoint_s3_path": ("--checkpoint", checkpoint),
+        "array": ("--array", array),
+        "depends_on": ("--after", after),
+        "may_idle": ("--may-idle", may_idle or None),
     }
-    spec: JobSpec = {name: value for name, value in given.items() if value is not None}  # type: ignore[assignment]
-    with _asked(server, tenant, patient=wait) as client:
+    spec: JobSpec = {name: value for name, (_, value) in given.items() if value is not None}  # type: ignore[assignment]
+    with asked(server, tenant, given, patient=wait) as client:
         if dry_run:
             forecast = client.validate_job(**spec)
             _print(format, forecast.data, lambda: jobs_text.print_forecast(forecast))
             return
         job = client.submit_job(idempotency_key=key, **spec)
-        ids = job.job_ids or (job.id,)
-        if wait:
-            jobs = [jobs_followed.ended(client, id) for id in ids]
-            job = next((one for one in jobs if not one.succeeded), jobs[0])
-        _print(format, job.data, lambda: jobs_text.print_submitted(job, ids))
-        if wait and format == "text":
+        if not wait:
+            _print(format, job.data, lambda: jobs_text.print_submitted(job))
+            return
+        jobs = jobs_followed.all_ended(client, job)
+        job = next((one for one in jobs if not one.succeeded), jobs[0])
+        _print(format, job.data, lambda: jobs_text.print_ended(jobs))
+        if format == "text":
             jobs_text.print_timeline(client.history(job.id))
-    if wait and not job.succeeded:
+    if not job.succeeded:
         raise typer.Exit(1)
 
 
@@ -169,7 +166,7 @@ def list_(
 
     Example: gpupool jobs list --state queued --state running
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = client.jobs(
             *(state or ()), project=project, pool=pool, user=user, group=group, page_size=min(limit, 200)
         )
@@ -188,7 +185,7 @@ def show(
 
     Example: gpupool jobs show 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found, history = client.job(job), client.history(job)
     answer = {**found.data, "events": [event.data for event in history]}
     _print(format, answer, lambda: jobs_text.print_job(found, history))
@@ -205,7 +202,7 @@ def why(
 
     Example: gpupool jobs why 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = client.why(job)
     _print(format, found.data, lambda: jobs_text.print_why(found))
 
@@ -221,7 +218,7 @@ def cancel(
 
     Example: gpupool jobs cancel 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         found = [client.cancel_job(id) for id in jobs]
     _print(format, {"jobs": [job.data for job in found]}, lambda: jobs_text.print_cancelled(found))
 
@@ -235,16 +232,17 @@ def logs(
     server: ServerOption = None,
     format: FormatOption = "text",
 ) -> None:
-    """Print a job's output, of all its attempts.
+    """Print a job's output, of all its attempts; stderr says where each of several begins.
 
     Example: gpupool jobs logs --follow 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
-        lines = client.logs(job, follow, attempt)
+    with asked(server, tenant) as client:
+        if follow:
+            jobs_followed.begun(client, job)
         if format == "json":
-            print_json({"id": job, "lines": list(lines)})
+            print_json({"id": job, "lines": list(client.logs(job, follow, attempt))})
             return
-        for line in lines:
+        for line in jobs_followed.output(client, job, follow, attempt):
             print(line, flush=follow)
 
 
@@ -261,27 +259,10 @@ def watch(
 
     Example: gpupool jobs watch 0195d6c8-2f3a-7e11-b7a5-6f1d2c3b4a59
     """
-    with _asked(server, tenant) as client:
+    with asked(server, tenant) as client:
         for event in jobs_followed.events(client, job) if job else client.events():
             # One JSON text a line: the answer has no end.
             print(json.dumps(event.data) if format == "json" else jobs_text.event_line(event), flush=True)
-
-
-@contextmanager
-def _asked(server: str | None, tenant: str | None, patient: bool = False) -> Iterator[Client]:
-    """A client; what it raises becomes a message. A `patient` one outlives a restart of the queue."""
-    from gpupool.client import ApiError, Client, GpupoolClientError, NotFound
-
-    try:
-        with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
-            yield client
-    except NotFound as error:
-        raise UsageError(str(error)) from error
-    except ApiError as error:
-        fields = [f"  {one.get('pointer')}: {one.get('detail')}" for one in error.errors[1:]]
-        raise GpupoolError("\n".join([str(error), *fields])) from error
-    except GpupoolClientError as error:
-        raise GpupoolError(f"{error}; start the queue with `gpupool serve`, or set GPUPOOL_URL") from error
 
 
 def _print(format: Format, data: Any, text: Any) -> None:
@@ -289,31 +270,3 @@ def _print(format: Format, data: Any, text: Any) -> None:
         print_json(data)
     else:
         text()
-
-
-def _request(file: Path | None) -> Any:
-    if file is None:
-        return None
-    try:
-        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
-    except ValueError as error:
-        raise UsageError(f"{file}: not JSON: {error}") from error
-
-
-def _variables(given: list[str] | None) -> dict[str, str] | None:
-    for pair in given or ():
-        if "=" not in pair:
-            raise UsageError(f"--env {pair}: write NAME=VALUE")
-    return dict(pair.split("=", 1) for pair in given) if given else None
-
-
-def _seconds(text: str | None) -> int | None:
-    from gpupool.spec.field_types import duration_seconds
-
-    if text is None:
-        return None
-    if not re.fullmatch(r"([0-9]{1,9}[smhd])+", text):
-        raise UsageError(f"--timeout {text}: write a duration such as 90m, 4h or 1h30m")
-    return duration_seconds(text)

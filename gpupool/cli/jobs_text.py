@@ -23,13 +23,23 @@ WHY_LENGTH = 100
 """Characters of a reason in a list; `gpupool jobs show` prints it whole."""
 
 
-def print_submitted(job: Job, ids: Sequence[str]) -> None:
+def print_submitted(job: Job) -> None:
+    ids = job.job_ids or (job.id,)
     if len(ids) == 1:
         print(f"{job.id}  {job.state}, {_place(job)}, at most {usd_exact(job.estimate_usd)}")
         return
     for id in ids:
         print(id)
     print(f"{len(ids)} jobs, group {job.group_id}, each at most {usd_exact(job.estimate_usd)}")
+
+
+def print_ended(jobs: Sequence[Job]) -> None:
+    """Jobs that were waited for, with what they have cost."""
+    for job in jobs:
+        print(f"{job.id}  {job.state}, {_place(job)}, cost {jobs_words.usd(job.cost_usd)}")
+    if len(jobs) > 1:
+        cost = sum(job.cost_usd for job in jobs)
+        print(f"{len(jobs)} jobs, group {jobs[0].group_id}, cost {jobs_words.usd(cost)}")
 
 
 def print_cancelled(jobs: Sequence[Job]) -> None:

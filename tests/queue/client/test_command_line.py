@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -99,20 +100,51 @@ def test_an_http_job_with_its_request_in_a_file(queue: Any, tmp_path: Path) -> N
     queue(test)
 
 
-def test_waiting_and_logs(queue: Any) -> None:
+async def begun(queue: Queue, id: str, attempt: int, *lines: str) -> None:
+    """An attempt runs and has printed these lines."""
+    now = datetime.now(UTC)
+    await sql(queue.db, "UPDATE gpu_jobs SET not_before = NULL WHERE id = %s RETURNING id", id)
+    assert await dispatched(queue.db, now=now, only=id) == [id]
+    await attempts.take(queue.db, "executor", 10, 30, now)
+    assert await attempts.started(queue.db, id, attempt, now)
+    await attempts.append_log(queue.db, id, attempt, lines)
+
+
+def test_logs_of_one_attempt_are_the_output_alone(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
-        now = datetime.now(UTC)
-        await dispatched(queue.db, now=now)
-        await attempts.take(queue.db, "executor", 10, 30, now)
-        await attempts.started(queue.db, id, 1, now)
-        await attempts.append_log(queue.db, id, 1, ["one", "two"])
+        await begun(queue, id, 1, "one", "two")
         assert await finished(queue.db, await read(queue.db, id), "failed", retry=False)
-        assert (await gpupool(queue, "logs", "--follow", id)).stdout == "one\ntwo\n"
-        assert json.loads((await gpupool(queue, "logs", id, "--format", "json")).stdout)["lines"] == [
-            "one",
-            "two",
-        ]
+        for follow in ((), ("--follow",)):
+            done = await gpupool(queue, "logs", *follow, id)
+            assert (done.stdout, done.stderr) == ("one\ntwo\n", "")
+        done = await gpupool(queue, "logs", id, "--format", "json")
+        assert json.loads(done.stdout)["lines"] == ["one", "two"]
+
+    queue(test)
+
+
+def test_logs_say_which_attempt_follows(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        id = (await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"]
+        await begun(queue, id, 1, "one")
+        following = asyncio.create_task(gpupool(queue, "logs", "--follow", id))
+        await asyncio.sleep(2)
+        assert await finished(queue.db, await read(queue.db, id), "failed")
+        await begun(queue, id, 2, "two", "three")
+        assert await finished(queue.db, await read(queue.db, id), "succeeded")
+        done = await following
+        assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 2\n")
+
+        done = await gpupool(queue, "logs", id)
+        assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "--- attempt 1\n--- attempt 2\n")
+        both = f"env -u PYTHONUNBUFFERED '{GPUPOOL}' jobs logs --server {queue.url} --tenant vision {id} 2>&1"
+        together: bytes = await queue.ask(subprocess.check_output, ["sh", "-c", both])
+        assert together == b"--- attempt 1\none\n--- attempt 2\ntwo\nthree\n"
+        done = await gpupool(queue, "logs", "--attempt", "2", id)
+        assert (done.stdout, done.stderr) == ("two\nthree\n", "")
+        done = await gpupool(queue, "logs", id, "--format", "json")
+        assert (json.loads(done.stdout)["lines"], done.stderr) == (["one", "two", "three"], "")
 
     queue(test)
 
@@ -136,6 +168,73 @@ def test_who_waits_for_a_job_is_told_what_it_waits_for(queue: Any) -> None:
     queue(test)
 
 
+def test_who_has_waited_sees_what_the_jobs_have_cost(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        options = ("--pool", "t4", "--image", "a:1", "--array", "2", "--idempotency-key", "one")
+        ids = (await submitted(queue, *options))["job_ids"]
+        await begun(queue, ids[0], 1)
+        assert await finished(queue.db, await read(queue.db, ids[0]), "succeeded", exit_code=0)
+        await jobs.cancel(queue.db, ids[1], "ada", datetime.now(UTC))
+        done = await gpupool(queue, "submit", "--wait", *options)
+        assert (done.returncode, done.stderr) == (1, ""), "one was cancelled"
+        first, second, both, *_ = done.stdout.splitlines()
+        assert re.fullmatch(f"{ids[0]}  succeeded, pool notebooks, cost 0.00[0-9]+ USD", first)
+        assert second == f"{ids[1]}  cancelled, for t4, cost 0.00 USD"
+        assert re.fullmatch("2 jobs, group [0-9a-f-]{36}, cost 0.00[0-9]+ USD", both)
+
+    queue(test)
+
+
+def test_waiting_that_is_interrupted_says_how_to_go_on(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        for array, going_on in ((), "gpupool jobs show"), (("--array", "2"), "gpupool jobs list --group"):
+            submit = ("submit", "--wait", "--server", queue.url, "--tenant", "vision")
+            waiting = subprocess.Popen(
+                [str(GPUPOOL), "jobs", *submit, "--pool", "t4", "--image", "a:1", *array],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            assert waiting.stderr is not None
+            first = await queue.ask(waiting.stderr.readline)  # what it waits for
+            waiting.send_signal(signal.SIGINT)
+            printed, said = await queue.ask(waiting.communicate)
+            assert (waiting.returncode, printed) == (130, "")
+            assert f"`{going_on} " in said
+            assert f"`gpupool jobs cancel {'JOB...' if array else first.split()[0]}`" in said
+            assert "Traceback" not in said
+
+    queue(test)
+
+
+def test_who_follows_logs_sees_what_the_job_waits_for_until_it_prints(queue: Any) -> None:
+    async def test(queue: Queue) -> None:
+        queued, prints = [(await submitted(queue, "--pool", "t4", "--image", "a:1"))["id"] for _ in range(2)]
+        now = datetime.now(UTC)
+        await dispatched(queue.db, now=now, only=prints)
+        await attempts.take(queue.db, "executor", 10, 30, now)
+        said = json.dumps({"reason": "starting", "detail": "its second pod starts"})
+        await sql(
+            queue.db, "UPDATE gpu_jobs SET waiting = %s::jsonb WHERE id = %s RETURNING id", said, prints
+        )
+        await attempts.append_log(queue.db, prints, 1, ["first pod"])
+        following = [asyncio.create_task(gpupool(queue, "logs", "-f", id)) for id in (queued, prints)]
+        await asyncio.sleep(6)
+        await begun(queue, queued, 1, "one")
+        await asyncio.sleep(3)
+        assert await finished(queue.db, await read(queue.db, queued), "failed")
+        await asyncio.sleep(3)  # queued again
+        for id in (queued, prints):
+            await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
+        assert await finished(queue.db, await read(queue.db, prints), "cancelled")
+        first, second = await asyncio.gather(*following)
+        waits = f"{queued}  turn: waits for its turn among the jobs of vision\n"
+        assert (first.stdout, first.stderr) == ("one\n", waits)
+        assert (second.stdout, second.stderr) == ("first pod\n", "")
+
+    queue(test)
+
+
 def test_a_dry_run_makes_no_job(queue: Any) -> None:
     async def test(queue: Queue) -> None:
         done = await gpupool(queue, "submit", "--dry-run", "--pool", "t4", "--image", "a:1")
@@ -155,5 +254,14 @@ def test_refusals_are_messages(queue: Any) -> None:
         done = await gpupool(queue, "submit", "--pool", "nope", "--image", "a:1", "--format", "json")
         assert done.returncode == 1
         assert "nope" in json.loads(done.stdout)["errors"][0]
+        done = await gpupool(queue, "submit", "--pool", "t4", "--priority", "urgent", "--gpus", "2000")
+        assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == [
+            "--priority 'urgent'",
+            "--gpus 2000",
+        ]
+        done = await gpupool(queue, "submit", "--pool", "t4")
+        assert done.stderr == "give either --url or --image\n"
+        done = await gpupool(queue, "list", "--state", "gone")
+        assert done.stderr.startswith("--state: ")
 
     queue(test)

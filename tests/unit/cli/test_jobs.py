@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from gpupool.cli import jobs, jobs_words
+from gpupool.cli import jobs_values, jobs_words
+from gpupool.cli.jobs_asked import message
 from gpupool.cli.jobs_text import print_jobs, print_timeline
 from gpupool.cli.main import _asks_for_json, _own, _refuse_empty
 from gpupool.client import Event, Job
+from gpupool.client.errors import error_of
 from gpupool.findings import UsageError
 from tests.unit.cli.test_environments import gpupool
 
@@ -40,9 +42,53 @@ def test_wrong_use(arguments: tuple[str, str], message: str) -> None:
     assert message in done.stderr
 
 
+GIVEN = {
+    "container_image": ("--image", "a b"),
+    "gpu_count": ("--gpus", 0),
+    "env": ("--env", {"1A": "secret"}),
+    "array": ("--array", None),
+}
+
+
+@pytest.mark.parametrize(
+    ("type", "detail", "errors", "said"),
+    [
+        ("tenant-required", "name one in X-Tenant-Id", [], "T: name one in --tenant or GPUPOOL_TENANT"),
+        ("unauthenticated", "no key", [], "T: no key; set GPUPOOL_KEY to a valid API key or token"),
+        ("invalid-request", "gpu_count 0 is no number", [], "--gpus 0 is no number"),
+        (
+            "invalid-request",
+            "",
+            [
+                ("#/container_image", "wrong"),
+                ("#/gpu_count", "too small"),
+                ("#/env/1A/[key]", "wrong"),
+                ("#", "Value error, env: only for jobs with container_image"),
+                ("query state.0", "wrong"),
+                ("header x-tenant-id", "too long"),
+                ("path id", "too long"),
+            ],
+            "--image 'a b': wrong\n--gpus 0: too small\n--env '1A': wrong\n"
+            "--env: only for jobs with --image\n--state: wrong\n"
+            "--tenant or GPUPOOL_TENANT: too long\nJOB: too long",
+        ),
+        (
+            "policy-refuses",
+            "no 'container_image' in spec.env; change container_image of each job of the array",
+            [("#/container_image", "one"), ("#/env", "two")],
+            "T: no 'container_image' in spec.env; change --image of each job of the array\n  --env: two",
+        ),
+    ],
+)
+def test_messages_name_the_options(type: str, detail: str, errors: list[Any], said: str) -> None:
+    listed = [{"pointer": pointer, "detail": what} for pointer, what in errors]
+    problem = {"type": f"https://gpupool.dev/problems/{type}", "title": "T", "detail": detail}
+    assert message(error_of(400, json.dumps(problem | {"errors": listed}).encode()), GIVEN) == said
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("90m", 5400), ("1d", 86400), ("1h30m", 5400), (None, None)])
 def test_durations(text: str | None, seconds: int | None) -> None:
-    assert jobs._seconds(text) == seconds
+    assert jobs_values.seconds(text) == seconds
 
 
 def test_what_follows_two_dashes_is_the_jobs_own() -> None:
