@@ -30,7 +30,8 @@ _IN_EVERY_NAMESPACE = {("ServiceAccount", "default"), ("ConfigMap", "kube-root-c
 _TEMPLATES = {
     "Pod": (),
     "PodTemplate": ("template",),
-    **{kind: tuple(path.split(".")) for (_, kind), path in WORKLOADS.items()},
+    # The groups of Kubernetes' own workloads have no dot.
+    **{kind: tuple(paths[0].split(".")) for (group, kind), paths in WORKLOADS.items() if "." not in group},
 }
 """Kinds that make pods, and where in them the pod is."""
 

@@ -136,6 +136,7 @@ FIGURES: tuple[tuple[Callable[[Path], Iterator[Figure]], tuple[str, ...]], ...] 
         (
             "jobs-against-kueue",
             "jobs-against-bare",
+            "arrays-against-bare",
             "jobs-enforced-against-bare",
             "jobs-cpu",
             "jobs-paced-p99",

@@ -79,8 +79,8 @@ class Measured:
     """Processor time of all processes that are measured, each Job."""
 
 
-Submit = Callable[[aiohttp.ClientSession, int], Awaitable[str]]
-"""Submits Job number n; the Job's name."""
+Submit = Callable[[aiohttp.ClientSession, int], Awaitable[list[str]]]
+"""Sends request number n; the names of the Jobs that it makes."""
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -144,12 +144,12 @@ class Cluster:
             },
         }
 
-    async def create(self, session: aiohttp.ClientSession, job: dict[str, Any]) -> str:
+    async def create(self, session: aiohttp.ClientSession, job: dict[str, Any]) -> list[str]:
         namespace = job["metadata"]["namespace"]
         async with session.post(f"/apis/batch/v1/namespaces/{namespace}/jobs", json=job) as answer:
             if answer.status != 201:
                 raise Failed(f"a Job was refused: {(await answer.text())[:500]}")
-        return str(job["metadata"]["name"])
+        return [str(job["metadata"]["name"])]
 
     def cpu(self, others: Collection[int]) -> float:
         """Seconds that the control plane and `others` have computed so far, with all their children."""
@@ -162,13 +162,13 @@ class Cluster:
         return total
 
     def run(
-        self, submit: Submit, jobs: int, per_second: float | None = None, others: Collection[int] = ()
+        self, submit: Submit, requests: int, per_second: float | None = None, others: Collection[int] = ()
     ) -> Measured:
-        """Submit Jobs in a burst, or so many a second, wait until their pods are bound, and remove them."""
-        return asyncio.run(self._run(submit, jobs, per_second, others))
+        """Send requests in a burst, or so many a second, wait until their pods are bound, and remove them."""
+        return asyncio.run(self._run(submit, requests, per_second, others))
 
     async def _run(
-        self, submit: Submit, jobs: int, per_second: float | None, others: Collection[int]
+        self, submit: Submit, requests: int, per_second: float | None, others: Collection[int]
     ) -> Measured:
         seen = Seen()
         async with self.session() as session:
@@ -176,10 +176,10 @@ class Cluster:
             await asyncio.sleep(1)
             before, began = self.cpu(others), time.perf_counter()
             if per_second is None:
-                await _burst(session, submit, jobs, seen)
+                await _burst(session, submit, requests, seen)
             else:
-                await _paced(session, submit, jobs, per_second, seen)
-            end = time.monotonic() + _PATIENCE_S
+                await _paced(session, submit, requests, per_second, seen)
+            jobs, end = len(seen.accepted), time.monotonic() + _PATIENCE_S
             while not seen.accepted.keys() <= seen.bound.keys():
                 if time.monotonic() > end:
                     missing = len(seen.accepted.keys() - seen.bound.keys())
@@ -258,12 +258,13 @@ def _note_pod(seen: Seen, pod: dict[str, Any], now: float) -> None:
 
 async def _one(session: aiohttp.ClientSession, submit: Submit, number: int, seen: Seen) -> None:
     asked = time.perf_counter()
-    name = await submit(session, number)
-    seen.asked[name], seen.accepted[name] = asked, time.perf_counter()
+    names = await submit(session, number)
+    seen.asked.update(dict.fromkeys(names, asked))
+    seen.accepted.update(dict.fromkeys(names, time.perf_counter()))
 
 
-async def _burst(session: aiohttp.ClientSession, submit: Submit, jobs: int, seen: Seen) -> None:
-    numbers = iter(range(jobs))
+async def _burst(session: aiohttp.ClientSession, submit: Submit, requests: int, seen: Seen) -> None:
+    numbers = iter(range(requests))
 
     async def several() -> None:
         for number in numbers:
@@ -273,10 +274,10 @@ async def _burst(session: aiohttp.ClientSession, submit: Submit, jobs: int, seen
 
 
 async def _paced(
-    session: aiohttp.ClientSession, submit: Submit, jobs: int, per_second: float, seen: Seen
+    session: aiohttp.ClientSession, submit: Submit, requests: int, per_second: float, seen: Seen
 ) -> None:
     began, tasks = time.perf_counter(), []
-    for number in range(jobs):
+    for number in range(requests):
         await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
         tasks.append(asyncio.create_task(_one(session, submit, number, seen)))
     await asyncio.gather(*tasks)

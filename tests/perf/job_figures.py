@@ -29,7 +29,7 @@ from tests.perf.job_cluster import (
 
 BURST = 1000
 PACED, PER_SECOND = 300, 10.0
-PAIRS = 3
+TIMES = 3
 """The machine may be half as fast minutes later: what is compared with a burst is what ran beside it."""
 Figure = tuple[str, float]
 
@@ -46,19 +46,21 @@ def side_by_side(folder: Path) -> Iterator[Figure]:
             theirs, _ = _measure("through Kueue", made, through, pid)
         with our_queue.running(made, folder) as queue:
             ours, ours_paced = _measure("through gpupool's queue", made, queue.submit, *queue.pids())
+            arrays = _arrays(made, queue)
             queue.fill()
             deep, deep_paced = _measure("the same, 10,000 queued", made, queue.submit, *queue.pids())
-        pairs = [(bare, ours), *(_pair(made, folder, directly) for _ in range(PAIRS - 1))]
+        together = [(bare, ours, arrays), *(_together(made, folder, directly) for _ in range(TIMES - 1))]
     with cluster(_new(folder, "enforced"), enforced=True) as made:
         bare_enforced = _burst("directly, with policies", made, _directly(made, {}, suspend=False))
         with our_queue.running(made, folder) as queue:
             ours_enforced = _burst("through the queue, with policies", made, queue.submit, *queue.pids())
     created = _p99(bare_paced, "asked", "created")
-    per_second = median([ours.per_second for _, ours in pairs])
+    per_second = median([ours.per_second for _, ours, _ in together])
     yield "jobs-against-kueue", theirs.per_second / per_second
-    yield "jobs-against-bare", median([bare.per_second / ours.per_second for bare, ours in pairs])
+    yield "jobs-against-bare", median([bare.per_second / ours.per_second for bare, ours, _ in together])
+    yield "arrays-against-bare", median([bare.per_second / arrays.per_second for bare, _, arrays in together])
     yield "jobs-enforced-against-bare", bare_enforced.per_second / ours_enforced.per_second
-    yield "jobs-cpu", median([ours.cpu_ms for _, ours in pairs])
+    yield "jobs-cpu", median([ours.cpu_ms for _, ours, _ in together])
     yield "jobs-paced-p99", _p99(ours_paced, "accepted", "created") / created
     yield (
         "jobs-queued-10000",
@@ -70,17 +72,23 @@ def side_by_side(folder: Path) -> Iterator[Figure]:
     )
 
 
-def _pair(made: Cluster, folder: Path, directly: Submit) -> tuple[Measured, Measured]:
-    """A burst created directly and one through our queue, one after the other."""
+def _together(made: Cluster, folder: Path, directly: Submit) -> tuple[Measured, Measured, Measured]:
+    """A burst created directly, one through our queue, and one in arrays, one after the other."""
     bare = _burst("created directly", made, directly)
     with our_queue.running(made, folder) as queue:
-        return bare, _burst("through gpupool's queue", made, queue.submit, *queue.pids())
+        ours = _burst("through gpupool's queue", made, queue.submit, *queue.pids())
+        return bare, ours, _arrays(made, queue)
+
+
+def _arrays(made: Cluster, queue: our_queue.OurQueue) -> Measured:
+    title = f"the same in arrays of {our_queue.ARRAY}"
+    return _burst(title, made, queue.submit_array, *queue.pids(), requests=BURST // our_queue.ARRAY)
 
 
 def _directly(made: Cluster, labels: dict[str, str], suspend: bool) -> Submit:
     runs = iter(range(10**9))
 
-    async def submit(session: aiohttp.ClientSession, number: int) -> str:
+    async def submit(session: aiohttp.ClientSession, number: int) -> list[str]:
         namespace = made.namespaces[number % TENANTS]
         return await made.create(session, made.job(f"job-{next(runs)}", namespace, labels, suspend))
 
@@ -100,8 +108,8 @@ def _measure(title: str, made: Cluster, submit: Submit, *others: int) -> tuple[M
     return burst, paced
 
 
-def _burst(title: str, made: Cluster, submit: Submit, *others: int) -> Measured:
-    burst = made.run(submit, BURST, None, others)
+def _burst(title: str, made: Cluster, submit: Submit, *others: int, requests: int = BURST) -> Measured:
+    burst = made.run(submit, requests, None, others)
     slow = burst.seen.between("asked", "bound")
     _print(
         f"{title}: {burst.per_second:.0f} bound/s in a burst of {BURST} (p50/p99 {median(slow):.0f}/"

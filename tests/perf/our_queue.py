@@ -28,6 +28,8 @@ from tests.perf.job_cluster import FULL, POOL, TENANTS, Cluster
 from tests.perf.measure import Failed
 
 QUEUED = 10_000
+ARRAY = 100
+"""Jobs of one submission, where jobs are submitted as arrays."""
 _PATIENCE_S = 60.0
 
 
@@ -42,11 +44,15 @@ class OurQueue:
         """The service and PostgreSQL."""
         return self._pids
 
-    async def submit(self, session: aiohttp.ClientSession, number: int) -> str:
+    async def submit(self, session: aiohttp.ClientSession, number: int) -> list[str]:
         """Submit a container job; the name that its first Job will have."""
-        return f"gp-{(await self._post(session, number)).replace('-', '')}-1"
+        return await self._post(session, number)
 
-    async def _post(self, session: aiohttp.ClientSession, number: int, **given: object) -> str:
+    async def submit_array(self, session: aiohttp.ClientSession, number: int) -> list[str]:
+        """Submit `ARRAY` container jobs in one request; the names that their first Jobs will have."""
+        return await self._post(session, number, array=ARRAY)
+
+    async def _post(self, session: aiohttp.ClientSession, number: int, **given: object) -> list[str]:
         headers = {"Authorization": f"Bearer {self._secret}", "X-Tenant-Id": f"tenant-{number % TENANTS}"}
         body = {
             "gpu_pool_requested": POOL,
@@ -60,7 +66,7 @@ class OurQueue:
             said = await answer.json()
             if answer.status != 201:
                 raise Failed(f"the queue answered {answer.status}: {said}")
-        return str(said["id"])
+        return [f"gp-{id.replace('-', '')}-1" for id in said["job_ids"] or [said["id"]]]
 
     def fill(self) -> None:
         """Jobs that wait for the GPU of a pool that another holds: they stay queued."""

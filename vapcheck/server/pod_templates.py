@@ -12,21 +12,19 @@ from vapcheck.manifests.objects import mapping_in
 
 Body = dict[str, Any]
 WORKLOADS = {
-    ("apps", "Deployment"): "spec.template",
-    ("apps", "StatefulSet"): "spec.template",
-    ("apps", "DaemonSet"): "spec.template",
-    ("apps", "ReplicaSet"): "spec.template",
-    ("", "ReplicationController"): "spec.template",
-    ("batch", "Job"): "spec.template",
-    ("batch", "CronJob"): "spec.jobTemplate.spec.template",
-}
-"""Group and kind of what makes pods, and where in it the pod is."""
-OPERATORS = {
+    ("apps", "Deployment"): ("spec.template",),
+    ("apps", "StatefulSet"): ("spec.template",),
+    ("apps", "DaemonSet"): ("spec.template",),
+    ("apps", "ReplicaSet"): ("spec.template",),
+    ("", "ReplicationController"): ("spec.template",),
+    ("batch", "Job"): ("spec.template",),
+    ("batch", "CronJob"): ("spec.jobTemplate.spec.template",),
     ("ray.io", "RayCluster"): ("spec.headGroupSpec.template", "spec.workerGroupSpecs.*.template"),
     ("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*.template",),
 }
-"""The same of kinds that operators make pods of; `*` is every item of a list or an object. Only kinds whose
-templates are whole: of a SparkApplication or an Argo Workflow, most of the pod comes from other fields."""
+"""Group and kind of what makes pods, and where in it they are; `*` is every item of a list or an object. Only
+kinds whose templates are whole: of a SparkApplication or an Argo Workflow, most of the pod comes from other
+fields."""
 _HASH = "xxxxxxxxxx"
 """Stands for the hash or time that a controller puts into names."""
 
@@ -41,10 +39,9 @@ def pod_templates(body: Body) -> list[tuple[str, Body]]:
     if not isinstance(kind, str):
         return []
     key = (str(body.get("apiVersion", "")).rpartition("/")[0], kind)
-    paths = (WORKLOADS[key],) if key in WORKLOADS else OPERATORS.get(key, ())
     return [
         (at, _pod(kind, body, template))
-        for path in paths
+        for path in WORKLOADS.get(key, ())
         for at, template in _at(body, path.split("."), "")
         if isinstance(template.get("spec"), dict)
     ]

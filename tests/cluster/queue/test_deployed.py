@@ -1,5 +1,5 @@
 """The queue as its chart deploys it: each pod of the rendered Deployments is a process here, with the pod's
-arguments, files and service account, whose token the API server has made. Nobody is impersonated, and no
+arguments, files and service account, whose token the API server has made. No user is impersonated, and no
 process has more than its pod.
 
 Left out is what only a container runtime does: the image, its user and the read-only root file system.
@@ -56,7 +56,7 @@ def deployed(
 ) -> Iterator[Queue]:
     """The processes of the release, ready, after the migration."""
     if subprocess.run([*UNSHARE, "true"], check=False).returncode:
-        pytest.skip("this machine lets nobody have mounts of their own (unshare --mount)")
+        pytest.skip("this machine allows no process mounts of its own (unshare --mount)")
     kube.wipe()
     folder = tmp_path_factory.mktemp("deployed")
     local = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
