@@ -20,7 +20,7 @@ from gpupool.spec.load import check_shape
 from gpupool.spec.yaml_source import parse_source
 
 CHART = shipped.folder("charts") / "gpu-scheduler"
-ENVIRONMENT = Path(__file__).parents[2] / "golden" / "chart" / "environment.yaml"
+ENVIRONMENT = Path(__file__).parents[2] / "golden" / "chart" / "charted.yaml"
 RELEASE = "gpu-scheduler"
 MONITOR = {"serviceMonitor": {"apiKey": {"name": "queue-metrics", "key": "key"}, "labels": {"team": "ml"}}}
 """Values with which Prometheus' operator scrapes the queue."""
