@@ -29,6 +29,8 @@ Key = tuple[str, int]
 
 RESYNC_S = 60.0
 """A watch is given up after so long, and everything listed again."""
+OTHERS_S = 300.0
+"""The same for pods that are not the queue's: to list all pods of a large cluster costs much."""
 LEAST_S = 0.2
 """A watch that is closed at once, as a proxy may, is opened again only after so long."""
 CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -57,6 +59,7 @@ class _Source:
     path: str
     query: Mapping[str, str]
     apply: Callable[[str, Object], None]
+    resync_s: float
     keep: Callable[[Object], Object] = lambda item: item
     seen: dict[str, Object] = field(default_factory=dict)
     listed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -126,10 +129,10 @@ class Mirror:
         """Follow the cluster until cancelled."""
         ours, others = {"labelSelector": JOB_LABEL}, {"labelSelector": f"!{JOB_LABEL}"}
         sources = (
-            _Source(NODES, {"labelSelector": POOL_LABEL}, self._node, _named),
-            _Source(JOBS, ours, self._job),
-            _Source(PODS, ours, self._pod),
-            _Source(PODS, others, self._foreign, _named),
+            _Source(NODES, {"labelSelector": POOL_LABEL}, self._node, RESYNC_S, _named),
+            _Source(JOBS, ours, self._job, RESYNC_S),
+            _Source(PODS, ours, self._pod, RESYNC_S),
+            _Source(PODS, others, self._foreign, OTHERS_S, _named),
         )
         try:
             async with asyncio.TaskGroup() as group:
@@ -149,7 +152,7 @@ class Mirror:
                 source.listed.set()
                 opened = time.monotonic()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(RESYNC_S * random.uniform(0.8, 1.2)):  # noqa: S311
+                    async with asyncio.timeout(source.resync_s * random.uniform(0.8, 1.2)):  # noqa: S311
                         async for type, item in self.reader.watch(source.path, version, source.query):
                             failures = 0
                             if type != "BOOKMARK":

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from gpupool.cluster.kube_api import UnreachableError
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+from gpupool.queue.kubernetes import mirror
 from gpupool.queue.kubernetes.mirror import NODES, PODS, Mirror
 from tests.queue.kubernetes.fake_cluster import FakeCluster
 
@@ -30,6 +31,8 @@ class Broken(FakeCluster):
 
     lists: BaseException | None = None
     watches: BaseException | None = None
+    silent = False
+    """A watch stays open and shows nothing."""
     listed = 0
     given: tuple[weakref.ref[Kept], ...] = ()
 
@@ -49,6 +52,8 @@ class Broken(FakeCluster):
     ) -> AsyncIterator[tuple[str, Object]]:
         if path == PODS and self.watches:
             raise self.watches
+        if self.silent:
+            await asyncio.sleep(3600)
         async for event in super().watch(path, version, query):
             yield event
 
@@ -111,6 +116,23 @@ def test_a_watch_that_always_fails_is_said_and_lists_ever_less_often() -> None:
         following(cluster, test)
     assert cluster.listed <= 6
     assert [one["error"] for one in said if one["event"] == "cluster.watch"]
+
+
+def test_what_a_silent_watch_does_not_show_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods of others, which may be all of a large cluster's, more seldom than the queue's own."""
+    monkeypatch.setattr(mirror, "RESYNC_S", 0.2)
+    monkeypatch.setattr(mirror, "OTHERS_S", 60.0)
+    cluster = Broken()
+    cluster.silent = True
+
+    async def test(mirror: Mirror) -> None:
+        cluster.add(pod("gp-a-1-x", {JOB_LABEL: "a", ATTEMPT_LABEL: "1"}))
+        async with asyncio.timeout(5):
+            while not mirror.pods:
+                await asyncio.sleep(0.05)
+
+    following(cluster, test)
+    assert cluster.listed == 1
 
 
 def test_of_pods_that_are_not_the_queues_little_is_kept() -> None:
