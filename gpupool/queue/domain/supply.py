@@ -6,7 +6,7 @@ may have four nodes has nodes 0 to 3, whether or not they run at this moment. It
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -75,7 +75,7 @@ class TenantRule:
     grants: Mapping[tuple[str, str], int]
     """(pool, resource) -> units that it may hold at once."""
     guaranteed: Mapping[tuple[str, str], int]
-    """The same, scaled down where the grants of all tenants exceed the pool."""
+    """The same; where the grants of all tenants exceed the pool, of the pool by grant and weight."""
     budgets: Mapping[str, Allowance]
     """`tenant` or `tenant/project` -> budget; only those that have one."""
 
@@ -113,17 +113,21 @@ def supply_of(plan: Plan) -> Supply:
         for tenant in plan.tenants
     }
     granted = Counter[tuple[str, str]]()
-    for grants in grants_of.values():
-        granted.update(grants)
+    weighted = defaultdict[tuple[str, str], float](float)
+    for tenant in plan.tenants:
+        granted.update(grants_of[tenant.name])
+        for key, units in grants_of[tenant.name].items():
+            weighted[key] += units * tenant.weight
     tenants = {}
     for tenant in plan.tenants:
         grants = grants_of[tenant.name]
         budgets = {tenant.name: tenant.budget}
         budgets |= {f"{tenant.name}/{project.name}": project.budget for project in tenant.projects}
-        guaranteed = {
-            key: units * min(pools[key[0]].slots(key[1]), granted[key]) // granted[key]
-            for key, units in grants.items()
-        }
+        guaranteed = {}
+        for key, units in grants.items():
+            slots = pools[key[0]].slots(key[1])
+            share = int(slots * units * tenant.weight / weighted[key] + 1e-9)  # sums of fractions are inexact
+            guaranteed[key] = units if granted[key] <= slots else min(units, share)
         allowances = {scope: _allowance(budget) for scope, budget in budgets.items() if budget}
         tenants[tenant.name] = TenantRule(
             tenant.name, tenant.weight, tenant.running, grants, guaranteed, allowances

@@ -6,6 +6,7 @@ nothing. It must not decide anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
@@ -20,6 +21,8 @@ from gpupool.queue.kubernetes.warnings import cause
 
 MOST_WARNINGS = 3
 """Of one object; earlier ones say less."""
+_DENIED = re.compile(r"\bdenied (the )?request\b|\bfailed calling webhook\b")
+"""What a policy or a webhook refuses, with a status of its choice, or a webhook that is away (500)."""
 _LEFT_OUT = "$deleteFromPrimitiveList/finalizers"
 """What a strategic merge patch takes off the list (Kubernetes documentation, Update API Objects)."""
 
@@ -75,9 +78,10 @@ class KubernetesCluster:
         except ApiError as error:
             if error.status == 409 and error.reason == "AlreadyExists":
                 return await self._ours(thing)
-            if error.status in (400, 403, 404, 413, 422):
-                # Quotas, policies and namespaces change; what the server finds invalid stays so.
-                raise Refused(cause(str(error)), passing=error.status in (403, 404)) from error
+            denied = _DENIED.search(str(error)) is not None
+            if denied or error.status in (400, 403, 404, 413, 422):
+                # Quotas, policies and namespaces change; what the server itself finds invalid stays so.
+                raise Refused(cause(str(error)), passing=denied or error.status in (403, 404)) from error
             raise
 
     async def stop(self, job: Object, verdict: str | None) -> None:
@@ -132,11 +136,12 @@ class KubernetesCluster:
         return found
 
     async def _quietly(self, method: str, path: str, body: Object | None, kind: str = JSON) -> None:
-        """What is gone, or another object by now (a uid can't be changed: 422), needs nothing."""
+        """What is gone, or another object by now (its uid can't be changed: 422), needs nothing."""
         try:
             await self._api.request(method, path, None, body, kind)
         except ApiError as error:
-            if error.status not in (404, 409, 422):
+            another = error.status == 422 and "metadata.uid" in str(error)
+            if error.status not in (404, 409) and not another:
                 raise
 
 

@@ -20,6 +20,7 @@ import structlog
 from gpupool.findings import GpupoolError
 from gpupool.plan.model import POOL_LABEL
 from gpupool.plan.pods import ATTEMPT_LABEL, JOB_LABEL
+from gpupool.queue.kubernetes.job_manifest import name_of
 
 log = structlog.get_logger()
 
@@ -122,7 +123,8 @@ class Mirror:
         known = {thing["metadata"]["uid"] for thing in (self.jobs.get(key), *self.pods_of(key)) if thing}
         jobs, _ = await self.reader.list_all(JOBS, selector)
         pods, _ = await self.reader.list_all(PODS, selector)
-        its = [*jobs, *(pod for pod in pods if self._is_of_its_job(key, pod))]
+        own = (job for job in jobs if job["metadata"]["name"] == name_of(*key))
+        its = [*own, *(pod for pod in pods if self._is_of_its_job(key, pod))]
         return any(thing["metadata"]["uid"] not in known for thing in its)
 
     async def run(self) -> None:
@@ -180,8 +182,8 @@ class Mirror:
 
     def _job(self, type: str, job: Object) -> None:
         key = self.key_of(job)
-        if key is None:
-            return
+        if key is None or job["metadata"]["name"] != name_of(*key):
+            return  # a copy with our labels
         if type != "DELETED":
             self.jobs[key] = job
         elif key in self.jobs and self.jobs[key]["metadata"]["uid"] == job["metadata"]["uid"]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 import structlog
 
@@ -36,6 +37,7 @@ REST_S = 10.0
 """How long reading the rest of an output may take: its node may be dead."""
 TOGETHER_S = 0.25
 """Lines that come within so long are written together."""
+_WITH_OFFSET = re.compile(r"(.{19})(\.[0-9]+|)([+-][0-9]{2}:[0-9]{2})")
 
 
 @dataclass
@@ -138,11 +140,12 @@ class Output:
                     await write()
                     continue
                 try:
-                    at, _, text = waiting.result().decode("utf-8", "replace").partition(" ")
+                    stamp, _, text = waiting.result().decode("utf-8", "replace").partition(" ")
                 except StopAsyncIteration:
                     break
                 finally:
                     waiting = None
+                at = _in_utc(stamp)
                 if at <= until:
                     continue
                 latest = max(latest, at)
@@ -157,6 +160,15 @@ class Output:
             if waiting is not None:
                 waiting.cancel()
             await write()
+
+
+def _in_utc(stamp: str) -> str:
+    """A time stamp of a kubelet, which has the offset of its node's time zone (RFC 3339, nanoseconds)."""
+    found = _WITH_OFFSET.fullmatch(stamp)
+    if found is None:
+        return stamp
+    at = datetime.fromisoformat(found[1] + found[3]).astimezone(UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}{found[2]}Z"
 
 
 def _first(pods: Sequence[Object]) -> Object:

@@ -59,6 +59,8 @@ class Launcher(LeaderRole):
         )
         self._missed: set[Key] = set()
         """What changed while the lead was in doubt."""
+        self._counted: str | None = None
+        """By which Plan the pods of others were counted last."""
 
     async def run(self, wake: asyncio.Event) -> None:
         """Steps until cancelled. What runs on the cluster goes on without this process."""
@@ -73,7 +75,7 @@ class Launcher(LeaderRole):
         more = await self.leadership.act(self._act)
         while self.leadership.epoch is not None and not self.mirror.synced.is_set():
             more = await self.leadership.act(self._act)
-        if self.leadership.epoch is None and self._epoch is not None:
+        if self.leadership.epoch is None and self._following is not None:
             await self.close()
         return more
 
@@ -112,7 +114,8 @@ class Launcher(LeaderRole):
                 attempt.ask(job.cancel_requested, job.preempt_reason)
             self.reconciler.attempts = held
             self._epoch = epoch
-            for key in {*self.reconciler.attempts, *self.mirror.jobs, *self.mirror.pods}:
+            seen = (self.mirror.jobs, self.mirror.pods, self.mirror.gone)
+            for key in {*self.reconciler.attempts, *(key for kept in seen for key in kept)}:
                 self._enqueue(key)
         try:
             taken = await launches.take(self.db, epoch, TAKEN)
@@ -132,15 +135,15 @@ class Launcher(LeaderRole):
         due = {key for key, attempt in known.items() if attempt.due and attempt.due <= now}
         for key in missed | due:
             self._enqueue(key)
-        if self.mirror.foreign_changed:
-            present = self.current()
+        present = self.current()
+        if self.mirror.foreign_changed or present.hash != self._counted:
             pods, nodes = self.mirror.foreign.values(), self.mirror.nodes
             foreign = foreign_pods(pods, nodes, present.plan, present.supply)
-            self.mirror.foreign_changed = False
+            self.mirror.foreign_changed, self._counted = False, present.hash
             try:
                 await launches.replace_foreign(self.db, epoch, foreign)
             except StoreError:
-                self.mirror.foreign_changed = True
+                self._counted = None
                 raise
             self.ended()
         return len(taken) == TAKEN

@@ -139,8 +139,10 @@ class Reconciler:
     async def _create(self, key: Key, attempt: Attempt) -> None:
         job, plan = attempt.job, self.current().plan
         tenant = next((one for one in plan.tenants if one.name == job.tenant), None)
-        if tenant is None or all(pool.name != job.pool for pool in plan.pools):
-            said = Outcome("preempted", f"the environment file has no {job.pool} for {job.tenant} any longer")
+        pool = next((one for one in plan.pools if one.name == job.pool), None)
+        if tenant is None or pool is None or job.resource not in pool.slices_per_node:
+            lost = f"{job.resource} of {job.pool} for {job.tenant}"
+            said = Outcome("preempted", f"the environment file no longer has {lost}")
             await self._end(key, attempt, Ended(said, None, self.now(), None))
             return
         avoid = await launches.failed_nodes(self.db, job.id) if job.attempt > 1 else []

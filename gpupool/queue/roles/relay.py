@@ -35,10 +35,10 @@ class Relay(LeaderRole):
     """The epoch under which all that was placed before has been published."""
 
     async def _act(self, epoch: int) -> bool:
+        complete, self._up_to_date = self._up_to_date == epoch, None  # until this step has ended well
         placed = await outbox.place(self.db, epoch, BATCH)
-        due = placed if self._up_to_date == epoch else await outbox.unpublished(self.db, BATCH)
+        due = placed if complete else await outbox.unpublished(self.db, BATCH)
         sent = []
-        self._up_to_date = None
         try:
             for event in due:
                 envelope = self.envelope(event)

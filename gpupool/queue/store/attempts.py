@@ -183,7 +183,7 @@ async def end(
         again=again,
         failures=after.failures,
         disruptions=after.disruptions,
-        spot_losses=int(row["capacity_type"] == "spot" and not row["preempt_reason"] and after.disruptions),
+        spot_losses=int(_spot_lost(row) and after.disruptions),
         outcome=outcome.kind,
         reason=outcome.reason or (row["reason"] if row["cancel_requested"] else None),
         exit_code=outcome.exit_code,
@@ -219,6 +219,11 @@ def following(row: Row, outcome: Outcome, backoff: tuple[float, float]) -> End:
     if outcome.kind == "timeout" or not outcome.retry or failures > row["retries"]:
         return End(State.FAILED, failures=1)
     return End(State.QUEUED, failures=1, delay_s=_delay_s(backoff, failures))
+
+
+def _spot_lost(row: Row) -> bool:
+    """Whether a disruption tells against spot nodes: what never ran may have waited for its launcher."""
+    return row["capacity_type"] == "spot" and row["started_at"] is not None and not row["preempt_reason"]
 
 
 def _delay_s(backoff: tuple[float, float], number: int) -> float:

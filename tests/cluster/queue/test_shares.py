@@ -32,7 +32,7 @@ JOBS = {"main": 36, "spot": 4, "small": 2, "whole": 2, "parted": 2}
 many, since of a few running jobs no share is near to 70 %, and half fill it: in a full pool the share follows
 from the limits of its nodes alone."""
 if WHOLE:
-    JOBS = {"main": 60, "spot": 10, "small": 10, "whole": 10, "parted": 10}
+    JOBS = {"main": 60, "spot": 30, "small": 10, "whole": 10, "parted": 10}
 TIMEOUT_S = 20
 """Of each job: a tenant is charged for so much before its job has run. Jobs run for three to four seconds,
 and for more than ten on a busy machine."""

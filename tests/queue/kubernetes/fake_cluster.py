@@ -104,7 +104,8 @@ class FakeCluster:
         self, pod: Object, container: str, *, since: datetime | None, follow: bool
     ) -> AsyncIterator[bytes]:
         for line in self.lines:
-            yield line
+            if since is None or datetime.fromisoformat(line.split(b" ")[0].decode()) >= since:
+                yield line
         if self.cut_output:
             raise UnreachableError("cut")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,8 +16,10 @@ from gpupool.queue.roles import loop
 from gpupool.queue.roles.launcher import Launcher
 from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.store import attempts, jobs, launches
+from gpupool.queue.store.database import Database
+from gpupool.queue.store.errors import Unavailable
 from tests.queue.kubernetes.fake_cluster import Object
-from tests.queue.kubernetes.launching import World, later, opened, placed, steps, succeeds
+from tests.queue.kubernetes.launching import World, later, no_leaders, opened, placed, steps, succeeds
 
 
 def test_a_late_watch_of_pods_ends_nothing(database) -> None:
@@ -109,6 +114,68 @@ def test_a_watch_that_is_cut_or_too_old_loses_nothing(running) -> None:
         assert await world.outcomes(id) == ["succeeded"]
 
     running(test)
+
+
+def test_a_process_that_loses_the_lead_after_an_error_follows_nothing(
+    running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its output would be kept twice, and pods that vanish for ever."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        async def unanswered(*given: Any) -> None:
+            raise Unavailable("no answer")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(launches, "take", unanswered)
+            await steps(launcher, 1)
+        await no_leaders(world.db, launches.ROLE)
+        second = world.launcher(world.db)
+        await steps(second)
+        launcher.leadership.clock = lambda: time.monotonic() + 1000
+        await steps(launcher)
+        assert launcher._following is None
+        assert not launcher.mirror.pods
+        await second.close()
+
+    running(test)
+
+
+def test_another_plan_counts_the_pods_of_others_again(running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool may be new to it, whose nodes and pods were there before."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        counted = []
+
+        async def count(*given: Any) -> None:
+            counted.append(world.present.hash)
+
+        await steps(launcher)
+        monkeypatch.setattr(launches, "replace_foreign", count)
+        await steps(launcher)
+        world.present = replace(world.present, hash="another")
+        await steps(launcher)
+        assert counted == ["another"]
+
+    running(test)
+
+
+def test_an_attempt_whose_slices_the_pool_no_longer_has_is_over(database) -> None:
+    async def test(db: Database) -> None:
+        await opened(db)
+        world = World(db)
+        launcher = world.launcher(db)
+        id = await world.submit()
+        while not (await world.job(id)).attempt:
+            await world.dispatcher.step()
+        async with db.connection() as connection:
+            await connection.execute("UPDATE gpu_jobs SET resource = 'nvidia.com/mig-1g.10gb'")
+        await steps(launcher)
+        assert await world.outcomes(id) == ["preempted"]
+        (attempt,) = await attempts.of_job(db, id)
+        assert "no longer has nvidia.com/mig-1g.10gb of training for vision" in (attempt.reason or "")
+        await launcher.close()
+
+    database(test)
 
 
 def test_the_next_process_knows_what_was_asked(running) -> None:

@@ -186,12 +186,15 @@ def test_only_pods_of_its_job_are_an_attempts() -> None:
     )
     (own,) = cluster.of("Pod")
     cluster.add(pod("forged", labels))
+    copy = {"name": "copy", "namespace": "team-vision", "labels": labels}
+    cluster.add({"kind": "Job", "metadata": copy, "spec": {"completions": 0, "template": template}})
     copied = {**own["metadata"]["labels"]}
     cluster.add(
         {**pod("elsewhere"), "metadata": {**pod("elsewhere", copied)["metadata"], "namespace": "team-speech"}}
     )
 
     async def test(mirror: Mirror) -> None:
+        assert mirror.jobs["a", 1]["metadata"]["name"] == "gp-a-1"
         assert [one["metadata"]["name"] for one in mirror.pods_of(("a", 1))] == [own["metadata"]["name"]]
         assert not await mirror.is_behind(("a", 1))
         mirror.pods.clear()

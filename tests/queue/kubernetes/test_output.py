@@ -51,6 +51,25 @@ def test_a_stream_that_is_cut_is_read_on(running) -> None:
     running(test)
 
 
+def test_stamps_of_any_time_zone_are_read_on(running) -> None:
+    """A kubelet gives them with the offset of its node, and drops what is before the time that is asked."""
+
+    async def test(world: World, launcher: Launcher, id: str, pod: Object) -> None:
+        await launcher.close()  # it reads the output itself
+        output = Output(world.db, world.cluster, lambda: 1000)
+        there = b"2026-11-22T14:00:0%d.5%s %s"
+        for lines in ([(1, b"+02:00", b"one")], [(2, b"+02:00", b"two"), (3, b"+02:00", b"three")]):
+            world.cluster.lines += [there % line for line in lines]
+            await output._read((id, 1), pod, follow=False)
+        assert await kept(world, id) == ["one", "two", "three"]
+        # Summer time has ended.
+        world.cluster.lines.append(b"2026-11-22T13:00:04.5+01:00 four")
+        await output._read((id, 1), pod, follow=False)
+        assert await kept(world, id) == ["one", "two", "three", "four"]
+
+    running(test)
+
+
 def test_what_goes_beyond_the_limit_is_left_out_and_that_is_said(running) -> None:
     """Times do not count: of short lines they are the most of what is sent."""
 

@@ -186,6 +186,19 @@ def test_after_lost_spot_nodes_a_job_wants_on_demand(database: Run) -> None:
     database(test)
 
 
+def test_what_never_started_was_not_lost_with_a_spot_node(database: Run) -> None:
+    """No launcher may have been there to take it up."""
+
+    async def test(db: Database) -> None:
+        id = await submitted(db)
+        await dispatched(db)
+        await sql(db, "UPDATE gpu_jobs SET capacity_type = 'spot' RETURNING 1")
+        await finished(db, await read(db, id), "disrupted")
+        assert (await take_snapshot(db, NOW, 1)).queued[0].on_demand_only is False
+
+    database(test)
+
+
 def test_a_heartbeat_keeps_what_is_still_the_executors(database: Run) -> None:
     async def test(db: Database) -> None:
         first, second = await running(db), await running(db)
