@@ -247,7 +247,11 @@ class Reconciler:
             await attempts.started(self.db, *key, begin, found.node)
         await self._output.finish(key, self.mirror.pods_of(key))
         at = max(begin, found.started or begin, min(found.at, now))
-        ended = await attempts.finish(self.db, *key, outcome, at, BACKOFF_S, node=found.node)
+        epoch = self.epoch()
+        if epoch is None:
+            self.again(key)
+            return
+        ended = await launches.finish(self.db, epoch, *key, outcome, at, BACKOFF_S, found.node)
         self.attempts.pop(key, None)
         if ended is not None:
             log.info("attempt.ended", job=key[0], attempt=key[1], tenant=job.tenant, outcome=outcome.kind)

@@ -1,7 +1,7 @@
 """Attempts that run as Jobs of a Kubernetes cluster, and what the cluster's other pods hold.
 
-The process that leads goes on with them: they belong to the cluster, not to a process. Ends are recorded by
-`attempts.finish`. This module must not know what a Job looks like.
+The process that leads goes on with them: they belong to the cluster, not to a process. This module must not
+know what a Job looks like.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from gpupool.queue.records import Job, Waiting
+from gpupool.queue.records import Job, Outcome, Waiting
+from gpupool.queue.store import attempts
 from gpupool.queue.store.attempts import Asked
 from gpupool.queue.store.database import Database, as_json, fetch, run, storable
 from gpupool.queue.store.dispatch import fence
@@ -63,18 +64,35 @@ async def asked(db: Database) -> list[Asked]:
 async def launched(db: Database, given: Sequence[tuple[str, int, str]], now: datetime) -> None:
     """The Jobs of these (job, attempt, name) exist. Written once, and a former leader says the same: no epoch
     is checked."""
-    ids, attempts, names = ([row[column] for row in given] for column in range(3))
-    await db.run("launched", ids=ids, attempts=attempts, names=names, now=now)
+    ids, numbers, names = ([row[column] for row in given] for column in range(3))
+    await db.run("launched", ids=ids, attempts=numbers, names=names, now=now)
 
 
 async def waits(db: Database, epoch: int, given: Mapping[tuple[str, int], Waiting | None]) -> None:
     """Show why attempts (job, attempt) do not run yet, or what is wrong with those that do; None: nothing is.
     Raises Deposed."""
-    ids, attempts = ([key[column] for key in given] for column in range(2))
+    ids, numbers = ([key[column] for key in given] for column in range(2))
     texts = [as_json(waiting.as_dict()) if waiting else None for waiting in given.values()]
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
-        await run(connection, "launch_waits", ids=ids, attempts=attempts, waits=texts)
+        await run(connection, "launch_waits", ids=ids, attempts=numbers, waits=texts)
+
+
+async def finish(
+    db: Database,
+    epoch: int,
+    job: str,
+    attempt: int,
+    outcome: Outcome,
+    now: datetime,
+    backoff: tuple[float, float],
+    node: str | None,
+) -> Job | None:
+    """`attempts.finish`. Raises Deposed: since this process saw that there was nothing of the attempt, another
+    one may have launched it."""
+    async with db.transaction() as connection:
+        await fence(connection, ROLE, epoch)
+        return await attempts.end(connection, job, attempt, outcome, now, backoff, node=node)
 
 
 async def failed_nodes(db: Database, job: str) -> list[str]:

@@ -31,10 +31,10 @@ SOURCE = PlanSource(Path(__file__).parents[2] / "cluster" / "queue" / "queue.yam
 CONTAINER = {"container_image": "registry.example/work:1", "container_command": ["train"]}
 STORE = {
     dispatch: ("lead",),
-    attempts: ("started", "started_all", "finish"),
+    attempts: ("started", "started_all"),
     launches: (
         *("take", "held", "is_held", "asked", "launched", "waits", "failed_nodes"),
-        *("logged", "logged_until", "replace_foreign"),
+        *("finish", "logged", "logged_until", "replace_foreign"),
     ),
 }
 """What the launcher calls, by module."""

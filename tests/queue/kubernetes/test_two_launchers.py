@@ -197,6 +197,31 @@ def test_a_launcher_that_stood_still_does_not_say_again_why_an_attempt_waited(
     asyncio.run(asyncio.wait_for(test(), 60))
 
 
+def test_a_launcher_that_stood_still_ends_nothing_that_another_has_launched(
+    database_url, monkeypatch
+) -> None:
+    """It has seen that there was nothing of the attempt, and no pool for it."""
+
+    async def test() -> None:
+        fuse = Fuse("finish", gate=asyncio.Event())
+        async with world_of(database_url) as (world, own):
+            id, before = await world.submit(), world.present
+            await world.dispatcher.step()
+            world.drop_pool("training")
+            async with (
+                one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first,
+                standing(world, first, fuse) as (second, current),
+            ):
+                world.present = before
+                await steps(second)
+                assert world.pods("Pending")
+                fuse.gate.set()
+                await current
+                assert await world.outcomes(id) == [None]
+
+    asyncio.run(asyncio.wait_for(test(), 60))
+
+
 async def foreign(db: Database) -> list[tuple[str, int]]:
     async with db.connection() as connection:
         cursor = await connection.execute("SELECT pool, units FROM gpu_foreign_pods")
