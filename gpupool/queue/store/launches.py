@@ -88,8 +88,8 @@ async def finish(
     backoff: tuple[float, float],
     node: str | None,
 ) -> Job | None:
-    """`attempts.finish`. Raises Deposed: since this process saw that there was nothing of the attempt, another
-    one may have launched it."""
+    """`attempts.finish`. Raises Deposed: another process may have launched the attempt since this one saw
+    nothing of it."""
     async with db.transaction() as connection:
         await fence(connection, ROLE, epoch)
         return await attempts.end(connection, job, attempt, outcome, now, backoff, node=node)
