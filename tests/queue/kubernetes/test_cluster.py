@@ -1,4 +1,4 @@
-"""What the launcher makes of refusals of the API server, whoever refuses."""
+"""What the launcher makes of refusals: of the API server itself, of policies, webhooks and quotas."""
 
 from __future__ import annotations
 
