@@ -75,7 +75,7 @@ class TenantRule:
     grants: Mapping[tuple[str, str], int]
     """(pool, resource) -> units that it may hold at once."""
     guaranteed: Mapping[tuple[str, str], int]
-    """The same; where the grants of all tenants exceed the pool, of the pool by grant and weight."""
+    """The same; where the grants of all tenants exceed the pool, a part of the pool by grant and weight."""
     budgets: Mapping[str, Allowance]
     """`tenant` or `tenant/project` -> budget; only those that have one."""
 

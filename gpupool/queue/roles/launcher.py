@@ -114,8 +114,7 @@ class Launcher(LeaderRole):
                 attempt.ask(job.cancel_requested, job.preempt_reason)
             self.reconciler.attempts = held
             self._epoch = epoch
-            seen = (self.mirror.jobs, self.mirror.pods, self.mirror.gone)
-            for key in {*self.reconciler.attempts, *(key for kept in seen for key in kept)}:
+            for key in {*self.reconciler.attempts, *self.mirror.jobs, *self.mirror.pods, *self.mirror.gone}:
                 self._enqueue(key)
         try:
             taken = await launches.take(self.db, epoch, TAKEN)

@@ -35,7 +35,8 @@ class Relay(LeaderRole):
     """The epoch under which all that was placed before has been published."""
 
     async def _act(self, epoch: int) -> bool:
-        complete, self._up_to_date = self._up_to_date == epoch, None  # until this step has ended well
+        complete = self._up_to_date == epoch
+        self._up_to_date = None  # until this step has ended well
         placed = await outbox.place(self.db, epoch, BATCH)
         due = placed if complete else await outbox.unpublished(self.db, BATCH)
         sent = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,15 +24,21 @@ __all__ = ["api", "database", "database_url", "postgres"]
 ENVIRONMENT = Path(__file__).with_name("queue.yaml")
 
 
-@pytest.fixture(scope="module")
-def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database with the queue's tables for a whole module."""
-    name = request.module.__name__.rpartition(".")[2]
+@contextlib.contextmanager
+def made_database(postgres: Embedded, name: str, template: str) -> Iterator[str]:
+    """The URL of a copy of `template`, which is gone afterwards."""
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     yield postgres.url(name)
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def queue_database(postgres: Embedded, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database with the queue's tables for a whole module."""
+    with made_database(postgres, request.module.__name__.rpartition(".")[2], "migrated") as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

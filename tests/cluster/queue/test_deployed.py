@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 import yaml
 
 from gpupool import shipped
-from gpupool.client import Client, Job
+from gpupool.client import Client
 from gpupool.local.control_plane import ControlPlane
 from gpupool.plan.model import SYSTEM_NAMESPACE
 from gpupool.plan.pods import JOB_LABEL
 from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
-from tests.cluster.queue.conftest import ENVIRONMENT
+from tests.cluster.queue.conftest import ENVIRONMENT, made_database
 from tests.cluster.queue.helm import Helm
-from tests.cluster.queue.served import Process, Queue, apply, simulated
+from tests.cluster.queue.served import PATIENCE_S, Process, Queue, apply, simulated
+from tests.cluster.queue.test_runs import submit
 from tests.cluster.queue.test_token_review import request_token
 from tests.programs import require
 
@@ -43,11 +44,8 @@ UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-use
 @pytest.fixture(scope="module")
 def url(postgres: Embedded) -> Iterator[str]:
     """An empty database: its tables are the migration's to make."""
-    with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute("CREATE DATABASE deployed")
-    yield postgres.url("deployed")
-    with psycopg.connect(postgres.url(), autocommit=True) as connection:
-        connection.execute("DROP DATABASE deployed WITH (FORCE)")
+    with made_database(postgres, "deployed", "template1") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +88,7 @@ def _migrate(pod: Object, url: str) -> None:
     (container,) = pod["containers"]
     python, *arguments = container["command"]
     assert python == "python"
-    command = [*shipped.command("")[:1], *arguments]
+    command = [sys.executable, *arguments]
     subprocess.run(command, env={**shipped.variables(), DATABASE: url}, check=True, timeout=120)
 
 
@@ -138,25 +136,18 @@ def team(deployed: Queue) -> Iterator[Client]:
         yield client
 
 
-def _submit(team: Client) -> Job:
-    return team.submit_job(
-        gpu_pool_requested="notebooks", container_image="busybox:1.37", container_command=["true"]
-    )
-
-
 def test_a_job_runs(deployed: Queue, team: Client) -> None:
-    job = _submit(team)
+    job = submit(team, "true")
     assert job.data["user_id"] == f"system:serviceaccount:{TENANT}:worker"
-    deployed.until("the job has ended", lambda: team.job(job.id).ended)
-    assert team.job(job.id).state == "succeeded"
+    assert job.wait(PATIENCE_S).state == "succeeded"
     deployed.until("nothing of it is held", lambda: not _finalizers(deployed, job.id))
 
 
 def test_a_job_that_runs_is_cancelled(deployed: Queue, team: Client) -> None:
-    job = _submit(team)
+    job = submit(team, "true")
     deployed.until("its Job exists", lambda: _finalizers(deployed, job.id))
     team.cancel_job(job.id)
-    deployed.until("the job has ended", lambda: team.job(job.id).ended)
+    job.wait(PATIENCE_S)
     deployed.until("nothing of it is held", lambda: not _finalizers(deployed, job.id))
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from gpupool.plan.resolve import resolve
 from gpupool.queue.domain.supply import supply_of
-from gpupool.spec.load import check_shape
-from gpupool.spec.yaml_source import parse_source
+from tests.environment_strategies import plan_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +26,7 @@ def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
     given = {
         "apiVersion": "gpupool.dev/v1alpha1",
         "kind": "Environment",
-        "metadata": {"name": "shares"},
+        "metadata": {"name": "random"},
         "cluster": {"platform": "static", "name": "lab"},
         "pools": [
             {
@@ -50,6 +46,5 @@ def test_guaranteed_shares_follow_weights_where_grants_exceed_the_pool(
             for name, weight, slices in zip(("a", "b"), weights, grants, strict=True)
         ],
     }
-    plan = resolve(check_shape(parse_source("shares.yaml", json.dumps(given).encode())))
-    found = supply_of(plan).tenants
+    found = supply_of(plan_of(given)).tenants
     assert tuple(found[name].guaranteed["notebooks", "nvidia.com/gpu"] for name in ("a", "b")) == guaranteed

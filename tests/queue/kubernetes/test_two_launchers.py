@@ -205,19 +205,21 @@ def test_a_launcher_that_stood_still_ends_nothing_that_another_has_launched(
     async def test() -> None:
         fuse = Fuse("finish", gate=asyncio.Event())
         async with world_of(database_url) as (world, own):
-            id, before = await world.submit(), world.present
-            await world.dispatcher.step()
+            before = world.present
             world.drop_pool("training")
-            async with (
-                one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first,
-                standing(world, first, fuse) as (second, current),
-            ):
-                world.present = before
-                await steps(second)
-                assert world.pods("Pending")
-                fuse.gate.set()
-                await current
-                assert await world.outcomes(id) == [None]
+            without = world.present
+            async with one_process(world, own, fuse, monkeypatch, lambda: 0.0) as first:
+                first.current = first.reconciler.current = lambda: without
+                await steps(first)  # no other write of it is left that would be refused first
+                id = await world.submit()
+                await world.dispatcher.step()
+                async with standing(world, first, fuse) as (second, current):
+                    world.present = before
+                    await steps(second)
+                    assert world.pods("Pending")
+                    fuse.gate.set()
+                    await current
+                    assert await world.outcomes(id) == [None]
 
     asyncio.run(asyncio.wait_for(test(), 60))
 

@@ -17,7 +17,6 @@ from gpupool.queue.roles.echo import echo
 from gpupool.queue.roles.http_job import HttpJobs, forbidden
 from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.errors import Unavailable
 from gpupool.queue.targets import allowed, origin
 from tests.queue.roles.running import SOURCE, Queue, opened
 
@@ -52,30 +51,6 @@ def test_an_http_job_is_sent_and_its_answer_kept(database) -> None:
                 "mlops.gpu.jobs.started",
                 "mlops.gpu.jobs.succeeded",
             ]
-
-    database(scenario)
-
-
-def test_events_whose_place_was_written_without_an_answer_are_published(
-    database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario(db: Database) -> None:
-        await opened(db)
-        queue, place = Queue(db), outbox.place
-
-        async def unanswered(*given: Any) -> None:
-            await place(*given)
-            raise Unavailable("no answer")
-
-        await queue.relay.step()
-        await queue.submit()
-        with monkeypatch.context() as patched:
-            patched.setattr(outbox, "place", unanswered)
-            with pytest.raises(Unavailable):
-                await queue.relay.step()
-        await queue.submit()
-        await queue.relay.step()
-        assert [subject for subject, _ in queue.bus.messages] == ["mlops.gpu.jobs.enqueued"] * 2
 
     database(scenario)
 
