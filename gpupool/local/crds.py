@@ -22,6 +22,8 @@ from gpupool.programs.failures import LocalError
 LISTING = Path(__file__).with_name("crds.yaml")
 """What the control plane serves."""
 _ESTABLISH_SECONDS = 60.0
+_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""Aggregated discovery (Kubernetes 1.30 and later): all groups with their resources in one answer."""
 MANAGER = "gpupool-local"
 """Field manager of what every control plane has."""
 
@@ -86,7 +88,10 @@ def serve(api: KubeApi, wanted: list[dict[str, Any]]) -> None:
     for definition in wanted:
         group, names = definition["spec"]["group"], definition["spec"]["names"]
         version = next(row["name"] for row in definition["spec"]["versions"] if row["served"])
-        while not _answers(api, f"/apis/{group}/{version}/{names['plural']}?limit=1"):
+        while not (
+            _answers(api, f"/apis/{group}/{version}/{names['plural']}?limit=1")
+            and _discovered(api, group, version, names["plural"])
+        ):
             if time.monotonic() > deadline:
                 raise LocalError(f"the API server does not serve {names['kind']} of {group}; see its log")
             time.sleep(0.05)
@@ -100,3 +105,15 @@ def _answers(api: KubeApi, path: str) -> bool:
             raise
         return False
     return True
+
+
+def _discovered(api: KubeApi, group: str, version: str, plural: str) -> bool:
+    """Whether the list from which kubectl reads what kinds there are has the resource: it follows later."""
+    groups = api.request("GET", "/apis", accept=_DISCOVERY)[1]["items"]
+    return any(
+        found["metadata"]["name"] == group
+        and listed["version"] == version
+        and any(resource["resource"] == plural for resource in listed["resources"])
+        for found in groups
+        for listed in found["versions"]
+    )

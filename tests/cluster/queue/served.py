@@ -70,9 +70,14 @@ def simulated(spec: Object) -> Object:
     return {**spec, "cluster": cluster, "karpenter": {"nodeRole": "queue"}}
 
 
+def gpupool(arguments: list[str]) -> list[str]:
+    """The command line of this gpupool."""
+    return shipped.command("gpupool.cli.main", *arguments)
+
+
 class Process:
-    """`gpupool serve` with some roles, in `folder`; it can be killed and started again. `before` is the
-    command, with its arguments, that runs it."""
+    """`gpupool serve` with some roles, in `folder`; it can be killed and started again. `command` is what
+    runs it with arguments: as a process of this gpupool unless it is given."""
 
     def __init__(
         self,
@@ -80,12 +85,11 @@ class Process:
         variables: dict[str, str],
         log: Path,
         *,
-        before: Sequence[str] = (),
+        command: Callable[[list[str]], list[str]] = gpupool,
         folder: Path | None = None,
     ) -> None:
         self.port = free_port()
-        served = shipped.command("gpupool.cli.main", "serve", *arguments, "--port", str(self.port))
-        self._command = [*before, *served]
+        self._command = command(["serve", *arguments, "--port", str(self.port)])
         self._variables = {**os.environ, **shipped.variables(), **variables}
         self._folder = folder
         self.log = log

@@ -2,7 +2,8 @@
 arguments, files and service account, whose token the API server has made. No user is impersonated, and no
 process has more than its pod.
 
-Left out is what only a container runtime does: the image, its user and the read-only root file system.
+The long form (`make test-all`) does the same with containers: of the Dockerfile's image, with the user, the
+read-only root file system and the capabilities that the pod says.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -26,8 +29,9 @@ from gpupool.queue.store.embedded import Embedded
 from tests.cluster.kube import Kube
 from tests.cluster.queue.conftest import ENVIRONMENT, made_database
 from tests.cluster.queue.helm import Helm
-from tests.cluster.queue.served import PATIENCE_S, Process, Queue, apply, simulated
-from tests.cluster.queue.test_runs import submit
+from tests.cluster.queue.image import Image, built, seen
+from tests.cluster.queue.served import PATIENCE_S, Process, Queue, apply, gpupool, simulated
+from tests.cluster.queue.test_runs import TAKES_A_MINUTE, submit
 from tests.cluster.queue.test_token_review import request_token
 from tests.programs import require
 
@@ -41,20 +45,28 @@ UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-use
 """A process with mounts of its own."""
 
 
-@pytest.fixture(scope="module")
-def url(postgres: Embedded) -> Iterator[str]:
-    """An empty database: its tables are the migration's to make."""
-    with made_database(postgres, "deployed", "template1") as made:
+@pytest.fixture(scope="module", params=["processes", pytest.param("containers", marks=TAKES_A_MINUTE)])
+def image(request: pytest.FixtureRequest) -> Iterator[Image | None]:
+    """What containers are made of; None where the pods are processes."""
+    if request.param == "processes":
+        if subprocess.run([*UNSHARE, "true"], check=False).returncode:
+            pytest.skip("this machine allows no process mounts of its own (unshare --mount)")
+        yield None
+        return
+    # Not in pytest's own folder, which only this user enters.
+    with tempfile.TemporaryDirectory(prefix="gpupool-image-") as folder, built(Path(folder)) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def deployed(
-    kube: Kube, control_plane: ControlPlane, url: str, tmp_path_factory: pytest.TempPathFactory
+    kube: Kube,
+    control_plane: ControlPlane,
+    postgres: Embedded,
+    image: Image | None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Queue]:
     """The processes of the release, ready, after the migration."""
-    if subprocess.run([*UNSHARE, "true"], check=False).returncode:
-        pytest.skip("this machine allows no process mounts of its own (unshare --mount)")
     kube.wipe()
     folder = tmp_path_factory.mktemp("deployed")
     local = yaml.safe_load(ENVIRONMENT.read_text(encoding="utf-8"))
@@ -65,35 +77,42 @@ def deployed(
         },
         "database": {"secretRef": {"name": "queue-database", "key": "url"}},
     }
-    queue = Queue(kube, control_plane, simulated({**local, "queue": release}), url, folder)
-    apply(kube, Queue(kube, control_plane, local, url, tmp_path_factory.mktemp("local")).plan)
-    rendered = Helm(require("helm")["helm"], folder, environment=queue.file).template()
-    try:
-        for body in rendered:
-            if body["kind"] == "Job":
-                _migrate(body["spec"]["template"]["spec"], url)
-        for body in rendered:
-            if body["kind"] == "Deployment":
-                _start(queue, body["metadata"]["name"], body["spec"]["template"]["spec"], rendered)
-        for process in queue.processes:
-            process.until_ready()
-        yield queue
-    finally:
-        queue.stop()
-        kube.wipe()
+    # An empty database: its tables are the migration's to make.
+    with made_database(postgres, "deployed", "template1") as url:
+        queue = Queue(kube, control_plane, simulated({**local, "queue": release}), url, folder)
+        apply(kube, Queue(kube, control_plane, local, url, tmp_path_factory.mktemp("local")).plan)
+        rendered = Helm(require("helm")["helm"], folder, environment=queue.file).template()
+        try:
+            for body in rendered:
+                if body["kind"] == "Job":
+                    _migrate(queue, body["spec"]["template"]["spec"], image)
+            for body in rendered:
+                if body["kind"] == "Deployment":
+                    _start(queue, body["metadata"]["name"], body["spec"]["template"]["spec"], rendered, image)
+            for process in queue.processes:
+                process.until_ready()
+            yield queue
+        finally:
+            queue.stop()
+            kube.wipe()
 
 
-def _migrate(pod: Object, url: str) -> None:
+def _migrate(queue: Queue, pod: Object, image: Image | None) -> None:
     """The hook's Job."""
     (container,) = pod["containers"]
+    variables = {DATABASE: queue.database}
     python, *arguments = container["command"]
     assert python == "python"
     command = [sys.executable, *arguments]
-    subprocess.run(command, env={**shipped.variables(), DATABASE: url}, check=True, timeout=120)
+    if image is not None:
+        command = image.command(
+            queue.folder / "migration", pod, container["command"], variables, _sockets(queue)
+        )
+    subprocess.run(command, env={**os.environ, **shipped.variables(), **variables}, check=True, timeout=120)
 
 
-def _start(queue: Queue, name: str, pod: Object, rendered: list[Object]) -> None:
-    """The pod of a Deployment as a process. Only its port is another: all of them are on one machine."""
+def _start(queue: Queue, name: str, pod: Object, rendered: list[Object], image: Image | None) -> None:
+    """The pod of a Deployment. Only its port is another: all of them are on one machine."""
     (container,) = pod["containers"]
     folder = queue.folder / name
     (texts,) = (body["data"] for body in rendered if body["kind"] == "ConfigMap")
@@ -112,17 +131,38 @@ def _start(queue: Queue, name: str, pod: Object, rendered: list[Object]) -> None
         "KUBERNETES_SERVICE_PORT": str(server.port),
         "KUBECONFIG": "/nowhere",
     }
-    before: list[str] = []
+    files = {"/etc/gpupool": folder}
     if pod["automountServiceAccountToken"]:
-        account = queue.folder / f"{name}-account"
-        account.mkdir()
-        token = request_token(queue.kube.api, SYSTEM_NAMESPACE, pod["serviceAccountName"])
-        (account / "token").write_text(token)
-        (account / "ca.crt").write_bytes(queue.plane.layout.certificate.read_bytes())
-        before = [*UNSHARE, "sh", "-c", IN_POD, str(account)]
-    process = Process(arguments, variables, queue.folder / f"{name}.log", before=before, folder=folder)
+        files[ACCOUNT] = _account(queue, pod["serviceAccountName"])
+
+    def command(asked: list[str]) -> list[str]:
+        if image is not None:
+            place = queue.folder / f"{name}-container"
+            return image.command(place, pod, asked, variables, files | _sockets(queue))
+        before = [*UNSHARE, "sh", "-c", IN_POD, str(files[ACCOUNT])] if ACCOUNT in files else []
+        return [*before, *gpupool(asked)]
+
+    process = Process(arguments, variables, queue.folder / f"{name}.log", command=command, folder=folder)
     queue.processes.append(process)
     process.start()
+
+
+def _account(queue: Queue, name: str) -> Path:
+    """What kubelet mounts of a service account."""
+    folder = queue.folder / f"{name}-account"
+    folder.mkdir()
+    (folder / "token").write_text(request_token(queue.kube.api, SYSTEM_NAMESPACE, name))
+    (folder / "ca.crt").write_bytes(queue.plane.layout.certificate.read_bytes())
+    return folder
+
+
+def _sockets(queue: Queue) -> dict[str, Path]:
+    """The folder of the database's socket, which any user may open from now on."""
+    (folder,) = parse_qs(urlsplit(queue.database).query)["host"]
+    (socket,) = Path(folder).glob(".s.PGSQL.*[0-9]")
+    Path(folder).chmod(0o711)
+    socket.chmod(0o777)
+    return {folder: Path(folder)}
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +204,13 @@ def _finalizers(queue: Queue, job: str) -> list[str]:
 def test_nothing_was_refused(deployed: Queue) -> None:
     for process in deployed.processes:
         assert "cannot" not in process.log.read_text(), process.log
+
+
+def test_containers_are_what_their_pods_say(deployed: Queue, image: Image | None) -> None:
+    if image is None:
+        pytest.skip("these are processes")
+    for process in deployed.processes:
+        users, root = seen(deployed.folder / f"{process.log.stem}-container")
+        assert users == {"65532"}
+        assert root.split(",")[0] == "ro"
+        assert "Read-only file system" not in process.log.read_text()
