@@ -21,8 +21,8 @@ from gpupool.programs.failures import LocalError
 
 LISTING = Path(__file__).with_name("crds.yaml")
 """What the control plane serves."""
-_ESTABLISH_SECONDS = 60.0
-_DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_ESTABLISH_SECONDS = 120.0
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Aggregated discovery (Kubernetes 1.30 and later): all groups with their resources in one answer."""
 MANAGER = "gpupool-local"
 """Field manager of what every control plane has."""
@@ -109,7 +109,7 @@ def _answers(api: KubeApi, path: str) -> bool:
 
 def _discovered(api: KubeApi, group: str, version: str, plural: str) -> bool:
     """Whether the list from which kubectl reads what kinds there are has the resource: it follows later."""
-    groups = api.request("GET", "/apis", accept=_DISCOVERY)[1]["items"]
+    groups = api.request("GET", "/apis", accept=DISCOVERY)[1]["items"]
     return any(
         found["metadata"]["name"] == group
         and listed["version"] == version

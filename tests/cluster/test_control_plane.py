@@ -22,11 +22,11 @@ import yaml
 
 from gpupool import shipped
 from gpupool.cluster.kube_api import ApiError, KubeApi
-from gpupool.local import components, processes
+from gpupool.local import components, crds, processes
 from gpupool.local.components import NAMES
 from gpupool.local.control_plane import ControlPlane
 from gpupool.programs.failures import LocalError
-from tests.cluster.kube import PATIENCE_SECONDS
+from tests.cluster.kube import PATIENCE_SECONDS, Kube
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +270,17 @@ def test_two_commands_at_once_make_one_control_plane(data_folder: Path) -> None:
     ]
     assert [one.wait(PATIENCE_SECONDS) for one in both] == [0, 0]
     assert len(processes.marked(data_folder)) == len(NAMES)
+
+
+def test_kubectl_finds_kinds_as_soon_as_they_are_served(plane: ControlPlane) -> None:
+    """Discovery follows the server by up to seconds where the kinds had been there before."""
+    kube = Kube(plane)
+    for _ in range(3):
+        with kube.kinds(Path(__file__).parent / "examples" / "crds.yaml"):
+            listed = json.dumps(kube.api.request("GET", "/apis", accept=crds.DISCOVERY)[1])
+            assert '"rayclusters"' in listed
+            assert '"sparkapplications"' in listed
+    kube.api.close()
 
 
 def test_a_job_takes_the_time_that_its_annotation_says(plane: ControlPlane) -> None:
