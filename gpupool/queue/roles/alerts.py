@@ -1,9 +1,9 @@
 """Alerts: on budgets once per threshold and period, on idle jobs (`idle`); to a Slack-compatible webhook and
 by e-mail.
 
-They are retried until they are sent. What is due is in the database, so that a restart neither forgets nor
-repeats one. The webhook's address and the mail password come from the process' environment. It must not stop
-jobs: budgets do that.
+They are retried until they are sent. What is due is in the database, and is taken by one process at a time,
+so that a restart neither forgets nor repeats one. The webhook's address and the mail password come from the
+process' environment. It must not stop jobs: budgets do that.
 """
 
 from __future__ import annotations
@@ -37,6 +37,9 @@ LONGEST_PAUSE = timedelta(hours=1)
 TLS_PORT = 465
 """Where a mail server speaks TLS from the start (RFC 8314, 3.3)."""
 SEND_S = 20.0
+"""For an answer of the webhook, and for each of the mail server's."""
+SENDING = timedelta(minutes=3)
+"""Both channels have answered by then; who was killed meanwhile has sent nothing, or to one of them twice."""
 LATE = timedelta(days=1)
 """A settlement is looked at for so long, where its period is over."""
 
@@ -72,7 +75,8 @@ class Alerts(LeaderRole):
         found = list(crossed(plan, await accounts.spent(self.db, now, now - LATE)))
         if found:
             await accounts.raise_alerts(self.db, found, now)
-        for alert in await accounts.alerts_due(self.db, now):
+        # One after the other: while a channel takes its time, another process may come to lead.
+        while (alert := await accounts.take_alert(self.db, now, now + SENDING)) is not None:
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
             for channel, error in failed.items():

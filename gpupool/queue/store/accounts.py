@@ -102,9 +102,10 @@ async def raise_alerts(db: Database, crossed: Sequence[Crossed], now: datetime) 
     await db.run("alert_raise", crossed=as_json(given), now=now)
 
 
-async def alerts_due(db: Database, now: datetime, limit: int = 20) -> list[Alert]:
-    """Alerts to send now."""
-    return [Alert(**row) for row in await db.fetch("alerts_due", now=now, limit=limit)]
+async def take_alert(db: Database, now: datetime, until: datetime) -> Alert | None:
+    """An alert to send now, which nobody else is given before `until`."""
+    rows = await db.fetch("alert_take", now=now, until=until)
+    return Alert(**rows[0]) if rows else None
 
 
 async def alert_tried(db: Database, alert: Alert, now: datetime, again_at: datetime | None) -> None:

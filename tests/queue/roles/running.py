@@ -104,13 +104,14 @@ class Queue:
 
 
 @asynccontextmanager
-async def webhook(answers: Iterable[int] = ()) -> AsyncIterator[tuple[str, list[str]]]:
+async def webhook(answers: Iterable[int] = (), slow_s: float = 0) -> AsyncIterator[tuple[str, list[str]]]:
     """The address of a webhook of this process, and the texts that it gets. It answers with these codes, then
-    with 200."""
+    with 200, so many seconds later."""
     codes, texts = iter(answers), list[str]()
 
     async def hook(request: web.Request) -> web.Response:
         texts.append((await request.json())["text"])
+        await asyncio.sleep(slow_s)
         return web.Response(status=next(codes, 200))
 
     app = web.Application()

@@ -67,6 +67,23 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
     database(scenario)
 
 
+def test_an_alert_is_sent_by_one_of_two_who_believe_that_they_lead(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        async with webhook(slow_s=0.5) as (url, texts):
+            queue = Queue(db)
+            plan = _plan(0.000001, 0.8)
+            await queue.ended(await queue.submit(**_second()))
+            both = [
+                Alerts(db, queue.leads(role), lambda: plan, lambda: Channels(url), queue.now)
+                for role in ("alerts", "alerts of another")
+            ]
+            await asyncio.gather(*(alerts.step() for alerts in both))
+        assert len(texts) == 1
+
+    database(scenario)
+
+
 def test_what_is_settled_after_its_period_alerts_for_that_period_once(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
@@ -106,7 +123,8 @@ def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(d
                 queue.ahead = timedelta(hours=hours)
                 await alerts.step()
         assert len(texts) == 1
-        (due,) = await accounts.alerts_due(db, queue.now() + timedelta(hours=2))
+        due = await accounts.take_alert(db, queue.now() + timedelta(hours=2), queue.now())
+        assert due
         assert (due.taken, due.tries) == (["webhook"], 3)
 
     database(scenario)

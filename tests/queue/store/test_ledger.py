@@ -374,12 +374,16 @@ def test_an_alert_is_due_once_per_threshold_and_again_after_a_failure(database: 
         crossed = [Crossed("tenant", "vision", date(2026, 11, 1), percent, 80, 100) for percent in (50, 80)]
         for _ in range(2):
             await accounts.raise_alerts(db, crossed, NOW)
-        half, most = await accounts.alerts_due(db, NOW)
+        later = NOW + timedelta(minutes=3)
+        half, most = [await accounts.take_alert(db, NOW, later) for _ in range(2)]
+        assert half
+        assert most
         assert (half.threshold, half.period.isoformat(), half.tries) == (50, "2026-11-01", 0)
         await accounts.alert_tried(db, half, NOW, None)
         await accounts.alert_tried(db, most, NOW, NOW + timedelta(minutes=1))
-        assert await accounts.alerts_due(db, NOW) == []
-        (again,) = await accounts.alerts_due(db, NOW + timedelta(minutes=1))
+        assert await accounts.take_alert(db, NOW, later) is None
+        again = await accounts.take_alert(db, NOW + timedelta(minutes=1), later)
+        assert again
         assert (again.threshold, again.tries) == (80, 1)
 
     database(test)
