@@ -103,7 +103,7 @@ async def raise_alerts(db: Database, crossed: Sequence[Crossed], now: datetime) 
 
 
 async def take_alert(db: Database, now: datetime, until: datetime) -> Alert | None:
-    """An alert to send now, which nobody else is given before `until`."""
+    """An alert to send now, which no other process is given before `until`."""
     rows = await db.fetch("alert_take", now=now, until=until)
     return Alert(**rows[0]) if rows else None
 
