@@ -21,7 +21,7 @@ from gpupool.programs.failures import LocalError
 
 LISTING = Path(__file__).with_name("crds.yaml")
 """What the control plane serves."""
-_ESTABLISH_SECONDS = 120.0
+_ESTABLISH_SECONDS = 60.0
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Aggregated discovery (Kubernetes 1.30 and later): all groups with their resources in one answer."""
 MANAGER = "gpupool-local"

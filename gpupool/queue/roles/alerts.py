@@ -76,7 +76,7 @@ class Alerts(LeaderRole):
         if found:
             await accounts.raise_alerts(self.db, found, now)
         # One after the other: while a channel takes its time, another process may come to lead.
-        while (alert := await accounts.take_alert(self.db, now, now + SENDING)) is not None:
+        while (alert := await accounts.take_alert(self.db, now, self.now() + SENDING)) is not None:
             failed = await send(channels, f"{plan.environment}: {sentence(alert)}", alert)
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**alert.tries)
             for channel, error in failed.items():
@@ -85,7 +85,8 @@ class Alerts(LeaderRole):
                 )
             if not failed:
                 log.info("alert.sent", name=alert.name, threshold=alert.threshold)
-            await accounts.alert_tried(self.db, alert, now, now + pause if failed else None)
+            tried = self.now()
+            await accounts.alert_tried(self.db, alert, tried, tried + pause if failed else None)
         return False
 
 

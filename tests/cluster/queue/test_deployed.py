@@ -101,14 +101,14 @@ def _migrate(queue: Queue, pod: Object, image: Image | None) -> None:
     """The hook's Job."""
     (container,) = pod["containers"]
     variables = {DATABASE: queue.database}
-    python, *arguments = container["command"]
+    python, *arguments = asked = container["command"]
     assert python == "python"
-    command = [sys.executable, *arguments]
-    if image is not None:
-        command = image.command(
-            queue.folder / "migration", pod, container["command"], variables, _sockets(queue)
-        )
-    subprocess.run(command, env={**os.environ, **shipped.variables(), **variables}, check=True, timeout=120)
+    if image is None:
+        command, env = [sys.executable, *arguments], {**shipped.variables(), **variables}
+    else:
+        place = queue.folder / "migration"
+        command, env = image.command(place, pod, asked, variables, _sockets(queue)), None
+    subprocess.run(command, env=env, check=True, timeout=120)
 
 
 def _start(queue: Queue, name: str, pod: Object, rendered: list[Object], image: Image | None) -> None:
@@ -208,7 +208,7 @@ def test_nothing_was_refused(deployed: Queue) -> None:
 
 def test_containers_are_what_their_pods_say(deployed: Queue, image: Image | None) -> None:
     if image is None:
-        pytest.skip("these are processes")
+        pytest.skip("processes have neither a user nor a root file system of their own here")
     for process in deployed.processes:
         users, root = seen(deployed.folder / f"{process.log.stem}-container")
         assert users == {"65532"}

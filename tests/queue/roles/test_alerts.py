@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -80,6 +80,24 @@ def test_an_alert_is_sent_by_one_of_two_who_believe_that_they_lead(database) -> 
             ]
             await asyncio.gather(*(alerts.step() for alerts in both))
         assert len(texts) == 1
+
+    database(scenario)
+
+
+def test_the_pause_begins_when_a_slow_channel_has_answered(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        async with webhook([500]) as (url, texts):
+            queue = Queue(db)
+            plan = _plan(0.000001, 0.8)
+            await queue.ended(await queue.submit(**_second()))
+
+            def now() -> datetime:
+                return queue.now() + timedelta(minutes=4) * len(texts)
+
+            await Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), now).step()
+            assert len(texts) == 1
+            assert await accounts.take_alert(db, now(), now()) is None
 
     database(scenario)
 
