@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from generators.manifest import Manifest
 from generators.metadata import manifest_of, quantities
 from gpupool.plan.model import Plan
-from gpupool.plan.tenants import NOTHING, Tenant
+from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Tenant
 
 NAME = "gpupool"
 GRANTS, EXTRA = "gpupool.dev/grants", "gpupool.dev/extra"
@@ -72,6 +72,6 @@ def _priorities(plan: Plan, tenant: Tenant) -> Iterator[Manifest]:
 def _limits(plan: Plan, tenant: Tenant) -> Manifest:
     """Requests for containers that state none, so that the scheduler knows something of every pod. No
     maximum for GPUs: a LimitRange maximum is also the default limit of every container without one."""
-    limit = {"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "256Mi"}}
+    limit = {"type": "Container", "defaultRequest": DEFAULT_REQUESTS.as_dict()}
     spec = {"limits": [limit]}
     return manifest_of(plan, "LimitRange", NAME, tenant.namespace, tenant=tenant, spec=spec)

@@ -36,6 +36,9 @@ class Share:
     def __add__(self, other: Share) -> Share:
         return Share(self.cpu_millis + other.cpu_millis, self.memory_mib + other.memory_mib)
 
+    def __sub__(self, other: Share) -> Share:
+        return Share(self.cpu_millis - other.cpu_millis, self.memory_mib - other.memory_mib)
+
     def __mul__(self, times: int) -> Share:
         return Share(self.cpu_millis * times, self.memory_mib * times)
 
@@ -48,6 +51,8 @@ class Share:
 
 
 NOTHING = Share(0, 0)
+DEFAULT_REQUESTS = Share(100, 256)
+"""Of a tenant's container that states none: its namespace's LimitRange."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any
 from generators.emit import yaml_text
 from gpupool.findings import UsageError
 from gpupool.plan.pods import pod_fields
+from gpupool.plan.tenants import DEFAULT_REQUESTS, NOTHING, Share
 from gpupool.snippet.wish import Wish
 
 Object = dict[str, Any]
@@ -120,8 +121,8 @@ def _pytorch_job(wish: Wish) -> Object:
 
 def _workflow(wish: Wish) -> Object:
     """Of one step. What sends the step to the pool is beside its container, so that it can be copied into the
-    templates of any other Workflow."""
-    template = _template(wish)
+    templates of any other Workflow. Argo's container `wait` beside it gets the default requests."""
+    template = _template(wish, beside=DEFAULT_REQUESTS)
     spec = template.pop("spec")
     (container,) = spec["containers"]
     patch = {**spec, "containers": [{"name": "main", "resources": container["resources"]}]}
@@ -150,12 +151,14 @@ def _template(
     *,
     labels: Mapping[str, str] | None = None,
     requests: bool = True,
+    beside: Share = NOTHING,
     **spec: Any,
 ) -> Object:
-    """A pod template with one container, which gets its share of the node's CPU and memory."""
+    """A pod template with one container, which gets its share of the node's CPU and memory, less what is for
+    containers that an operator adds `beside` it."""
     fields = pod_fields(wish.pool, wish.resource, wish.count)
     share = wish.pool.share(wish.resource) if requests else None
-    asked = {"requests": (share * wish.count).as_dict()} if share else {}
+    asked = {"requests": _left(wish, share * wish.count, beside).as_dict()} if share else {}
     metadata = {"labels": {**(labels or {}), **fields.labels}, "annotations": dict(fields.annotations)}
     filled = {key: value for key, value in metadata.items() if value}
     return {
@@ -173,6 +176,17 @@ def _template(
             ],
         },
     }
+
+
+def _left(wish: Wish, share: Share, beside: Share) -> Share:
+    left = share - beside
+    if min(left.cpu_millis, left.memory_mib) <= 0:
+        has, needs = (" and ".join(part.as_dict().values()) for part in (share, beside))
+        raise UsageError(
+            f"--slices {wish.count}: pool {wish.pool.name} has {has} of CPU and memory for the pod, and"
+            f" Argo's container beside yours asks for {needs}; ask for more slices or use another pool"
+        )
+    return left
 
 
 def _image(wish: Wish) -> str:

@@ -9,11 +9,12 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from generators import generate
 from gpupool.cli.snippet import Kind
 from gpupool.findings import UsageError
 from gpupool.plan.model import Plan
 from gpupool.plan.resolve import read_plan
-from gpupool.plan.tenants import memory_quantity
+from gpupool.plan.tenants import Share, memory_quantity
 from gpupool.snippet.wish import Wish, wish
 from gpupool.snippet.workloads import KINDS, workload
 from gpupool.spec.load import environment_names
@@ -21,6 +22,8 @@ from tests.admission import judge_of, said, without
 from vapcheck.judging.judge import Judge
 
 Object = dict[str, Any]
+WAIT: Object = {"name": "wait", "image": "registry.example/argoexec:3.7"}
+"""What Argo puts beside the container of each step."""
 
 
 def wishes(plan: Plan) -> Iterator[Wish]:
@@ -57,11 +60,18 @@ def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
             (step,) = spec["templates"]
             patch = yaml.safe_load(step["podSpecPatch"])
             (main,) = patch["containers"]
-            patch["containers"] = [{**step["container"], **main}]
+            patch["containers"] = [{**step["container"], **main}, _filled_in(wanted.plan, WAIT)]
             templates = [{"metadata": step.get("metadata", {}), "spec": patch}]
         case _:
             return [made]
     return [pod(template, wanted) for template in templates]
+
+
+def _filled_in(plan: Plan, container: Object) -> Object:
+    """The container with the requests that the tenants' LimitRange gives to one that states none."""
+    bounds = next(made for made in generate(plan) if made.kind == "LimitRange")
+    (limit,) = bounds.body["spec"]["limits"]
+    return {**container, "resources": {"requests": dict(limit["defaultRequest"])}}
 
 
 def executor(given: Object) -> Object:
@@ -97,6 +107,14 @@ def test_without_its_tolerations_it_is_refused(kind: str) -> None:
     taken_off = [without(body, "tolerations") for body in judged(kind, workload(wanted, kind), wanted)]
     denials = [said(by, body) for body in taken_off]
     assert any(line.startswith("deny gpu-pods-tolerate-their-pool") for lines in denials for line in lines)
+
+
+def test_a_slice_that_has_no_room_for_argos_container_is_no_step_of_a_workflow() -> None:
+    plan = read_plan("local")
+    pool = plan.pool("notebooks")
+    crowded = replace(pool, machines=tuple(replace(one, size=Share(900, 1900)) for one in pool.machines))
+    with pytest.raises(UsageError, match=r"--slices 1: pool notebooks .* Argo's container .* 100m and 256Mi"):
+        workload(replace(wish(plan, "notebooks"), pool=crowded), "kubeflow")
 
 
 def test_the_command_line_lists_every_kind() -> None:
