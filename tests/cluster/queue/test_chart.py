@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from generators import rbac
-from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm
+from tests.cluster.queue.helm import CHART, ENVIRONMENT, MONITOR, RELEASE, Helm, generated
 from tests.command import gpupool
+from tests.egress import METADATA_SERVICE, NODE, reaches
 from tests.programs import require
 from tests.queue.api.served import local_plan
 
@@ -105,6 +106,23 @@ def test_values_change_what_they_name(helm: Helm) -> None:
         assert pod["tolerations"] == OTHER["placed"]["tolerations"]
         assert pod["priorityClassName"] == "system-cluster-critical"
         assert pod["imagePullSecrets"] == [{"name": "registry"}]
+
+
+@pytest.mark.parametrize("ports", [None, [80], [8080, 443]])
+def test_pods_reach_their_ports_and_never_the_metadata_service(helm: Helm, ports: list[int] | None) -> None:
+    """Database and API server too where an ipBlock matches no node, as under Cilium."""
+    parts = ("api", "dispatcher", "executor")
+    values = {part: {"egressPorts": ports} for part in parts} if ports else {}
+    made = [one for one in helm.template(values) if one["kind"] == "NetworkPolicy"]
+    given = generated() | values
+    assert len(made) == len(MADE)
+    for one in made:
+        component = one["metadata"]["labels"]["app.kubernetes.io/component"]
+        opened = given["api" if component == "migration" else component]["egressPorts"]
+        for port in (53, 80, 443, 5432, 6443, 8080):
+            assert reaches(one["spec"], "203.0.113.1", port) == (port in (53, *opened)), (component, port)
+            assert reaches(one["spec"], NODE, port) == (port in {53, *opened} - {80}), (component, port)
+        assert not any(reaches(one["spec"], address, 80) for address in METADATA_SERVICE)
 
 
 def test_who_has_a_token_and_which_secrets(helm: Helm) -> None:
