@@ -160,7 +160,8 @@ def create_ray_cluster(
     profile: str | None = None,
 ) -> Call[Manifest]:
     """The manifest of a RayCluster with `gpu_count` GPUs or slices of the pool `worker_node_type` per worker.
-    It creates nothing on the cluster: fill in the image and apply its `yaml` with kubectl."""
+    Ray's autoscaler starts as many, from `min_workers` to `max_workers`, as tasks need. This creates nothing
+    on the cluster: fill in the image and apply its `yaml` with kubectl."""
     params = _given(
         min_workers=min_workers, max_workers=max_workers, gpu_count=gpu_count, profile=profile
     ) | {"for": "raycluster"}

@@ -64,6 +64,7 @@ def _job(wish: Wish) -> Object:
 
 
 def _ray_cluster(wish: Wish) -> Object:
+    """Ray's autoscaler, which KubeRay runs beside the head, is what changes the number of workers."""
     head = {"spec": {"containers": [{"name": "ray-head", "image": _image(wish)}]}}
     workers = {
         "groupName": wish.pool.name,
@@ -74,6 +75,7 @@ def _ray_cluster(wish: Wish) -> Object:
         "template": _template(wish, "ray-worker"),
     }
     spec = {
+        "enableInTreeAutoscaling": True,
         "headGroupSpec": {"rayStartParams": {"num-gpus": "0"}, "template": head},
         "workerGroupSpecs": [workers],
     }

@@ -178,6 +178,8 @@ async def snippet(
     if kind == "raycluster":
         (workers,) = made["spec"]["workerGroupSpecs"]
         workers |= {"replicas": min_workers, "minReplicas": min_workers, "maxReplicas": max_workers}
+        if min_workers == max_workers:
+            del made["spec"]["enableInTreeAutoscaling"]
     return made
 
 

@@ -64,6 +64,12 @@ def test_a_ray_cluster_is_taken_and_so_are_its_workers(examples: Examples, opera
     examples.shown("ray-cluster")
     cluster = operators.get("ray.io/v1", "RayCluster", "training", "team-vision")
     admitted(operators, "team-vision", cluster["spec"]["workerGroupSpecs"][0]["template"])
+    assert cluster["spec"]["enableInTreeAutoscaling"] is True
+    head = cluster["spec"]["headGroupSpec"]["template"]
+    (main,) = head["spec"]["containers"]
+    asked = {"cpu": "500m", "memory": "512Mi"}
+    scaler = {**main, "name": "autoscaler", "resources": {"requests": asked, "limits": asked}}
+    admitted(operators, "team-vision", {**head, "spec": {"containers": [main, scaler]}})
 
 
 def test_a_spark_application_is_taken_and_so_are_its_executors(examples: Examples, operators: Kube) -> None:

@@ -131,6 +131,10 @@ def test_a_manifest_is_made_for_the_pools_of_the_tenant(api: Any) -> None:
         (workers,) = made["spec"]["workerGroupSpecs"]
         assert (made["kind"], made["metadata"]["namespace"]) == ("RayCluster", "team-vision")
         assert (workers["replicas"], workers["minReplicas"], workers["maxReplicas"]) == (1, 1, 3)
+        assert made["spec"]["enableInTreeAutoscaling"] is True
+        fixed = (await asked("training/snippet?for=raycluster&min_workers=2&max_workers=2")).json()["spec"]
+        assert fixed["workerGroupSpecs"][0]["replicas"] == 2
+        assert "enableInTreeAutoscaling" not in fixed
         assert workers["template"]["spec"]["nodeSelector"] == {"gpupool.dev/pool": "training"}
         assert (await asked("inference-mig/snippet")).status_code == 404
         for wrong in ("gpu_count=9", "profile=2g.20gb", "for=raycluster&min_workers=3"):

@@ -24,6 +24,8 @@ from vapcheck.judging.judge import Judge
 Object = dict[str, Any]
 WAIT: Object = {"name": "wait", "image": "registry.example/argoexec:3.7"}
 """What Argo puts beside the container of each step."""
+SCALER = {"cpu": "500m", "memory": "512Mi"}
+"""Of the container `autoscaler` that KubeRay puts beside the head's, with the same image."""
 
 
 def wishes(plan: Plan) -> Iterator[Wish]:
@@ -50,8 +52,16 @@ def judged(kind: str, made: Object, wanted: Wish) -> list[Object]:
     spec = made.get("spec", {})
     match kind:
         case "raycluster":
+            head = spec["headGroupSpec"]["template"]["spec"]
+            assert spec["enableInTreeAutoscaling"]
+            (main,) = head["containers"]
+            autoscaler = {
+                **main,
+                "name": "autoscaler",
+                "resources": dict.fromkeys(("requests", "limits"), SCALER),
+            }
             workers = [group["template"] for group in spec["workerGroupSpecs"]]
-            templates = [spec["headGroupSpec"]["template"], *workers]
+            templates = [{"spec": {**head, "containers": [main, autoscaler]}}, *workers]
         case "sparkapplication":
             templates = [executor(spec["executor"])]
         case "pytorchjob":
