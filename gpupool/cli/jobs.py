@@ -120,7 +120,7 @@ def submit(
         "project_id": ("--project", project),
         "job_name": ("--name", name),
         "env": ("--env", jobs_values.variables(env)),
-        "budget_limit_usd": ("--budget", budget),
+        "budget_limit_usd": ("--budget", jobs_values.usd(budget)),
         "timeout_seconds": ("--timeout (in seconds)", jobs_values.seconds(timeout)),
         "retries": ("--retries", retries),
         "preemptible": ("--preemptible", preemptible),

@@ -30,13 +30,15 @@ def asked(
     server: str | None, tenant: str | None, given: Given | None = None, patient: bool = False
 ) -> Iterator[Client]:
     """A client; what it raises becomes a message. A `patient` one outlives a restart of the queue."""
-    from gpupool.client import ApiError, Client, GpupoolClientError, NotFound
+    from gpupool.client import ApiError, Client, GpupoolClientError, NotFound, NotSent
 
     try:
         with Client(server, tenant=tenant, retry_for=60.0 if patient else 3.0) as client:
             yield client
     except NotFound as error:
         raise UsageError(str(error)) from error
+    except NotSent as error:
+        raise UsageError(_with_options(str(error), given or {})) from error
     except ApiError as error:
         raise GpupoolError(message(error, given or {})) from error
     except GpupoolClientError as error:
@@ -52,12 +54,14 @@ def message(error: ApiError, given: Given) -> str:
         lines = [str(error), *(f"  {row}" for row in rows[1:])]
     if error.type == "unauthenticated":
         lines[0] += "; set GPUPOOL_KEY to a valid API key or token"
+    return _with_options("\n".join(lines), given)
+
+
+def _with_options(text: str, given: Given) -> str:
     options = _OPTIONS | {name: option for name, (option, _) in given.items()}
     names = "|".join(options.keys() - _WORDS)
     # Not within a value, which is in quotes, or in a path.
-    return re.sub(
-        rf"(?<![\w./'-])(?:{names})\b", lambda name: options[name[0].lower()], "\n".join(lines), flags=re.I
-    )
+    return re.sub(rf"(?<![\w./'-])(?:{names})\b", lambda name: options[name[0].lower()], text, flags=re.I)
 
 
 def _row(pointer: str, detail: str, given: Given) -> str:

@@ -7,6 +7,7 @@ ask it.
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -20,11 +21,30 @@ def content(file: Path | None) -> Any:
     if file is None:
         return None
     try:
-        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return json.loads(text, parse_float=_number, parse_constant=_number)
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; name a file with JSON") from error
     except ValueError as error:
         raise UsageError(f"{file}: not JSON: {error}") from error
+    except RecursionError:
+        raise UsageError(
+            f"{file}: not JSON: nested too deep; nest objects and arrays at most 20 deep"
+        ) from None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON; write one of at most 1.79e308, or null")
+    return number
+
+
+def usd(amount: float | None) -> float | None:
+    """Of an amount that is a number."""
+    if amount is not None and not math.isfinite(amount):
+        raise UsageError(f"--budget {amount}: write an amount of USD such as 2.50")
+    return amount
 
 
 def variables(given: list[str] | None) -> dict[str, str] | None:

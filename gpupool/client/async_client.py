@@ -126,10 +126,10 @@ class AsyncClient(sending.Connected[httpx2.AsyncClient]):
         """The answer to `call`, sent again where that is safe; with `stream` it is yet to be read."""
         retries = sending.Retries(call, self._settings.retry_s)
         timeout = httpx2.Timeout(self._settings.timeout_s, read=quiet_s)
+        request = sending.built(self._http, call, timeout)
         while True:
             failure: httpx2.Response | httpx2.HTTPError
             try:
-                request = self._http.build_request(**sending.request(call), timeout=timeout)
                 response = await self._http.send(request, stream=stream)
                 if response.is_success:
                     return response

@@ -2,6 +2,7 @@
 
     GpupoolClientError      anything below
       TransportError        no answer: no connection, or it broke
+        NotSent             the address, the key or a value can't be sent as it is
       WaitTimeout           a job has not ended in the time that `wait` was given
       ApiError              the queue answered with a problem (RFC 9457)
         Invalid             the request has fields that can't be used (400, 413, 415, 422)
@@ -31,6 +32,10 @@ class GpupoolClientError(Exception):
 
 class TransportError(GpupoolClientError):
     """The queue did not answer. Whether the request took effect is unknown, but for one that is retried."""
+
+
+class NotSent(TransportError):
+    """The address, the key or a value can't be sent as it is; nothing was."""
 
 
 class WaitTimeout(GpupoolClientError, TimeoutError):

@@ -17,13 +17,14 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from gpupool.client.errors import GpupoolClientError, TransportError, error_of
+from gpupool.client.errors import GpupoolClientError, NotSent, TransportError, error_of
 from gpupool.client.operations import Call
 from gpupool.client.values import JobSpec
 
 _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 _H = TypeVar("_H", bound=httpx2.Client | httpx2.AsyncClient)
+_UNPRINTABLE = "characters other than printable ASCII"
 URL = "http://localhost:8021"
 """Where `gpupool serve` listens unless it is given another address."""
 _LONGEST_PAUSE_S = 10.0
@@ -56,18 +57,27 @@ class Settings:
     """For how long a request is sent again where that is safe; 0 for never."""
 
     def options(self, transport: Any) -> dict[str, Any]:
-        """The arguments of httpx2's client."""
-        url = self.url or os.environ.get("GPUPOOL_URL") or URL
-        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise TransportError(f"{url}: not an address; give one such as {URL}")
-        key = self.key or os.environ.get("GPUPOOL_KEY")
-        tenant = self.tenant or os.environ.get("GPUPOOL_TENANT")
+        """The arguments of httpx2's client. Raises NotSent where one of these settings can't be used."""
+        # Read from files, they end with a line break.
+        url = (self.url or os.environ.get("GPUPOOL_URL") or URL).strip()
+        host = _host(url)
+        key = (self.key or os.environ.get("GPUPOOL_KEY") or "").strip()
+        tenant = (self.tenant or os.environ.get("GPUPOOL_TENANT") or "").strip()
+        if not _printable(key):
+            raise NotSent(f"the key has {_UNPRINTABLE}; copy it again, and give it as `key` or GPUPOOL_KEY")
+        if not _printable(tenant):
+            raise NotSent(
+                f"tenant {tenant!r}: has {_UNPRINTABLE}; give its name or id as in the environment file, by"
+                " --tenant or GPUPOOL_TENANT"
+            )
+        if self.user and not _printable(self.user):
+            raise NotSent(f"user {self.user!r}: has {_UNPRINTABLE}; give another name of the user")
         headers = {"Accept": "application/json", "User-Agent": "gpupool-client"}
         headers |= {"Authorization": f"Bearer {key}"} if key else {}
         headers |= {"X-Tenant-Id": tenant} if tenant else {}
         headers |= {"X-User-Id": self.user} if self.user else {}
         # A proxy can't reach the loopback interface of this machine.
-        local = urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+        local = host in ("localhost", "127.0.0.1", "::1")
         return {
             "base_url": url,
             "headers": headers,
@@ -79,6 +89,22 @@ class Settings:
     def with_project(self, spec: JobSpec) -> JobSpec:
         """`spec` for the project of these settings, unless it names its own."""
         return {"project_id": self.project, **spec} if self.project else spec
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        httpx2.URL(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts.hostname
+    except (ValueError, httpx2.InvalidURL):
+        pass
+    raise NotSent(f"{url}: not an address; give one such as {URL}")
+
+
+def _printable(text: str) -> bool:
+    """Whether it can be in a header."""
+    return text.isascii() and text.isprintable()
 
 
 class Connected(Generic[_H]):
@@ -113,15 +139,23 @@ def documented(method: _F, by: Callable[..., Any], given: int = 0) -> _F:
     return method
 
 
-def request(call: Call[Any]) -> dict[str, Any]:
-    """The arguments of httpx2's `request`."""
-    return {
-        "method": call.method,
-        "url": call.path,
-        "params": call.params,
-        "headers": call.headers,
-        "json": call.json,
-    }
+def built(http: httpx2.Client | httpx2.AsyncClient, call: Call[Any], timeout: Any) -> httpx2.Request:
+    """The request for `call`. Raises NotSent where a value of it can't be sent."""
+    what = f"{call.method} {call.path}"
+    for name, value in (call.headers or {}).items():
+        if not _printable(value):
+            raise NotSent(f"{what}: {name} {value!r}: has {_UNPRINTABLE}; give another")
+    try:
+        return http.build_request(
+            call.method,
+            call.path,
+            params=call.params,
+            headers=call.headers,
+            json=call.json,
+            timeout=timeout,
+        )
+    except (ValueError, TypeError, RecursionError, httpx2.InvalidURL) as error:
+        raise NotSent(f"{what}: a value can't be sent: {error}; give another") from error
 
 
 class Retries:

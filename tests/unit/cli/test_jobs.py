@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,12 +35,37 @@ def test_no_queue_is_said_with_what_to_do() -> None:
         (("--env", "A"), "--env A: write NAME=VALUE"),
         (("--request", "/nothing"), "/nothing: No such file or directory; name a file with JSON"),
         (("--name", ""), "the last argument is empty"),
+        (("--budget", "nan"), "--budget nan: write an amount of USD such as 2.50"),
+        (("--budget", "inf"), "--budget inf: write an amount of USD such as 2.50"),
+        (("--server", "http://[::1"), "http://[::1: not an address; give one such as http://localhost:8021"),
+        (("--server", "http://localhost:abc"), "http://localhost:abc: not an address; give one such as "),
+        (("--tenant", "süd"), "tenant 'süd': has characters other than printable ASCII; give its name or id"),
+        (("--idempotency-key", "süd"), "--idempotency-key 'süd': has characters other than printable ASCII"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, str], message: str) -> None:
     done = gpupool("jobs", "submit", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_key_that_can_not_be_sent_is_wrong_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPOOL_KEY", "gpk_ü")
+    done = gpupool("jobs", "list")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "the key has characters" in done.stderr
+    assert "gpk_" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["NaN", '{"a": [-Infinity]}', "1e999", "[" * 100_000, '{"a"', "\xff"])
+def test_a_request_that_is_no_json_is_wrong_use(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(UsageError, match=r"request.json: not JSON: ") as error:
+        jobs_values.content(file)
+    assert len(str(error.value).splitlines()) == 1
 
 
 GIVEN = {

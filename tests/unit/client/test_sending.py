@@ -8,8 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from gpupool.client import TransportError, operations
-from gpupool.client.sending import Retries, Settings, may_repeat, parsed, pause_asked
+from gpupool.client import NotSent, TransportError, operations
+from gpupool.client.operations import Call
+from gpupool.client.sending import Retries, Settings, built, may_repeat, parsed, pause_asked
 
 SUBMIT = operations.submit({}, "k")
 ONCE = operations.set_priority("j", "low", 1)
@@ -91,10 +92,64 @@ def test_settings_come_from_arguments_before_the_environment(monkeypatch: pytest
     assert "secret" not in repr(Settings(key="secret"))
 
 
-@pytest.mark.parametrize("url", ["localhost:8021", "ftp://x", "http://", "x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8021",
+        "ftp://x",
+        "http://",
+        "x",
+        "http://[::1",
+        "http://a:abc",
+        "http://a:99999",
+        "http://\0",
+    ],
+)
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(TransportError, match="not an address"):
+    with pytest.raises(NotSent, match="not an address"):
         Settings(url).options(None)
+
+
+def test_a_key_is_read_without_the_line_break_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUPOOL_URL", "http://queue.example\n")
+    monkeypatch.setenv("GPUPOOL_KEY", "gpk_1\n")
+    monkeypatch.setenv("GPUPOOL_TENANT", " vision\r\n")
+    found = Settings().options(None)
+    headers = found["headers"]
+    assert found["base_url"] == "http://queue.example"
+    assert (headers["Authorization"], headers["X-Tenant-Id"]) == ("Bearer gpk_1", "vision")
+    assert "Authorization" not in Settings(key=" \n").options(None)["headers"]
+
+
+@pytest.mark.parametrize("key", ["gpk_1\ngpk_2", "gpk_ü1", "gpk_\x7f1"])
+def test_a_key_that_no_header_can_have_is_refused_without_its_value(key: str) -> None:
+    with pytest.raises(NotSent, match=r"the key has .*; copy it again, and .* GPUPOOL_KEY") as error:
+        Settings(key=key).options(None)
+    assert "gpk" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_a_name_that_no_header_can_have_is_refused() -> None:
+    with pytest.raises(NotSent, match=r"tenant 'süd'.*GPUPOOL_TENANT"):
+        Settings(tenant="süd").options(None)
+    with pytest.raises(NotSent, match="user 'süd'"):
+        Settings(user="süd").options(None)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        operations.submit({"budget_limit_usd": float("nan")}, "k"),
+        operations.submit({"job_name": "\udcff"}, "k"),
+        operations.submit({}, "schlüssel"),
+        operations.submit({}, "a\nb"),
+        operations.jobs(user="\udcff"),
+    ],
+    ids=["no number", "no text", "no header", "two lines", "no query"],
+)
+def test_what_can_not_be_sent_is_said_before(call: Call[Any]) -> None:
+    with pytest.raises(NotSent, match=rf"^{call.method} {call.path}: "):
+        built(httpx2.Client(base_url="http://queue"), call, None)
 
 
 def test_a_project_is_that_of_jobs_that_name_none() -> None:
