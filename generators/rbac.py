@@ -41,6 +41,16 @@ _API_RULES = [{"apiGroups": ["authentication.k8s.io"], "resources": ["tokenrevie
 _TENANT_RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": [*_READ, *_WRITE]},
     {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets"], "verbs": [*_READ, *_WRITE]},
+    # What `gpupool snippet` prints, where an operator for it runs.
+    *(
+        {"apiGroups": [group], "resources": [resource], "verbs": [*_READ, *_WRITE]}
+        for group, resource in (
+            ("argoproj.io", "workflows"),
+            ("kubeflow.org", "pytorchjobs"),
+            ("ray.io", "rayclusters"),
+            ("sparkoperator.k8s.io", "sparkapplications"),
+        )
+    ),
     {
         "apiGroups": [""],
         "resources": ["pods", "services", "configmaps", "secrets", "persistentvolumeclaims"],

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from generators import generate
+from generators import generate, rbac
 from gpupool.cli.snippet import Kind
 from gpupool.findings import UsageError
 from gpupool.plan.model import Plan
@@ -125,6 +125,20 @@ def test_a_slice_that_has_no_room_for_argos_container_is_no_step_of_a_workflow()
     crowded = replace(pool, machines=tuple(replace(one, size=Share(900, 1900)) for one in pool.machines))
     with pytest.raises(UsageError, match=r"--slices 1: pool notebooks .* Argo's container .* 100m and 256Mi"):
         workload(replace(wish(plan, "notebooks"), pool=crowded), "kubeflow")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tenants_may_do_with_it_what_they_may_with_jobs(kind: str) -> None:
+    plan = read_plan("prod")
+    made = workload(wish(plan, "training-h100"), kind)
+    group, _, _ = made["apiVersion"].rpartition("/")
+    rules = next(one.body["rules"] for one in rbac.generate(plan) if one.name == rbac.TENANT_ROLE)
+
+    def verbs(group: str, resource: str) -> set[str]:
+        fit = [rule for rule in rules if group in rule["apiGroups"] and resource in rule["resources"]]
+        return {verb for rule in fit for verb in rule["verbs"]}
+
+    assert verbs(group, f"{made['kind'].lower()}s") == verbs("batch", "jobs") != set()
 
 
 def test_the_command_line_lists_every_kind() -> None:
