@@ -88,6 +88,7 @@ def create_app(
     )
     app.state.registry = registry or CollectorRegistry()
     app.state.late = late
+    app.state.checks_alone = checks_alone
     for router in (metrics.router,) if checks_alone else ROUTERS:
         app.include_router(router, responses=_RESPONSES)
     app.add_middleware(BodyLimit)

@@ -1,7 +1,8 @@
 """Metrics for Prometheus and the two checks of Kubernetes: /metrics, /healthz, /readyz.
 
-Figures of the whole queue are read when they are asked for; those that roles of this process measure come
-from `gpupool.queue.measures`. This module must not keep figures of its own.
+Figures of the whole queue are read when they are asked for, and only where the API is: each process is
+scraped. Those that roles of this process measure come from `gpupool.queue.measures`.
+This module must not keep figures of its own.
 """
 
 from __future__ import annotations
@@ -69,9 +70,11 @@ async def metrics(
     context: Present, request: Request, _caller: Annotated[Principal, Depends(needs("metrics:read"))]
 ) -> Response:
     """Figures of all tenants, for Prometheus: a key with the scope metrics:read."""
+    own = generate_latest(request.app.state.registry)
+    if request.app.state.checks_alone:
+        return Response(own, headers={"Content-Type": CONTENT_TYPE_LATEST})
     seen = await take_snapshot(context.db, context.clock(), per_lane=0)
     figures = _figures(seen, context.current().supply, await jobs.depth(context.db))
-    own = generate_latest(request.app.state.registry)
     return Response(own + generate_latest(figures), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -202,6 +202,18 @@ def test_metrics_show_the_queue_and_what_roles_measure(api: Any) -> None:
         assert found["gpupool_queue_wait_seconds_count", "low", "vision"] == 1
 
     api(test, registry=registry)
+
+
+def test_a_process_of_other_roles_shows_what_these_measure_alone(api: Any) -> None:
+    """Figures of the whole queue would be counted once for each process that is scraped."""
+    registry = CollectorRegistry()
+    Measures(registry).wait.labels("vision", "low").observe(3)
+
+    async def test(served: Served) -> None:
+        text = (await served.client.get("/metrics")).text
+        assert text == generate_latest(registry).decode()
+
+    api(test, registry=registry, checks_alone=True)
 
 
 def test_a_process_is_not_ready_while_a_role_does_not_get_on(api: Any) -> None:
