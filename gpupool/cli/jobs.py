@@ -141,7 +141,8 @@ def submit(
             return
         jobs = jobs_followed.all_ended(client, job)
         job = next((one for one in jobs if not one.succeeded), jobs[0])
-        _print(format, job.data, lambda: jobs_text.print_ended(jobs))
+        answer = job.data if array is None else {"jobs": [one.data for one in jobs]}
+        _print(format, answer, lambda: jobs_text.print_ended(jobs))
         if format == "text":
             jobs_text.print_timeline(client.history(job.id))
     if not job.succeeded:

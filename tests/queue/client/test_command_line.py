@@ -181,6 +181,15 @@ def test_who_has_waited_sees_what_the_jobs_have_cost(queue: Any) -> None:
         assert re.fullmatch(f"{ids[0]}  succeeded, pool notebooks, cost 0.00[0-9]+ USD", first)
         assert second == f"{ids[1]}  cancelled, for t4, cost 0.00 USD"
         assert re.fullmatch("2 jobs, group [0-9a-f-]{36}, cost 0.00[0-9]+ USD", both)
+        done = await gpupool(queue, "submit", "--wait", "--format", "json", *options)
+        listed = [(job["id"], job["state"]) for job in json.loads(done.stdout)["jobs"]]
+        assert (done.returncode, listed) == (1, list(zip(ids, ("succeeded", "cancelled"), strict=True)))
+
+        alone = ("--pool", "t4", "--image", "a:1", "--idempotency-key", "two")
+        id = (await submitted(queue, *alone))["id"]
+        await jobs.cancel(queue.db, id, "ada", datetime.now(UTC))
+        done = await gpupool(queue, "submit", "--wait", "--format", "json", *alone)
+        assert (json.loads(done.stdout)["id"], json.loads(done.stdout)["state"]) == (id, "cancelled")
 
     queue(test)
 
