@@ -53,8 +53,8 @@ class Component(Part):
     """How many pods."""
     resources: Resources = Resources()
     """Processor time and memory of each."""
-    egress_ports: list[Port] = []
-    """TCP ports, besides DNS, that it may connect to where networkPolicy is true."""
+    egress_ports: Annotated[list[Port], Field(min_length=1)] = [DATABASE_PORT]
+    """TCP ports, besides DNS, that it may connect to where networkPolicy is true; all need the database's."""
 
 
 class Accounts(Part):

@@ -167,6 +167,7 @@ def test_the_command_takes_what_pods_give_it(helm: Helm, tmp_path: Path) -> None
         ({"api": {"replicas": "many"}}, "replicas"),
         ({"api": {"replica": 3}}, "replica"),
         ({"databaseUrl": "postgresql://user:password@host/name"}, "databaseUrl"),
+        ({"api": {"egressPorts": []}}, "egressPorts"),
         ({"serviceMonitor": {"interval": "30s"}}, "apiKey"),
         ({"environment": "other"}, "files has no environments/other.yaml"),
     ],
