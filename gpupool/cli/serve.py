@@ -60,7 +60,10 @@ def serve(
         typer.Option(metavar="FILE", help="Run container jobs on the cluster that this file describes."),
     ] = None,
     acting_as: Annotated[
-        str | None, typer.Option("--as", metavar="USER", help="With --kubeconfig: impersonate this user.")
+        str | None,
+        typer.Option(
+            "--as", metavar="USER", help="With --kubeconfig or --in-cluster: impersonate this user."
+        ),
     ] = None,
     in_cluster: Annotated[
         bool, typer.Option("--in-cluster", help="Run container jobs on the cluster that this pod runs in.")
@@ -85,12 +88,18 @@ def serve(
     if stop:
         _stop(purge)
         return
+    if purge:
+        raise UsageError("--purge removes the data of a queue that is stopped; give --stop with it")
     roles = tuple(role or ROLES)
     unknown = [name for name in roles if name not in ROLES]
     if unknown:
         raise UsageError(f"there is no role {unknown[0]}; roles: {', '.join(ROLES)}")
     if database and urlsplit(database).password:
         raise UsageError(f"a password in --database is seen by everybody on this machine; set {DATABASE}")
+    if in_cluster and kubeconfig is not None:
+        raise UsageError("give --kubeconfig or --in-cluster, not both")
+    if acting_as is not None and kubeconfig is None and not in_cluster:
+        raise UsageError(f"--as {acting_as}: give --kubeconfig or --in-cluster with it")
     options = Options(
         environment=find_environment(environment),
         folder=queue_folder(),
@@ -106,8 +115,6 @@ def serve(
         in_cluster=in_cluster,
         admission=Admission(_objects) if "api" in roles and (in_cluster or kubeconfig) else None,
     )
-    if in_cluster and kubeconfig is not None:
-        raise UsageError("give --kubeconfig or --in-cluster, not both")
     if background:
         _in_background(sys.argv[1:], port)
         return
