@@ -91,7 +91,7 @@ def test_another_shell_starts_nothing_anew(plane: ControlPlane, monkeypatch: pyt
 
 def test_it_stays_under_its_memory(plane: ControlPlane) -> None:
     used = sum(part.memory_mib or 0 for part in plane.status().components)
-    assert 100 < used < 900, f"{used} MiB; usually 660, as much as pages of the programs are in memory"
+    assert 100 < used < 700, f"{used} MiB; usually 510"
 
 
 @pytest.mark.parametrize("name", NAMES)
