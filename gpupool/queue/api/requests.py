@@ -138,7 +138,7 @@ class JobRequest(_Body):
         None, description="A job that must succeed first; its failure cancels this."
     )
     deadline_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = Field(
-        None, description="Queued for longer than this, it expires."
+        None, description="Not started for so long after it was submitted, it expires."
     )
 
     @model_validator(mode="after")

@@ -1,14 +1,14 @@
 """Calls the `callback_url` of jobs that have ended, at least once, until it is taken or given up.
 
-The same targets are allowed as for HTTP jobs. A callback that is not taken delays no other job's. It must not
-change jobs.
+The same targets are allowed as for HTTP jobs. A receiver that does not answer delays no callback to another
+host. It must not change jobs.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -27,6 +27,11 @@ FIRST_PAUSE = timedelta(seconds=10)
 LONGEST_PAUSE = timedelta(hours=1)
 MOST_TRIES = 12
 """Over some three and a half hours."""
+MOST_AT_ONCE = 64
+MAKING = timedelta(minutes=1)
+"""A callback has been made by then, or its process was killed and another makes it."""
+LOOK_S = 1.0
+"""While some receivers take their time, for callbacks to others."""
 
 
 @dataclass
@@ -36,10 +41,29 @@ class Callbacks(LeaderRole):
     http: HttpJobs
     now: Callable[[], datetime] = utc_now
 
+    _calls: dict[asyncio.Task[None], str] = field(default_factory=dict, init=False)
+    """Callbacks that are being made -> their host."""
+
+    async def run(self, wake: asyncio.Event) -> None:
+        try:
+            await super().run(wake)
+        finally:
+            for call in self._calls:
+                call.cancel()
+            await asyncio.gather(*self._calls, return_exceptions=True)
+
     async def _act(self, _: int) -> bool:
-        found = await callbacks.due(self.db, self.now())
-        await asyncio.gather(*(self._call(callback) for callback in found))
-        return False
+        now, free = self.now(), MOST_AT_ONCE - len(self._calls)
+        for callback in await callbacks.take(self.db, now, now + MAKING, free, self._calls.values()):
+            self._calls[asyncio.create_task(self._call(callback))] = callback.host
+        if not self._calls:
+            return False
+        made, _ = await asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        for call in made:
+            del self._calls[call]
+        for call in made:
+            call.result()
+        return True
 
     async def _call(self, callback: Callback) -> None:
         job = await jobs.job(self.db, callback.job)

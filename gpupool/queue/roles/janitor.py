@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from gpupool.queue.roles.executor import BACKOFF_S
 from gpupool.queue.roles.leader import LeaderRole
 from gpupool.queue.store import housekeeping
 
@@ -32,7 +33,7 @@ class Janitor(LeaderRole):
 
     async def _act(self, _: int) -> bool:
         moment = self.now() if self.now else None
-        requeued = await housekeeping.expire_leases(self.db, moment)
+        requeued = await housekeeping.expire_leases(self.db, BACKOFF_S, moment)
         now = moment or datetime.now(UTC)
         expired = await housekeeping.expire_queued(self.db, now)
         archived = await housekeeping.archive(self.db, now - JOBS_KEPT)

@@ -5,6 +5,7 @@ It must not call anybody: `gpupool.queue.roles.callbacks` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,11 +19,17 @@ class Callback:
     job: str
     url: str
     tries: int
+    host: str
+    """Of the address, with its port."""
 
 
-async def due(db: Database, now: datetime, limit: int = 20) -> list[Callback]:
-    """Callbacks to make now, the oldest first."""
-    return [Callback(**row) for row in await db.fetch("callbacks_due", now=now, limit=limit)]
+async def take(
+    db: Database, now: datetime, until: datetime, limit: int = 100, busy: Iterable[str] = ()
+) -> list[Callback]:
+    """Callbacks to make now, the oldest first, a few of each host that is not `busy`. No other process takes
+    them before `until`."""
+    values = {"now": now, "until": until, "limit": limit, "busy": list(busy)}
+    return [Callback(**row) for row in await db.fetch("callbacks_take", **values)]
 
 
 async def done(db: Database, job: str) -> None:

@@ -23,6 +23,15 @@ from gpupool.queue.store.errors import Full, Unavailable, Unstorable
 QUERIES = Path(__file__).parent / "queries"
 SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
 """A process that stops in the middle of a transaction must not hold its locks."""
+LIVENESS: dict[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""Options of libpq (PostgreSQL 18, 32.1.2; seconds, tcp_user_timeout in milliseconds): a server whose machine
+has gone is noticed in half a minute, where Linux alone would wait for a quarter of an hour or two hours."""
 
 Connection = AsyncConnection[DictRow]
 Row = dict[str, Any]
@@ -45,6 +54,7 @@ class Database:
             timeout=timeout_s,
             configure=_configure,
             kwargs={
+                **LIVENESS,
                 "autocommit": True,
                 "row_factory": dict_row,
                 "options": SESSION,

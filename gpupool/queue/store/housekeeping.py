@@ -19,9 +19,11 @@ LOST = "its executor has not answered"
 DEADLINE = "deadline"
 
 
-async def expire_leases(db: Database, now: datetime | None = None, limit: int = 100) -> list[Job]:
+async def expire_leases(
+    db: Database, backoff: tuple[float, float], now: datetime | None = None, limit: int = 100
+) -> list[Job]:
     """End attempts whose executor has not renewed their lease, as disrupted. By the database's clock where
-    `now` is None, as leases are given."""
+    `now` is None, as leases are given. `backoff`: as `gpupool.queue.store.attempts.finish` takes it."""
     ended: list[Job] = []
     while len(ended) < limit:
         async with db.transaction() as connection:
@@ -30,14 +32,14 @@ async def expire_leases(db: Database, now: datetime | None = None, limit: int = 
                 break
             outcome = Outcome("disrupted", LOST)
             at = now or datetime.now(UTC)
-            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, at, (0, 0))
+            job = await end(connection, rows[0]["id"], rows[0]["attempt"], outcome, at, backoff)
         if job is not None:
             ended.append(job)
     return ended
 
 
 async def expire_queued(db: Database, now: datetime, limit: int = 100) -> list[Job]:
-    """End queued jobs whose deadline has passed."""
+    """End queued jobs whose deadline has passed before any attempt of theirs started."""
     ids = [row["id"] for row in await db.fetch("deadline_passed", now=now, limit=limit)]
     expired: list[Job] = []
     for id in ids:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import psycopg
 import structlog
 
-from gpupool.queue.store.database import Database
+from gpupool.queue.store.database import LIVENESS, Database
 
 log = structlog.get_logger()
 
@@ -68,7 +68,8 @@ async def listen(url: str, wake: Callable[[Collection[str]], None], own: str) ->
     cancelled."""
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            connecting = psycopg.AsyncConnection.connect(url, autocommit=True, **LIVENESS)
+            async with await connecting as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 wake(EVERY)
                 async for notification in connection.notifies():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
 
-from gpupool.queue.roles.callbacks import MOST_TRIES, Callbacks
+from gpupool.queue.roles.callbacks import MAKING, MOST_TRIES, SECONDS, Callbacks
 from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import callbacks as store
 from gpupool.queue.store import jobs
-from gpupool.queue.store.database import Database
+from gpupool.queue.store.database import Database, fetch
 from tests.queue.roles.running import Queue, opened
 
 
@@ -27,6 +28,11 @@ async def receiver(answers: list[int], received: list[Any]) -> tuple[web.AppRunn
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     return runner, int(runner.addresses[0][1])
+
+
+async def all_made(callbacks: Callbacks) -> None:
+    while await callbacks.step():
+        pass
 
 
 def request(url: str, *command: str) -> dict[str, Any]:
@@ -45,19 +51,20 @@ def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -
         failed = await queue.submit(request=failing, retries=0)
         cancelled = await queue.submit(request=request("http://example/done", "true"))
         await jobs.cancel(db, cancelled, "ada", queue.now())
-        await callbacks.step()
+        await all_made(callbacks)
         assert [(one["id"], one["state"]) for one in received] == [(cancelled, "cancelled")]
         queue.ahead = timedelta(minutes=1)
-        await callbacks.step()
+        await all_made(callbacks)
         assert len(received) == 2
         await queue.ended(failed)
-        await callbacks.step()
-        await callbacks.step()
+        await all_made(callbacks)
+        await all_made(callbacks)
         await runner.cleanup()
         assert len(received) == 3
         assert (received[2]["id"], received[2]["state"], received[2]["exit_code"]) == (failed, "failed", 7)
         after = await queue.submit(request=request("http://example/done", "true"), depends_on=failed)
-        assert [one.job for one in await store.due(db, queue.now())] == [after], "cancelled as it came"
+        (last,) = await store.take(db, queue.now(), queue.now())
+        assert last.job == after, "cancelled as it came"
 
     database(scenario)
 
@@ -71,9 +78,53 @@ def test_a_target_that_is_not_allowed_is_given_up(database) -> None:
         await jobs.cancel(db, id, "ada", queue.now())
         for hours in range(MOST_TRIES + 2):
             queue.ahead = timedelta(hours=2 * hours)
-            await callbacks.step()
+            await all_made(callbacks)
         async with db.connection() as connection:
             cursor = await connection.execute("SELECT count(*) AS n FROM gpu_callbacks")
             assert await cursor.fetchone() == {"n": 0}
+
+    database(scenario)
+
+
+def test_a_receiver_that_does_not_answer_delays_no_callback_to_another(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue, received = Queue(db), []  # type: Queue, list[Any]
+        runner, port = await receiver([], received)
+        hung: list[asyncio.StreamWriter] = []
+        silent = await asyncio.start_server(lambda _, writer: hung.append(writer), "127.0.0.1", 0)
+        at = {"example": ("127.0.0.1", port), "silent": ("127.0.0.1", silent.sockets[0].getsockname()[1])}
+        http = HttpJobs(lambda: ("http://example", "http://silent"), at)
+        callbacks = Callbacks(db, queue.leads("callbacks"), http, queue.now)
+        for host in ["silent"] * 70 + ["example"] * 30:
+            id = await queue.submit(request=request(f"http://{host}/done", "true"))
+            await jobs.cancel(db, id, "ada", queue.now())
+        role = asyncio.create_task(callbacks.run(asyncio.Event()))
+        async with asyncio.timeout(SECONDS / 2):
+            while len(received) < 30:
+                await asyncio.sleep(0.05)
+        role.cancel()
+        await asyncio.gather(role, return_exceptions=True)
+        assert len(hung) == 4, "and no more of them at once"
+        silent.close()
+        await runner.cleanup()
+
+    database(scenario)
+
+
+def test_a_callback_is_taken_by_one_process_at_a_time(database) -> None:
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        queue = Queue(db)
+        id = await queue.submit(request=request("http://example/done", "true"))
+        await jobs.cancel(db, id, "ada", queue.now())
+        now = queue.now()
+        async with db.transaction() as first:
+            taken = await fetch(first, "callbacks_take", now=now, until=now + MAKING, limit=9, busy=[])
+            second = asyncio.create_task(store.take(db, now, now + MAKING))
+            await asyncio.sleep(0.2)
+        assert [row["job"] for row in taken] == [id]
+        assert await second == []
+        assert [one.job for one in await store.take(db, now + MAKING, now + 2 * MAKING)] == [id]
 
     database(scenario)

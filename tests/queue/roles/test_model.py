@@ -180,7 +180,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def lost_executors_are_noticed(self) -> None:
-        for job in self.run(housekeeping.expire_leases(self.db, self.now)):
+        for job in self.run(housekeeping.expire_leases(self.db, (0, 0), self.now)):
             known = self.known[job.id]
             assert known.state in (State.DISPATCHING, State.RUNNING)
             known.state = State.CANCELLED if known.cancelling else State.QUEUED

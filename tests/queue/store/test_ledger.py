@@ -130,7 +130,7 @@ class World:
             await attempts.finish(self.db, job.id, job.attempt, Outcome(kind), self.now, (5, 60))
 
     async def do_leases(self) -> None:
-        await housekeeping.expire_leases(self.db, self.now)
+        await housekeeping.expire_leases(self.db, (5, 60), self.now)
 
     async def do_deadlines(self) -> None:
         await housekeeping.expire_queued(self.db, self.now)

@@ -145,8 +145,8 @@ def test_attempts_without_an_executor_are_disrupted_when_their_lease_is_over(dat
     async def test(db: Database) -> None:
         lost, waiting = await running(db), await submitted(db)
         await dispatched(db)
-        assert await housekeeping.expire_leases(db, NOW + timedelta(seconds=30)) == []
-        ended = await housekeeping.expire_leases(db, NOW + timedelta(seconds=31))
+        assert await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=30)) == []
+        ended = await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=31))
         assert {job.id for job in ended} == {lost.id, waiting}
         assert {(job.state, job.disruptions, job.failures) for job in ended} == {(State.QUEUED, 1, 0)}
         assert (await read(db, lost.id)).reason == "its executor has not answered"
@@ -166,6 +166,32 @@ def test_queued_jobs_expire_at_their_deadline(database: Run) -> None:
         assert (await read(db, other)).state is State.QUEUED
         assert (await outbox.of_job(db, id))[-1].type == "expired"
         assert (await sql(db, "SELECT queued FROM tenant_gpu_policies"))[0]["queued"] == 1
+
+    database(test)
+
+
+def test_what_no_executor_takes_is_dispatched_again_after_longer_and_longer_pauses(database: Run) -> None:
+    async def test(db: Database) -> None:
+        id, now, pauses = await submitted(db), NOW, []
+        for _ in range(4):
+            assert await dispatched(db, now=now) == [id]
+            now += timedelta(seconds=31)
+            (job,) = await housekeeping.expire_leases(db, (5, 15), now)
+            pauses.append((job.not_before - now).total_seconds() if job.not_before else 0)
+            now = job.not_before or now
+        assert pauses == [0, 5, 10, 15]
+
+    database(test)
+
+
+def test_a_job_that_has_run_does_not_expire_when_it_is_queued_again(database: Run) -> None:
+    async def test(db: Database) -> None:
+        ran = await running(db, deadline_at=NOW + timedelta(seconds=5))
+        lost = await submitted(db, deadline_at=NOW + timedelta(seconds=5))
+        await dispatched(db)
+        await housekeeping.expire_leases(db, (5, 60), NOW + timedelta(seconds=31))
+        assert [job.id for job in await housekeeping.expire_queued(db, NOW + timedelta(seconds=31))] == [lost]
+        assert (await read(db, ran.id)).state is State.QUEUED
 
     database(test)
 
