@@ -134,8 +134,8 @@ def descendants(pids: Iterable[int]) -> list[int]:
 def memory_mib(pid: int) -> float | None:
     """Memory that a process has for itself in MiB; None when it has gone.
 
-    Pages of files are left out (its program, etcd's database): the kernel takes them back where memory is short,
-    and how many are in memory depends on what else ran.
+    Pages of files are left out (its program, etcd's database): the kernel takes them back where memory is
+    short, and how many are in memory depends on what else ran.
     """
     try:
         memory = psutil.Process(pid).memory_info()

@@ -20,6 +20,9 @@ from gpupool.queue.plan_source import Current
 from gpupool.queue.records import MICRO, Job, Level, Offer, Principal, State, new_id
 from gpupool.queue.targets import allowed
 
+ARRAY_BYTES = 16 * 2**20
+"""The requests of all jobs of an array."""
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -174,6 +177,24 @@ def _limit_micro(body: JobRequest, found: tuple[Offer, ...]) -> int | None:
     return limit
 
 
+def _check_array(tenant: Tenant, body: JobRequest) -> None:
+    """Raises Problem for an array that could never be stored, and for one that would fill the memory."""
+    jobs = body.array or 1
+    if tenant.queued is not None and jobs > tenant.queued:
+        raise Problem(
+            "invalid-request",
+            f"array {jobs} is more than the {tenant.queued} queued jobs that {tenant.name} may have; submit "
+            "it in parts, or raise limits.queued in the environment file",
+        )
+    size = len(body.model_dump_json().encode()) * jobs if jobs > 1 else 0
+    if size > ARRAY_BYTES:
+        raise Problem(
+            "invalid-request",
+            f"each of the {jobs} jobs of the array keeps the whole request, {size / 2**20:.0f} MiB in all, "
+            f"and {ARRAY_BYTES // 2**20} are allowed; put data into a volume or a bucket, and name it there",
+        )
+
+
 def accept(
     now: Current, tenant: Tenant, project: str | None, user: str, body: JobRequest, at: datetime
 ) -> list[Job]:
@@ -189,6 +210,7 @@ def accept(
     found = offers(plan, now.supply, tenant, wish)
     limit = _limit_micro(body, found)
     request: dict[str, Any] = body.model_dump(mode="json", exclude={"array"})
+    _check_array(tenant, body)
     group = new_id(at.timestamp()) if body.array else None
     ids = sorted(new_id(at.timestamp()) for _ in range(body.array or 1))
     return [

@@ -182,13 +182,15 @@ class ValidBody(BaseModel):
 async def validate_job(
     context: Present, principal: Reader, choice: Chosen, body: JobRequest
 ) -> dict[str, Any]:
-    """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job."""
+    """Whether a job would be accepted, what it would cost and what it would wait for. Makes no job. Whether a
+    tenant has as many queued jobs as it may is seen when the job is submitted."""
     at = context.clock()
     current = context.current()
     tenant = tenant_of(current, principal, choice.tenant)
     accepted = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
     made = await _admitted(context, current, accepted)
     job = made[0]
+    await jobs.check_dependency(context.db, job)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     found = await context.explanations.of(current, queued_of(job), None, at)
@@ -218,7 +220,7 @@ async def list_jobs(
     cursor: Annotated[str | None, Query(max_length=300)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> dict[str, Any]:
-    """The jobs of the caller's tenants, newest first."""
+    """The jobs of the caller's tenants, newest first. A page of large jobs has fewer than `limit`."""
     wanted = jobs.JobFilter(
         tenants=scope_of(principal, choice.tenant),
         states=frozenset(state) if state else None,

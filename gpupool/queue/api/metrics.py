@@ -91,7 +91,7 @@ async def healthz() -> dict[str, bool]:
 @router.get("/readyz", operation_id="readyz", response_model=CheckBody)
 async def readyz(context: Present, request: Request) -> dict[str, bool]:
     """Whether the process can work: there is a Plan, a database with today's tables, and its roles get on."""
-    await jobs.depth(context.db)
+    await jobs.answers(context.db)
     if late := request.app.state.late():
         raise Problem("unavailable", f"no recent step of {', '.join(late)} has succeeded; the log says why")
     return {"ready": True}

@@ -58,7 +58,8 @@ class Callbacks(LeaderRole):
             self._calls[asyncio.create_task(self._call(callback))] = callback.host
         if not self._calls:
             return False
-        made, _ = await asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        waiting = asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        made = (await waiting)[0]
         for call in made:
             del self._calls[call]
         for call in made:

@@ -195,7 +195,7 @@ async def end(
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
-    if result is not None:
+    if result is not None and after.state.final:
         await _keep(connection, job, result)
     if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
         await uncount(connection, await cancel_dependents(connection, job, now))

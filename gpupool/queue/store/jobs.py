@@ -30,6 +30,8 @@ from gpupool.queue.store.rows import job_of, lane_of
 
 NEWEST = (datetime(9999, 12, 31, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 """Where the first page of a list begins."""
+PAGE_BYTES = 4 * 2**20
+"""A page ends with the job whose request reaches so much: once read, they take several times as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,8 @@ async def job(db: Database, id: str) -> Job | None:
 
 
 async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit: int = 50) -> Page:
-    """A page of the jobs that `filter` selects. Raises StoreError for a cursor that no page returned."""
+    """A page of the jobs that `filter` selects, `limit` at most. Raises StoreError for a cursor that no page
+    returned."""
     if filter.group is not None and not _is_id(filter.group):
         return Page((), None)
     before, before_id = _place(cursor) if cursor else NEWEST
@@ -143,6 +146,7 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
         "before": before,
         "before_id": before_id,
         "limit": limit + 1,
+        "bytes": PAGE_BYTES,
     }
     name = "jobs_of_all"
     if filter.tenants is not None:
@@ -151,7 +155,7 @@ async def jobs(db: Database, filter: JobFilter, cursor: str | None = None, limit
         # Which index is best depends on which filters are set.
         rows = await (await send(connection, name, values, planned=True)).fetchall()
     page = tuple(map(job_of, rows[:limit]))
-    return Page(page, _cursor(page[-1]) if len(rows) > limit else None)
+    return Page(page, _cursor(page[-1]) if page and rows[0]["found"] > len(page) else None)
 
 
 async def cancel(db: Database, id: str, by: str, now: datetime) -> Job | None:
@@ -207,10 +211,22 @@ async def reprioritise(
     return job_of(changed[0])
 
 
+async def check_dependency(db: Database, job: NewJob) -> None:
+    """Raises UnknownDependency where the job depends on one that is not its tenant's."""
+    if job.depends_on:
+        async with db.transaction() as connection:
+            await _dependency(connection, job.tenant, job.depends_on)
+
+
 async def position(db: Database, id: str) -> int:
     """How many jobs of its lane are ahead of a queued job."""
     async with db.connection() as connection:
         return int((await fetch(connection, "position", id=id))[0]["ahead"])
+
+
+async def answers(db: Database) -> None:
+    """Raises StoreError where the database does not answer, or lacks today's tables."""
+    await db.fetch("answers")
 
 
 async def depth(db: Database) -> dict[tuple[str, int], int]:

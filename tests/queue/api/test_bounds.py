@@ -89,6 +89,24 @@ def test_what_no_client_should_send_is_answered_with_a_problem(api: Any) -> None
     api(test)
 
 
+def test_an_array_is_refused_that_no_queue_takes(api: Any) -> None:
+    async def test(served: Served) -> None:
+        for fields, said in (
+            ({"array": 21}, "array 21 is more than the 20 queued jobs that vision may have"),
+            (
+                {"array": 20, "request_json": ["x" * 900_000]},
+                "keeps the whole request, 17 MiB in all, and 16",
+            ),
+        ):
+            for path in (JOBS, f"{JOBS}:validate"):
+                response = await served.client.post(path, content=body(**fields), headers=HEADERS)
+                assert (response.status_code, problem(response)) == (422, "invalid-request")
+                assert said in response.json()["detail"]
+        assert len((await served.submit(array=20))["job_ids"]) == 20
+
+    api(test, vision={"queued": 20})
+
+
 def test_a_body_without_length_is_bounded_while_it_is_read(api: Any) -> None:
     read = 0
 
@@ -170,7 +188,7 @@ def test_an_error_of_the_queue_is_a_problem_without_its_cause(
             "unavailable",
             "5",
         )
-        monkeypatch.setattr("gpupool.queue.store.jobs.depth", away)
+        monkeypatch.setattr("gpupool.queue.store.jobs.answers", away)
         assert problem(await served.client.get("/readyz")) == "unavailable"
         assert (await served.client.get("/healthz")).status_code == 200
 

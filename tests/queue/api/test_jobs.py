@@ -177,8 +177,6 @@ def test_what_can_not_be_served_is_refused_with_its_problem(api: Any) -> None:
     async def test(served: Served) -> None:
         for name, (fields, status, expected) in REFUSED.items():
             for place in (JOBS, f"{JOBS}:validate"):
-                if place != JOBS and name == "no such job":
-                    continue
                 response = await served.client.post(
                     place, json=HTTP_JOB | fields, headers={"X-Tenant-Id": "vision"}
                 )

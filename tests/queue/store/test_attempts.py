@@ -242,6 +242,24 @@ def test_the_answer_of_a_target_is_kept(database: Run) -> None:
     database(test)
 
 
+def test_an_answer_is_kept_only_of_the_attempt_that_ends_the_job(database: Run) -> None:
+    async def test(db: Database) -> None:
+        job = await running(db)
+        answer = store.Result(500, (), b"not now", truncated=False)
+        failed = attempts.Outcome("failed")
+        again = await attempts.finish(db, job.id, 1, failed, NOW, (0, 0), answer)
+        assert again is not None
+        assert again.state is State.QUEUED
+        await dispatched(db)
+        await attempts.started(db, job.id, 2, NOW)
+        done = await attempts.finish(db, job.id, 2, attempts.Outcome("timeout"), NOW, (0, 0))
+        assert done is not None
+        assert done.state is State.FAILED
+        assert await store.result(db, job.id) is None
+
+    database(test)
+
+
 def test_output_is_kept_per_attempt_and_only_of_the_one_that_runs(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)

@@ -112,6 +112,24 @@ def test_filters_select(database: Run) -> None:
     database(test)
 
 
+def test_pages_of_large_jobs_are_short_and_leave_none_out(
+    database: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "PAGE_BYTES", 3000)
+
+    async def test(db: Database) -> None:
+        large = {"request_json": "x" * 1000}
+        ids = [await submitted(db, now=NOW + timedelta(seconds=n), request=large) for n in range(7)]
+        for tenants in (None, frozenset({"vision"})):
+            page = await store.jobs(db, JobFilter(tenants=tenants), None, 5)
+            assert [job.id for job in page.jobs] == ids[:3:-1]
+            assert [job.id for job in await all_pages(db, JobFilter(tenants=tenants), 5)] == ids[::-1]
+        monkeypatch.setattr(store, "PAGE_BYTES", 1)
+        assert len(await all_pages(db, VISION, 5)) == 7, "one is always shown"
+
+    database(test)
+
+
 @pytest.mark.parametrize("by", [None, "user", "project"])
 def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run, by: str | None) -> None:
     """By user and project, of the history: there are few present jobs."""
@@ -128,7 +146,7 @@ def test_a_page_reads_no_more_than_a_page_of_each_table(database: Run, by: str |
             await connection.execute(b"ANALYZE gpu_jobs, gpu_job_history")
             await connection.execute(b"SET enable_seqscan = off")
             values = dict.fromkeys(("states", "project", "pool", "user", "group", "name"))
-            values |= {"before": store.NEWEST[0], "before_id": store.NEWEST[1], "limit": 5}
+            values |= {"before": store.NEWEST[0], "before_id": store.NEWEST[1], "limit": 5, "bytes": 9000}
             values |= {by: "bob"} if by else {}
             for name, index in (("jobs_of_all", "list"), ("jobs_of_tenants", "list_of_tenant")):
                 statement = b"EXPLAIN " + db.query(name).split(b"\n", 1)[1]

@@ -1,4 +1,2 @@
 INSERT INTO gpu_results (job, status, headers, body, truncated)
 VALUES (%(job)s::uuid, %(status)s, %(headers)s::jsonb, %(body)s, %(truncated)s)
-ON CONFLICT (job) DO UPDATE SET
-    status = excluded.status, headers = excluded.headers, body = excluded.body, truncated = excluded.truncated
