@@ -190,7 +190,8 @@ async def validate_job(
     accepted = accept(current, tenant, project_of(tenant, choice, body), choice.user, body, at)
     made = await _admitted(context, current, accepted)
     job = made[0]
-    await jobs.check_dependency(context.db, job)
+    if job.depends_on:
+        await jobs.check_dependency(context.db, job.tenant, job.depends_on)
     each = estimate_micro(job.offers[0].rate_micro, job.timeout_s, job.budget_limit_micro)
     estimate = each * len(made)
     found = await context.explanations.of(current, queued_of(job), None, at)

@@ -62,8 +62,8 @@ class Callbacks(LeaderRole):
         made = (await waiting)[0]
         for call in made:
             del self._calls[call]
-        for call in made:
-            call.result()
+        for error in filter(None, [call.exception() for call in made]):
+            raise error
         return True
 
     async def _call(self, callback: Callback) -> None:

@@ -211,11 +211,11 @@ async def reprioritise(
     return job_of(changed[0])
 
 
-async def check_dependency(db: Database, job: NewJob) -> None:
-    """Raises UnknownDependency where the job depends on one that is not its tenant's."""
-    if job.depends_on:
-        async with db.transaction() as connection:
-            await _dependency(connection, job.tenant, job.depends_on)
+async def check_dependency(db: Database, tenant: str, id: str) -> None:
+    """Raises UnknownDependency where that is no job of the tenant."""
+    parent = await job(db, id)
+    if parent is None or parent.tenant != tenant:
+        raise UnknownDependency(id)
 
 
 async def position(db: Database, id: str) -> int:
