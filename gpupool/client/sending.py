@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,7 +100,8 @@ def _host(url: str) -> str:
             return parts.hostname
     except (ValueError, httpx2.InvalidURL):
         pass
-    raise NotSent(f"{url}: not an address; give one such as {URL}")
+    without_password = re.sub("//.*@", "//", url)
+    raise NotSent(f"{without_password}: not an address; give one such as {URL}")
 
 
 def _printable(text: str) -> bool:

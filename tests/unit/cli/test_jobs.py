@@ -38,6 +38,7 @@ def test_no_queue_is_said_with_what_to_do() -> None:
         (("--budget", "nan"), "--budget nan: write an amount of USD such as 2.50"),
         (("--budget", "inf"), "--budget inf: write an amount of USD such as 2.50"),
         (("--server", "http://[::1"), "http://[::1: not an address; give one such as http://localhost:8021"),
+        (("--server", "http://ada:secret@queue:abc"), "http://queue:abc: not an address; give one such as "),
         (("--server", "http://localhost:abc"), "http://localhost:abc: not an address; give one such as "),
         (("--tenant", "süd"), "tenant 'süd': has characters other than printable ASCII; give its name or id"),
         (("--idempotency-key", "süd"), "--idempotency-key 'süd': has characters other than printable ASCII"),
