@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
