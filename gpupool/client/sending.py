@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -100,7 +99,7 @@ def _host(url: str) -> str:
             return parts.hostname
     except (ValueError, httpx2.InvalidURL):
         pass
-    without_password = re.sub("//.*@", "//", url)
+    without_password = url.rpartition("@")[2]
     raise NotSent(f"{without_password}: not an address; give one such as {URL}")
 
 

@@ -134,14 +134,14 @@ def descendants(pids: Iterable[int]) -> list[int]:
 def memory_mib(pid: int) -> float | None:
     """Memory that a process has for itself in MiB; None when it has gone.
 
-    Pages of files are left out (its program, etcd's database): the kernel takes them back where memory is
-    short, and how many are in memory depends on what else ran.
+    On Linux pages of files are left out (its program, etcd's database): the kernel takes them back where
+    memory is short, and how many are in memory depends on what else ran.
     """
     try:
         memory = psutil.Process(pid).memory_info()
     except psutil.Error:
         return None
-    return round((memory.rss - memory.shared) / 2**20, 1)
+    return round((memory.rss - getattr(memory, "shared", 0)) / 2**20, 1)
 
 
 def stop(pids: Iterable[int], grace: float) -> None:

@@ -66,6 +66,7 @@ async def overview(request: Request, context: Present, visitor: CurrentVisitor, 
         ),
         starting=[_held(context, visitor, job) for job in held.jobs if job.state is State.DISPATCHING],
         running=[_held(context, visitor, job) for job in held.jobs if job.state is State.RUNNING],
+        more=held.next is not None,
         names=names,
         **await shares.of(context, visitor, shared, seen, depth, colours),
     )

@@ -96,8 +96,9 @@ def test_a_receiver_that_does_not_answer_delays_no_callback_to_another(database)
         at = {"example": ("127.0.0.1", port), "silent": ("127.0.0.1", silent.sockets[0].getsockname()[1])}
         http = HttpJobs(lambda: ("http://example", "http://silent"), at)
         callbacks = Callbacks(db, queue.leads("callbacks"), http, queue.now)
-        for host in ["silent"] * 70 + ["example"] * 30:
-            id = await queue.submit(request=request(f"http://{host}/done", "true"))
+        silents = [f"http://{'Silent' if n % 2 else 'silent'}?job={n}" for n in range(70)]
+        for url in [*silents, *["http://example/done"] * 30]:
+            id = await queue.submit(request=request(url, "true"))
             await jobs.cancel(db, id, "ada", queue.now())
         role = asyncio.create_task(callbacks.run(asyncio.Event()))
         async with asyncio.timeout(SECONDS / 2):

@@ -235,6 +235,11 @@ def test_the_answer_of_a_target_is_kept(database: Run) -> None:
     async def test(db: Database) -> None:
         job = await running(db)
         assert await store.result(db, job.id) is None
+        await sql(
+            db,
+            "INSERT INTO gpu_results VALUES (%s, 500, '[]', 'from an earlier release', false) RETURNING 1",
+            job.id,
+        )
         answer = store.Result(200, (("Content-Type", "text/plain"),), b"\x00\xff", truncated=True)
         await attempts.finish(db, job.id, 1, attempts.Outcome("succeeded"), NOW, (1, 2), answer)
         assert await store.result(db, job.id) == answer

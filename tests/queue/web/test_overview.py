@@ -10,10 +10,11 @@ import pytest
 from gpupool.queue.domain.state import Snapshot
 from gpupool.queue.domain.supply import supply_of
 from gpupool.queue.records import Principal
-from gpupool.queue.store import dispatch, launches
+from gpupool.queue.store import dispatch, jobs, launches
 from gpupool.queue.web.pool_drawing import drawn_pool
 from gpupool.queue.web.visitor import Visitor
 from tests.queue.api.served import Served, local_plan
+from tests.queue.api.test_operation import HELD, running
 
 ALL = Visitor(Principal("dev", frozenset({"*"}), frozenset({"admin"}), "dev"), False, (), None)
 
@@ -84,6 +85,22 @@ def test_nodes_that_are_kept_ready_or_exist_are_there(changed: dict[str, object]
     supply = supply_of(plan).pools["notebooks"]
     drawn = drawn_pool(replace(pool, **changed), supply, Snapshot(0, (), ()), {}, ALL)
     assert [node["started"] for node in drawn["nodes"]] == [number < there for number in range(3)]
+
+
+def test_jobs_that_the_overview_leaves_out_are_a_link_away(pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "PAGE_BYTES", 1)
+
+    async def test(served: Served) -> None:
+        first = await running(served, **HELD)
+        assert "All jobs that" not in (await served.client.get("/")).text
+        second = await running(served, **HELD)
+        page = (await served.client.get("/")).text
+        assert f"/jobs/{second['id']}" in page
+        assert f"/jobs/{first['id']}" not in page.partition('id="running"')[2]
+        assert '<a href="/jobs?state=running">All jobs that run</a>' in page
+        assert "No job starts." not in page
+
+    pages(test, dev=True)
 
 
 @pytest.mark.parametrize(
