@@ -58,12 +58,13 @@ class Callbacks(LeaderRole):
             self._calls[asyncio.create_task(self._call(callback))] = callback.host
         if not self._calls:
             return False
-        waiting = asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-        made = (await waiting)[0]
+        await asyncio.wait(self._calls, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        made = [call for call in self._calls if call.done()]
         for call in made:
             del self._calls[call]
-        for error in filter(None, [call.exception() for call in made]):
-            raise error
+        errors = [error for call in made if (error := call.exception()) is not None]
+        if errors:
+            raise errors[0]
         return True
 
     async def _call(self, callback: Callback) -> None:
