@@ -1,9 +1,10 @@
 """Programs as their makers publish them: download one, hold it to its sha256, unpack it, put it in place.
 
-Which ones there are is data (releases.yaml). GPUPOOL_RELEASES names a mirror, or is `off`. This module must
-not leave anything at the target whose checksum was not right, must not unpack a file under the name that an
-archive gives it, and must not decide what happens instead: `Unavailable` says why there is no download, and
-`binaries` goes on with the build.
+Which ones there are is data (releases.yaml), their checksums too: no host is asked for the checksum of what
+it serves. GPUPOOL_RELEASES names a mirror, or is `off`. This module must not leave anything at the target
+whose checksum was not right, must not unpack a file under the name that an archive gives it, and must not
+decide what happens instead: `Unavailable` says why there is no download, and `binaries` goes on with the
+build.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-import json
 import os
 import platform
 import queue
@@ -25,7 +25,6 @@ import time
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -43,9 +42,7 @@ ANSWER_SECONDS = 5.0
 STALL_SECONDS = 10.0
 """How long nothing may come in the middle of a file."""
 _LARGEST = 512 << 20
-_LARGEST_TEXT = 4 << 20
 _BEAT_SECONDS = 5.0
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 _given_up: dict[str, str] = {}
 """Hosts that could not be reached in this process, and why, so that each is waited for only once."""
@@ -62,8 +59,6 @@ class Release:
     title: str
     """As people call it, for example `etcd v3.6.5`."""
     url: str
-    checksums: str
-    """Where the published sha256 is, for when `sha256` is empty."""
     sha256: str
     member: str
     """The program's place in the archive; empty when the file is the program."""
@@ -83,7 +78,8 @@ def _entries() -> dict[str, Any]:
 
 
 def published(name: str, version: str, machine: str = "") -> Release | None:
-    """The release of `name` for `machine` (default: this one); None when none is known or none is wanted.
+    """The release of `name` for `machine` (default: this one); None when no sha256 of it is written down, or
+    no download is wanted.
 
     Raises LocalError when GPUPOOL_RELEASES is neither `off` nor the address of a mirror.
     """
@@ -92,20 +88,15 @@ def published(name: str, version: str, machine: str = "") -> Release | None:
         return None
     machine = machine or this_machine()
     entry = _entries().get(name)
-    if entry is None or machine not in entry["platforms"]:
+    sha256 = entry and entry["sha256"].get(version, {}).get(machine)
+    if not sha256:
         return None
     system, _, arch = machine.partition("-")
-    fields = {
-        "version": version,
-        "number": version.removeprefix("v"),
-        "os": system,
-        "arch": entry.get("arch", {}).get(arch, arch),
-    }
+    fields = {"version": version, "os": system, "arch": arch}
     return Release(
         title=f"{name} {version}",
         url=_mirrored(entry["url"].format(**fields), mirror),
-        checksums=_mirrored(entry["checksums"].format(**fields), mirror),
-        sha256=entry.get("sha256", {}).get(version, {}).get(machine, ""),
+        sha256=sha256,
         member=entry.get("member", "").format(**fields),
     )
 
@@ -154,14 +145,16 @@ def fetch(release: Release, target: Path, seconds: float, report: Report) -> Non
 
 def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path:
     """Download into the folder `fresh`; the path of the program there, verified and executable."""
-    _pass_over_given_up(release.url)
-    report(f"downloading {release.title} from {urlsplit(release.url).netloc}")
-    expected = release.sha256 or _published_sha256(release)
+    host = urlsplit(release.url).netloc
+    if host in _given_up:
+        raise Unavailable(f"{host} {_given_up[host]}")
+    report(f"downloading {release.title} from {host}")
     download, program = fresh / "download", fresh / "program"
     actual = _download(release, download, seconds, report)
-    if actual != expected:
-        said = "releases.yaml" if release.sha256 else release.checksums
-        raise Unavailable(f"{release.url} is refused: its sha256 is {actual}, and {said} says {expected}")
+    if actual != release.sha256:
+        raise Unavailable(
+            f"{release.url} is refused: its sha256 is {actual}, and releases.yaml says {release.sha256}"
+        )
     if release.member:
         _unpack(download, release, program)
     else:
@@ -170,37 +163,11 @@ def _into(fresh: Path, release: Release, seconds: float, report: Report) -> Path
     return program
 
 
-def _published_sha256(release: Release) -> str:
-    name = release.url.rpartition("/")[2]
-    text = _get(release.checksums, lambda answer: answer.read(_LARGEST_TEXT))
-    try:
-        found = sha256_in(text.decode(), name)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise Unavailable(f"{release.checksums} can't be read ({_reason(error)})") from error
-    if found is None:
-        raise Unavailable(f"{release.checksums} has no sha256 of {name}")
-    return found
-
-
-def sha256_in(text: str, name: str) -> str | None:
-    """The sha256 of the file `name` in a published text of one of the three forms, or None."""
-    if text.lstrip().startswith("{"):
-        assets = json.loads(text).get("assets", ())
-        lines = [f"{str(one.get('digest')).removeprefix('sha256:')} {one.get('name')}" for one in assets]
-    else:
-        lines = [f"{text.strip()} {name}"] if len(text.split()) == 1 else text.splitlines()
-    for line in lines:
-        digest, _, of = line.strip().partition(" ")
-        if of.strip().removeprefix("*").removeprefix("./") == name and _SHA256.fullmatch(digest.lower()):
-            return digest.lower()
-    return None
-
-
 def _download(release: Release, file: Path, seconds: float, report: Report) -> str:
     """Write what `url` serves into `file` and return its sha256."""
     host = urlsplit(release.url).netloc
     digest, size = hashlib.sha256(), 0
-    with _get(release.url, lambda answer: answer) as answer, file.open("wb") as stream:
+    with _get(release.url) as answer, file.open("wb") as stream:
         total = answer.length or 0
         started = reported = time.monotonic()
         while True:
@@ -253,20 +220,19 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _get(url: str, use: Callable[[http.client.HTTPResponse], Any]) -> Any:
-    """What `use` makes of the answer to a GET, by the proxies that the environment names.
+def _get(url: str) -> Any:
+    """The answer to a GET, by the proxies that the environment names, its body not yet read.
 
-    Both in a thread of its own: looking a name up has no time limit, and together they have ANSWER_SECONDS.
+    In a thread of its own, because looking a name up has no time limit and there are ANSWER_SECONDS for all.
     Raises Unavailable; a host that can't be reached is remembered.
     """
-    _pass_over_given_up(url)
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def ask() -> None:
         try:
             opener = urllib.request.build_opener(_SafeRedirects)
             request = urllib.request.Request(url, headers={"User-Agent": "gpupool"})  # noqa: S310 - http(s) alone
-            answers.put(use(opener.open(request, timeout=STALL_SECONDS)))
+            answers.put(opener.open(request, timeout=STALL_SECONDS))
         except Exception as error:  # raised in the waiting thread
             answers.put(error)
 
@@ -281,12 +247,6 @@ def _get(url: str, use: Callable[[http.client.HTTPResponse], Any]) -> Any:
     if isinstance(answer, Exception):
         raise _give_up(host, f"can't be reached ({_reason(answer)})")
     return answer
-
-
-def _pass_over_given_up(url: str) -> None:
-    host = urlsplit(url).netloc
-    if host in _given_up:
-        raise Unavailable(f"{host} {_given_up[host]}")
 
 
 def _give_up(host: str, reason: str) -> Unavailable:

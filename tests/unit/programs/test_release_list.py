@@ -1,69 +1,87 @@
-"""Which releases there are: the shipped list, mirrors, and the forms in which checksums are published."""
+"""Which releases there are: the shipped list, with a checksum of each, and mirrors."""
 
 from __future__ import annotations
 
-import hashlib
+import re
+from pathlib import Path
 
 import pytest
 
 from gpupool.programs import binaries, releases
 from gpupool.programs.failures import LocalError
 
+ROOT = Path(__file__).parents[3]
 MACHINE = "linux-amd64"
+BUILT = {"karpenter", "nats-server", "pulumi"}
+"""Programs with no release whose checksum is known."""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{digest}\n",
-        "{other}  tiny-v2\n{digest}  tiny\n",
-        "{other} *tiny-v2\n{digest} *./tiny\n",
-        '{{"assets": [{{"name": "tiny-v2", "digest": "sha256:{other}"}},'
-        ' {{"name": "tiny", "digest": "sha256:{digest}"}}]}}',
-    ],
-)
-def test_checksums_are_read_in_every_published_form(text: str) -> None:
-    digest, other = hashlib.sha256(b"tiny").hexdigest(), hashlib.sha256(b"other").hexdigest()
-    assert releases.sha256_in(text.format(digest=digest, other=other), "tiny") == digest
-
-
-@pytest.mark.parametrize(
-    "text", ["", "<html>", "{}", '{"assets": [{"name": "tiny", "digest": null}]}', "0123  tiny"]
-)
-def test_what_is_no_checksum_is_none(text: str) -> None:
-    assert releases.sha256_in(text, "tiny") is None
-
-
-def test_releases_are_of_the_pinned_versions_and_have_a_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_releases_are_of_the_pinned_versions_and_their_checksums_are_written_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("GPUPOOL_RELEASES", raising=False)
     programs = binaries.programs()
-    assert set(releases._entries()) == set(programs) - {"karpenter"}
+    assert set(releases._entries()) == set(programs) - BUILT
     for name, entry in releases._entries().items():
-        stale = set(entry.get("sha256", {})) - {programs[name].version}
-        assert not stale, (
-            f"releases.yaml: {name} has sums of {stale}; write down those of {programs[name].version}"
-        )
-        for machine in entry["platforms"]:
-            one = releases.published(name, programs[name].version, machine)
+        assert set(entry) <= {"url", "member", "sha256"}, "nothing else decides what is downloaded"
+        version = programs[name].version
+        assert set(entry["sha256"]) == {version}, f"releases.yaml: write down the sums of {name} {version}"
+        for machine, digest in entry["sha256"][version].items():
+            one = releases.published(name, version, machine)
             assert one is not None
             assert one.url.startswith("https://")
-            assert one.checksums.startswith("https://")
-            assert "{" not in one.url + one.checksums + one.member
+            assert re.fullmatch(r"[0-9a-f]{64}", digest)
+            assert one.sha256 == digest
+            assert "{" not in one.url + one.member
             assert bool(one.member) == one.url.endswith(".tar.gz")
-    assert releases.published("etcd", "v1.2.3", "plan9-mips") is None
-    assert releases.published("karpenter", "v1.2.3", MACHINE) is None
+
+
+def test_no_two_files_have_one_checksum() -> None:
+    digests = [
+        digest
+        for entry in releases._entries().values()
+        for sums in entry["sha256"].values()
+        for digest in sums.values()
+    ]
+    assert len(set(digests)) == len(digests), "one of them was copied to the wrong line"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "machine"),
+    [
+        ("etcd", "v1.2.3", MACHINE),
+        ("etcd", "v3.6.5", "plan9-mips"),
+        *((name, binaries.programs()[name].version, MACHINE) for name in sorted(BUILT)),
+    ],
+)
+def test_what_has_no_checksum_here_is_not_downloaded(
+    monkeypatch: pytest.MonkeyPatch, name: str, version: str, machine: str
+) -> None:
+    for place in ("https://mirror.example.org", None):
+        if place is None:
+            monkeypatch.delenv("GPUPOOL_RELEASES", raising=False)
+        else:
+            monkeypatch.setenv("GPUPOOL_RELEASES", place)
+        assert releases.published(name, version, machine) is None
+
+
+def test_the_page_names_what_is_downloaded_and_what_is_built() -> None:
+    page = (ROOT / "docs" / "programs.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and line.count("|") == 4]
+    for name in binaries.programs():
+        [row] = [row for row in rows if re.search(rf"\b{name}\b", row[1])]
+        assert ("always built" in row[2]) == (name in BUILT), name
 
 
 def test_the_addresses_are_the_documented_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPUPOOL_RELEASES", raising=False)
-    pulumi = releases.published("pulumi", "v3.259.0", MACHINE)
-    assert pulumi is not None
-    at = "https://github.com/pulumi/pulumi/releases/download/v3.259.0"
-    assert pulumi.url == f"{at}/pulumi-v3.259.0-linux-x64.tar.gz"
-    assert pulumi.checksums == f"{at}/pulumi-3.259.0-checksums.txt"
     server = releases.published("kube-apiserver", "v1.36.3", "linux-arm64")
     assert server is not None
-    assert server.checksums == "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kube-apiserver.sha256"
+    assert server.url == "https://dl.k8s.io/release/v1.36.3/bin/linux/arm64/kube-apiserver"
+    helm = releases.published("helm", "v3.22.0", "darwin-arm64")
+    assert helm is not None
+    assert helm.url == "https://get.helm.sh/helm-v3.22.0-darwin-arm64.tar.gz"
+    assert helm.member == "darwin-arm64/helm"
 
 
 def test_a_mirror_has_a_folder_per_host(monkeypatch: pytest.MonkeyPatch) -> None:
