@@ -2,17 +2,23 @@
 #
 #   docker build -t registry.example.com/gpupool:0.1.0 .
 #
-# The base is pinned by tag, because a digest is the registry's to say: where builds must repeat, write it in as
-# python:3.11-slim-bookworm@sha256:... Packages are pinned with hashes (requirements.lock; `make lock`).
-FROM python:3.11-slim-bookworm AS build
+# Packages are pinned with hashes (requirements.lock; `make lock`), and the base by the digest of the tag's index, which has
+# all architectures: Python 3.11.16, September 2026. It was read in public repositories, one of which compared it with
+# Docker's own record (docker-library/repo-info). To renew it, with what Debian has repaired since:
+#
+#   docker buildx imagetools inspect python:3.11-slim-bookworm
+#
+# A base that comes from a registry of yours: --build-arg BASE=registry.example.com/python@sha256:...
+ARG BASE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
+FROM ${BASE} AS build
 WORKDIR /src
 COPY requirements.lock requirements-dev.lock ./
 # What builds the wheel is pinned as well, and does not go into the image.
 RUN python -m venv /opt/gpupool \
- && /opt/gpupool/bin/pip install --no-cache-dir --require-hashes --requirement requirements.lock \
+ && /opt/gpupool/bin/pip install --no-cache-dir --require-hashes --only-binary :all: --requirement requirements.lock \
  && sed -n '/^setuptools==/,/^    # via/p' requirements-dev.lock > build.lock \
  && python -m venv /opt/build \
- && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement build.lock
+ && /opt/build/bin/pip install --no-cache-dir --require-hashes --only-binary :all: --requirement build.lock
 COPY LICENSE MANIFEST.in README.md pyproject.toml requirements.in setup.py ./
 COPY .github/workflows .github/workflows
 COPY charts charts
@@ -27,7 +33,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --no-cache-dir --whe
  && /opt/gpupool/bin/pip install --no-deps --no-cache-dir /src/dist/gpupool-*.whl \
  && ln -s "$(cd /tmp && /opt/gpupool/bin/python -m gpupool.queue.store.migrate --config)" /opt/gpupool/alembic.ini
 
-FROM python:3.11-slim-bookworm
+FROM ${BASE}
 COPY --from=build /opt/gpupool /opt/gpupool
 # Bytecode was compiled above, and nothing is written but below /tmp.
 ENV PATH=/opt/gpupool/bin:$PATH \

@@ -80,8 +80,8 @@ format: setup ## format the sources
 	@ruff check --fix .
 
 lock: setup ## pin requirements*.in again, with hashes
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@for file in requirements requirements-dev tools/go/requirements examples/kubeflow-step/requirements \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv/requirements.lock
+	@for file in requirements requirements-dev tools/go/requirements tools/uv/requirements examples/kubeflow-step/requirements \
     examples/spark-rapids/requirements; do \
 	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
 	    --custom-compile-command "make lock" $$file.in -o $$file.lock || exit 1; done

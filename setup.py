@@ -1,4 +1,5 @@
-"""What pyproject.toml can't say: folders at the top of the repository go into the wheel as gpupool/shipped/.
+"""What pyproject.toml can't say: folders at the top of the repository, and the lock of what gpupool needs, go into
+the wheel as gpupool/shipped/.
 
 `gpupool.shipped` finds them there. Nothing else is decided here.
 """
@@ -13,6 +14,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows")
+LOCK = "requirements.lock"
 
 
 class BuildWithShipped(build_py):
@@ -29,6 +31,7 @@ class BuildWithShipped(build_py):
             target = Path(self.build_lib, "gpupool", "shipped", name)
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / name, target, ignore=ignored, dirs_exist_ok=True)
+        shutil.copy(ROOT / LOCK, Path(self.build_lib, "gpupool", "shipped", LOCK))
 
 
 setup(cmdclass={"build_py": BuildWithShipped})

@@ -13,9 +13,9 @@ from pathlib import Path
 
 
 def folder(name: str) -> Path:
-    """The folder `name` as it came with this gpupool."""
+    """The folder, or file, `name` as it came with this gpupool."""
     packed = Path(__file__).parent / "shipped" / name
-    return packed if packed.is_dir() else library() / name
+    return packed if packed.exists() else library() / name
 
 
 def library() -> Path:

@@ -6,10 +6,12 @@ touched, whatever is in it.
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import TypeAdapter, ValidationError
@@ -20,9 +22,6 @@ from gpupool.catalog.models import CatalogError, GpuModel
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import Name
 from gpupool.start import Platform
-
-_CALLED = re.compile(r" *# Your fork .*\n( +uses: )example-org/gpupool/(\S+)@\S+")
-"""Where the caller that ships has a reader's own copy of the workflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,16 @@ def files(answers: Answers) -> Mapping[str, str]:
     name, model = _name(answers.name), _model(answers.gpu)
     machine = "" if answers.platform == "static" else _machine(model)
     given = {"name": name, "platform": answers.platform, "gpu": model, "machine": machine}
-    workflows = shipped.folder(".github/workflows")
+    workflow = shipped.folder(".github/workflows") / "gpupool.yaml"
+    caller = shipped.folder("ci") / "github" / "pull-request.yaml"
     return {
         "Pulumi.yaml": _text("Pulumi.yaml", given),
         "pulumi_program.py": _text("pulumi_program.py", given),
         f"environments/{name}.yaml": _text("environment.yaml", given),
         "policies/README.md": _text("policies.md", given),
-        ".github/workflows/gpupool.yaml": (workflows / "gpupool.yaml").read_text(encoding="utf-8"),
-        ".github/workflows/gpu-pools.yaml": _caller(),
+        ".github/workflows/gpupool.yaml": workflow.read_text(encoding="utf-8"),
+        ".github/workflows/gpu-pools.yaml": caller.read_text(encoding="utf-8"),
+        "requirements-gpupool.txt": _requirements(),
         ".gitignore": _text("gitignore", given),
     }
 
@@ -112,12 +113,29 @@ def _machine(model: GpuModel) -> str:
     return min(usable, key=lambda kind: (kind.usd_per_hour or float("inf"), kind.name)).name
 
 
-def _caller() -> str:
-    """The caller of the CI workflow that came with gpupool, calling the project's own copy of it."""
-    text = (shipped.folder("ci") / "github" / "pull-request.yaml").read_text(encoding="utf-8")
-    text, count = _CALLED.subn(r"\1./\2", text)
-    assert count == 1, "the caller calls one workflow"
-    return text.replace("    with:\n", f"    with:\n      package: gpupool=={__version__}\n")
+def _requirements() -> str:
+    """What CI installs: this gpupool and what it needs, each with its hash.
+
+    No name of gpupool in an index is ever asked for: whoever has that name there would run in the user's CI. What
+    this one was installed from is noted beside it (PEP 610), with its hash where it was a wheel.
+    """
+    try:
+        noted = json.loads(metadata.distribution("gpupool").read_text("direct_url.json") or "{}")
+    except metadata.PackageNotFoundError:
+        noted = {}
+    url, sha256 = noted.get("url", ""), noted.get("archive_info", {}).get("hashes", {}).get("sha256")
+    wheel = PurePosixPath(unquote(urlsplit(url).path)).name
+    local = urlsplit(url).scheme == "file"
+    text = _text(
+        "requirements.txt",
+        {
+            "sha256": sha256 if wheel.endswith(".whl") else None,
+            "where": f"./{wheel}" if local else f"gpupool @ {url}",
+            "local": local,
+            "version": __version__,
+        },
+    )
+    return text + shipped.folder("requirements.lock").read_text(encoding="utf-8")
 
 
 def _text(name: str, given: Mapping[str, object]) -> str:

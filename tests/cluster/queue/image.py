@@ -28,6 +28,7 @@ TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")
 """What this machine trusts; a build behind a proxy needs it."""
 _PROGRAMS = ("buildah", "mmdebstrap", "runc")
 _PROCESS_ID = "container.pid"
+_BASE = "localhost/base"
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,6 @@ def built(folder: Path) -> Iterator[Image]:
     missing = [name for name in _PROGRAMS if shutil.which(name) is None]
     if missing or os.geteuid() != 0:
         absent(f"an image is built by root with {', '.join(_PROGRAMS)}; Debian has them as packages")
-    base = (ROOT / "Dockerfile").read_text(encoding="utf-8").split("FROM ")[1].split()[0]
     buildah = ["buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run")]
 
     def run(*command: str | Path) -> str:
@@ -121,8 +121,9 @@ def built(folder: Path) -> Iterator[Image]:
         shutil.copy(TRUSTED, files / TRUSTED.relative_to("/"))
         paths = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
         run(*buildah, "config", "--env", f"PATH={paths}", "--env", f"PIP_CERT={TRUSTED}", made)
-        run(*buildah, "commit", "--rm", made, f"docker.io/library/{base}")
-        run(*buildah, "bud", "--pull=never", "--isolation=chroot", "--network=host", "--tag=gpupool", ROOT)
+        run(*buildah, "commit", "--rm", made, _BASE)
+        built_with = ("--pull=never", "--isolation=chroot", "--network=host", f"--build-arg=BASE={_BASE}")
+        run(*buildah, "bud", *built_with, "--tag=gpupool", ROOT)
         described = json.loads(run(*buildah, "inspect", "--type", "image", "gpupool"))
         container = run(*buildah, "from", "gpupool")
         yield Image(Path(run(*buildah, "mount", container)), described["OCIv1"]["config"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cluster.wheel.conftest import ROOT, Project
 
 PACKAGES = ("generators", "gpupool", "infra", "vapcheck")
-SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows")
+SHIPPED = ("policies", "charts", "tools", "ci", ".github/workflows", "requirements.lock")
 READ_IN_THE_REPOSITORY = ("README.md",)
 
 

@@ -4,6 +4,10 @@ by gpupool and by plain Pulumi, with folders of its own by the names of gpupool'
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
 from tests.cluster.wheel.conftest import ROOT, Project
 from tests.docs.test_readme import commands, matches
 from tests.programs import require
@@ -29,6 +33,26 @@ def test_pulumis_own_language_host_finds_the_program(project: Project) -> None:
     project.collide()
     said = project.shell('PYTHONPATH="$PWD" python pulumi_program.py 2>&1 | tail -n 1', expect=None)
     assert "there are: dev" in said
+
+
+def test_ci_installs_the_wheel_that_the_project_was_started_with(project: Project, wheel: Path) -> None:
+    project.shell("gpupool init --name dev")
+    made = (project.folder / "requirements-gpupool.txt").read_text()
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert made.endswith(lock)
+    held = made.removesuffix(lock)
+    (project.folder / "own.txt").write_text(held)
+    pip = f"{sys.executable} -m pip --disable-pip-version-check install --quiet --no-index --target ci"
+    pip += " --require-hashes --only-binary :all: --no-deps -r own.txt"
+    packed = project.folder / wheel.name
+    shutil.copy(wheel, packed)
+    project.shell(pip)
+    assert (project.folder / "ci" / "gpupool" / "shipped" / "requirements.lock").read_text() == lock
+    shutil.rmtree(project.folder / "ci")
+    with packed.open("ab") as stream:
+        stream.write(b"more")
+    project.shell(pip, expect=1)
+    assert not (project.folder / "ci").exists()
 
 
 def test_an_empty_folder_is_no_project(project: Project) -> None:

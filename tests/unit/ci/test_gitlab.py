@@ -147,7 +147,7 @@ def test_a_fork_does_not_comment_and_history_is_whole() -> None:
 
 def test_the_example_gives_inputs_that_there_are() -> None:
     (include,) = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["include"]
-    assert (ROOT / include["file"].lstrip("/")).is_file()
+    assert (ROOT / include["local"].lstrip("/")).is_file()
     assert set(include["inputs"]) <= set(INPUTS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -58,8 +59,51 @@ def test_ci_calls_the_workflow_beside_it() -> None:
     made = files(LOCAL)
     job = yaml.safe_load(made[".github/workflows/gpu-pools.yaml"])["jobs"]["gpupool"]
     workflow = yaml.safe_load(made[job["uses"].removeprefix("./")])
-    assert set(job["with"]) <= set(workflow[True]["workflow_call"]["inputs"])
-    assert "example-org" not in made[".github/workflows/gpu-pools.yaml"]
+    inputs = workflow[True]["workflow_call"]["inputs"]
+    assert set(job["with"]) <= set(inputs)
+    assert inputs["requirements"]["default"] in made
+
+
+LOCK = (Path(__file__).parents[3] / "requirements.lock").read_text(encoding="utf-8")
+SHA256 = "0123456789abcdef" * 4
+HASHED = {"hashes": {"sha256": SHA256}}
+
+
+@pytest.mark.parametrize(
+    ("noted", "line"),
+    [
+        (
+            {"url": "https://files.example.org/a/gpupool-0.1.0-py3-none-any.whl", "archive_info": HASHED},
+            "gpupool @ https://files.example.org/a/gpupool-0.1.0-py3-none-any.whl",
+        ),
+        (
+            {"url": "file:///some%20where/gpupool-0.1.0%2Bours-py3-none-any.whl", "archive_info": HASHED},
+            "./gpupool-0.1.0+ours-py3-none-any.whl",
+        ),
+        # A wheel of another hash than sha256, a source distribution, a checkout, a commit, an index.
+        ({"url": "https://files.example.org/gpupool-0.1.0-py3-none-any.whl", "archive_info": {}}, ""),
+        ({"url": "https://files.example.org/gpupool-0.1.0.tar.gz", "archive_info": HASHED}, ""),
+        ({"url": "file:///src/gpupool", "dir_info": {"editable": True}}, ""),
+        ({"url": "https://git.example.org/g.git", "vcs_info": {"vcs": "git", "commit_id": "0" * 40}}, ""),
+        (None, ""),
+    ],
+)
+def test_what_ci_installs_has_hashes_and_never_a_bare_name(
+    noted: dict[str, Any] | None, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`noted` is what pip notes beside an installed distribution (PEP 610)."""
+    info = tmp_path / "gpupool-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gpupool\nVersion: 0.1.0\n")
+    if noted is not None:
+        (info / "direct_url.json").write_text(json.dumps(noted))
+    monkeypatch.syspath_prepend(tmp_path)
+    made = files(LOCAL)["requirements-gpupool.txt"]
+    assert made.endswith(LOCK)
+    lines = [text for text in made.removesuffix(LOCK).splitlines() if not text.startswith("#")]
+    assert lines == ([f"{line} --hash=sha256:{SHA256}"] if line else [])
+    if not line:
+        assert "pip hash gpupool-0.1.0-py3-none-any.whl" in made
 
 
 def test_the_policy_that_the_readme_shows_is_proved_by_its_fixtures(tmp_path: Path) -> None:
