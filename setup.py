@@ -1,5 +1,5 @@
-"""What pyproject.toml can't say: folders at the top of the repository, and the lock of what gpupool needs, go into
-the wheel as gpupool/shipped/.
+"""What pyproject.toml can't say: folders at the top of the repository, and the lock of what gpupool needs, go
+into the wheel as gpupool/shipped/.
 
 `gpupool.shipped` finds them there. Nothing else is decided here.
 """

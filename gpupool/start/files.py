@@ -116,8 +116,8 @@ def _machine(model: GpuModel) -> str:
 def _requirements() -> str:
     """What CI installs: this gpupool and what it needs, each with its hash.
 
-    No index is asked for the name of gpupool, which is registered at none: who takes it would run in the user's CI.
-    What this one was installed from is noted beside it (PEP 610), with its hash where it was a wheel.
+    No index is asked for the name of gpupool, which is registered at none: who takes it would run in the
+    user's CI. What this one was installed from is noted beside it (PEP 610), with its hash if it was a wheel.
     """
     try:
         noted = json.loads(metadata.distribution("gpupool").read_text("direct_url.json") or "{}")

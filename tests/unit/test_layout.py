@@ -20,7 +20,7 @@ TOP = {
     *("environments", "policies", "charts", "infra", "generators", "gpupool", "vapcheck"),
     *("tests", "docs", "examples", "tools", "ci", ".ci", ".github"),
     *("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "Pulumi.yaml", "pyproject.toml", ".gitignore"),
-    *("setup.py", "MANIFEST.in", "Dockerfile"),
+    *("setup.py", "MANIFEST.in", "Dockerfile", ".dockerignore"),
     *("requirements.in", "requirements.lock", "requirements-dev.in", "requirements-dev.lock"),
 }
 """Each name here makes the repository harder to understand: try to find a folder for it first."""

@@ -1,7 +1,8 @@
 """Nothing that runs is fetched by a name alone: images by digest, actions by commit, packages by hash.
 
-Looked at are all tracked files but tests (what they fetch is what `make setup` has installed) and lists of
-changes. EXCUSED is the list of what is not pinned, with the reason; a line in it that excuses nothing is an error.
+Looked at are all tracked files but tests (what they fetch is what `make setup` has installed) and the list
+of changes. EXCUSED is what is not pinned, with the reason; a line in it that excuses nothing is an error. It reads
+forms that this repository uses, not every way to fetch something.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = ("tests/", "policies/fixtures/", "CHANGELOG.md")
-JOBS = "the image of a job that its reader submits; the local control plane runs the command and fetches no image"
+JOBS = (
+    "the image of a job that a reader submits; the local control plane runs its command and fetches no image"
+)
 EXCUSED = {
     ("Makefile", "--image python:3.13"): JOBS,
     ("examples/", "python:3.13"): JOBS,
@@ -27,7 +30,7 @@ EXCUSED = {
         "kfp is published as source alone, so that its build fetches setuptools; all else of it has hashes"
     ),
     ("pyproject.toml", "setuptools>=77"): (
-        "what builds a wheel by pip's own choice; our builds have setuptools from a lock (--no-build-isolation)"
+        "what builds a wheel by pip's choice; our builds have setuptools from a lock (--no-build-isolation)"
     ),
     ("docs/start.md", "pip wheel --no-deps"): "a reader's wheel of their own checkout; setuptools as above",
     ("docs/ci.md", "pip wheel --no-deps"): "the same",
@@ -41,7 +44,14 @@ _RESERVED = r"(?:[\w.-]+\.)?(?:example(?:\.(?:com|org|net))?|invalid)(?:[:/]|$)"
 """Hosts that can't be registered (RFC 2606)."""
 _IMAGE = r"(?:[\w.-]+(?::\d+)?/)*[\w.-]+:[\w.-]+"
 _HASHED = r"--require-hashes --only-binary :all:"
-_OWN = r"--no-deps (?:--no-cache-dir )?(?:--no-build-isolation (?:--no-cache-dir )?)?"
+_OWN = r"install .*--no-deps .*(?:\s\.$|\.whl|\"\./\$\w+\")|wheel .*--no-build-isolation .*\s\.$"
+"""Packages of this checkout, or of a wheel that is there already, without what they need."""
+_RUN = (
+    r"\b(?:curl|wget)\b[^|]*\|\s*(?:sudo )?(?:ba|z|da)?sh\b|<\((?:curl|wget)\b"
+    r"|\b(?:npx|uvx|pipx) \w|\bnpm (?:i|install)\b|\bgo (?:install|run) \S+@"
+    r"|\b(?:gem|cargo|pulumi plugin) install [\w-]+"
+)
+"""Programs that fetch another one and run it."""
 
 
 _RECIPES = (r"^\s*FROM\s+(?:--\S+\s+)*(\S+)", r"^ARG \w+=(\S+:\S+)")
@@ -69,22 +79,13 @@ def _images(name: str, text: str) -> Iterator[str]:
 
 def _commands(text: str) -> Iterator[str]:
     """Commands that fetch something and run it, without what makes it the same every time."""
-    joined = re.sub(r"\s*\\\n\s*", " ", text)
-    for line in joined.splitlines():
+    for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines():
         for command in re.split(r"&&|;|\|\|", line):
-            if re.search(r"\bpip[\d.]* (?:install|wheel)\b", command):
-                ours = (
-                    re.search(rf"{_OWN}.*(?:\s\.|\.whl|\"\./\$\w+\")", command)
-                    and "wheel --no-deps --wheel" not in command
-                )
-                if not re.search(_HASHED, command) and not ours:
-                    yield command.strip()
-            elif re.search(
-                r"\b(?:curl|wget)\b[^|]*\|\s*(?:sudo )?(?:ba|z|da)?sh\b|\b(?:npx|uvx|pipx) \w|\bnpm (?:i|install)\b"
-                r"|\bgo (?:install|run) \S+@|\b(?:gem|cargo|pulumi plugin) install [\w-]+|<\((?:curl|wget)\b",
-                command,
-            ):
-                yield command.strip()
+            command = command.strip()
+            by_pip = re.search(r"\bpip[\d.]* (?:install|wheel)\b", command)
+            unhashed = by_pip and not re.search(f"{_HASHED}|{_OWN}", command)
+            if unhashed or re.search(_RUN, command):
+                yield command
 
 
 def _actions(text: str) -> Iterator[str]:
@@ -129,8 +130,8 @@ def test_everything_that_runs_is_pinned_or_excused() -> None:
 
 
 def _let_in(patterns: list[str], path: str) -> bool:
-    """Whether the builder gets `path`, by the rules of .dockerignore: the last pattern that matches it or a folder
-    above it decides (docs.docker.com, Build context)."""
+    """Whether the builder gets `path`, by the rules of .dockerignore: the last pattern that matches it or a
+    folder above it decides (docs.docker.com, Build context)."""
     inside = True
     above = [path, *(str(parent) for parent in Path(path).parents if str(parent) != ".")]
     for pattern in patterns:

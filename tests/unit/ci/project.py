@@ -50,7 +50,7 @@ class Project:
         for name in ("dev", "prod"):
             self.write(name, 8)
         self.render("dev")
-        # Of what is installed where the tests run, so that nothing is fetched; test_install.py begins with nothing.
+        # Of what is installed where the tests run, so that nothing is fetched; test_install.py is without it.
         held = f"pyyaml=={metadata.version('pyyaml')} --hash=sha256:{'0' * 64}\n"
         self.add("requirements-gpupool.txt", held)
         self.git("init", "-q", "-b", "main")

@@ -1,5 +1,5 @@
-"""What the templates install, by real pip in an empty environment: the files whose hashes the project holds, and
-nothing that an index or a source distribution adds to them."""
+"""What the templates install, by real pip in an empty environment: the files whose hashes the project holds,
+and nothing that an index or a source distribution adds to them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.unit.ci.project import Project
 FILE = "requirements-gpupool.txt"
 MARK = "somebody else's code ran"
 TEMPLATES = ("github", "gitlab")
+BUILD = '[build-system]\nrequires = [{}]\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 
 
 def wheel(name: str, version: str, code: str = "pass", needs: str = "") -> bytes:
@@ -48,7 +49,7 @@ def source(name: str, version: str, mark: Path) -> bytes:
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for path, text in {
             "backend.py": f"open({str(mark)!r}, 'w').write('built')\n",
-            "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+            "pyproject.toml": BUILD.format(""),
             "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         }.items():
             entry = tarfile.TarInfo(f"{name}-{version}/{path}")
@@ -207,13 +208,13 @@ def test_a_forks_own_source_is_installed_without_an_index(runner: Runner, templa
     backend = runner.serve("setuptools-80.0-py3-none-any.whl", wheel("setuptools", "80.0"))
     folder = runner.project.folder
     (folder / "backend.py").write_text(
+        "import shutil\n"
         "def build_wheel(folder, *_):\n"
-        "    import shutil\n"
-        f"    return shutil.copy({str(runner.index / 'own.whl')!r}, folder + '/gpupool-0.1.0-py3-none-any.whl').split('/')[-1]\n"
+        "    name = 'gpupool-0.1.0-py3-none-any.whl'\n"
+        f"    shutil.copy({str(runner.index / 'own.whl')!r}, f'{{folder}}/{{name}}')\n"
+        "    return name\n"
     )
-    (folder / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["unlisted"]\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-    )
+    (folder / "pyproject.toml").write_text(BUILD.format('"unlisted"'))
     (runner.index / "own.whl").write_bytes(wheel("gpupool", "0.1.0", GOOD, "unlisted"))
     runner.serve("unlisted-1.0-py3-none-any.whl", wheel("unlisted", "1.0", BAD))
     runner.lines = [f"setuptools==80.0 {backend}"]
