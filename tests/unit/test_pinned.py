@@ -1,8 +1,8 @@
 """Nothing that runs is fetched by a name alone: images by digest, actions by commit, packages by hash.
 
 Looked at are all tracked files but tests (what they fetch is what `make setup` has installed) and the list
-of changes. EXCUSED is what is not pinned, with the reason; a line in it that excuses nothing is an error. It reads
-forms that this repository uses, not every way to fetch something.
+of changes. EXCUSED is what is not pinned, with the reason; a line in it that excuses nothing is an error. The
+patterns are forms that this repository uses, not every way to fetch something.
 """
 
 from __future__ import annotations
