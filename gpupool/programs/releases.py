@@ -87,9 +87,9 @@ def published(name: str, version: str, machine: str = "") -> Release | None:
     if mirror is not None and mirror.strip() in ("", "off"):
         return None
     machine = machine or this_machine()
-    entry = _entries().get(name)
-    sha256 = entry and entry["sha256"].get(version, {}).get(machine)
-    if not sha256:
+    entry = _entries().get(name, {"sha256": {}})
+    sha256 = entry["sha256"].get(version, {}).get(machine)
+    if sha256 is None:
         return None
     system, _, arch = machine.partition("-")
     fields = {"version": version, "os": system, "arch": arch}

@@ -191,16 +191,28 @@ def test_what_a_wheel_needs_and_the_file_has_not_is_not_fetched(runner: Runner, 
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-@pytest.mark.parametrize("source_input", ["", "gpupool", "gpupool==0.1.0"])
-def test_a_source_that_is_no_folder_is_never_a_name(runner: Runner, template: str, source_input: str) -> None:
-    """`gpupool init` in a checkout leaves gpupool itself to its reader."""
+def test_a_file_without_gpupool_is_refused(runner: Runner, template: str) -> None:
+    """`gpupool init` in a checkout leaves that line to its reader."""
     runner.serve("gpupool-0.1.0-py3-none-any.whl", wheel("gpupool", "0.1.0", BAD))
     listed = runner.serve("listed-1.0-py3-none-any.whl", wheel("listed", "1.0"))
     runner.lines = [f"listed==1.0 {listed}"]
-    done = runner.run(template, source=source_input)
+    done = runner.run(template)
     assert done.returncode == 1
     assert f"requirements: {FILE} has no line for gpupool itself" in done.stderr
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize(
+    "name", ["gpupool", "gpupool==0.1.0", "file:///{index}/gpupool-0.1.0-py3-none-any.whl"]
+)
+def test_a_source_is_a_folder_and_never_a_name(runner: Runner, template: str, name: str) -> None:
+    runner.serve("gpupool-0.1.0-py3-none-any.whl", wheel("gpupool", "0.1.0", BAD))
+    listed = runner.serve("listed-1.0-py3-none-any.whl", wheel("listed", "1.0"))
+    runner.lines = [f"listed==1.0 {listed}"]
+    done = runner.run(template, source=name.format(index=runner.index))
+    assert done.returncode != 0
     assert MARK not in done.stdout
+    assert runner.installed() == {"listed"}
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
