@@ -51,6 +51,7 @@ def values(plan: Plan, given: Chart, database: SecretKey) -> dict[str, Any]:
         database=_secret(database),
         webhook=_secret(plan.queue.webhook) if plan.queue.webhook else None,
         smtp_password=_secret(smtp.password) if smtp and smtp.password else None,
+        nats=_secret(plan.queue.nats_secret) if plan.queue.nats_secret else None,
         api=_opened(*chart.API_SERVER_PORTS, plan.queue.auth_issuer),
         dispatcher=_opened(
             plan.queue.nats_url,

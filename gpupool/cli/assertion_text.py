@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from gpupool.drift.check import Outcome
 from gpupool.drift.drift import LAYERS, Drift, Level
+from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW
 
-_COLOURS = {"drift": "\x1b[31m", "settling": "\x1b[33m", "warning": "\x1b[36m"}
-_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_COLOURS = {"drift": RED, "settling": YELLOW, "warning": CYAN}
 
 
 def text(outcome: Outcome, colour: bool) -> str:
@@ -22,7 +22,7 @@ def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
         rows = [drift for drift in outcome.drifts if drift.layer == layer]
         if not rows:
             continue
-        yield f"{_BOLD}{layer}{_PLAIN}: {title}" if colour else f"{layer}: {title}"
+        yield f"{BOLD}{layer}{PLAIN}: {title}" if colour else f"{layer}: {title}"
         width = max(len(row.kind) for row in rows)
         for row in rows:
             yield from _row(row, width, colour, row.repair in printed)
@@ -34,7 +34,7 @@ def _lines(outcome: Outcome, colour: bool) -> Iterator[str]:
 def _row(row: Drift, width: int, colour: bool, again: bool) -> Iterator[str]:
     """`again`: another row above has the same repair, and a second run may fail."""
     level = f"{row.level:<8}"
-    shown = f"{_COLOURS[row.level]}{level}{_PLAIN}" if colour else level
+    shown = f"{_COLOURS[row.level]}{level}{PLAIN}" if colour else level
     yield f"  {shown}  {row.kind:<{width}}  {row.object}"
     indent = " " * (width + 14)
     yield f"{indent}{_printable(row.reason)}"

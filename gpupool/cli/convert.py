@@ -15,6 +15,7 @@ import typer
 
 from gpupool.cli.output import Format, FormatOption, print_json
 from gpupool.findings import GpupoolError, SpecError, UsageError
+from gpupool.terminal import BOLD, PLAIN
 
 if TYPE_CHECKING:
     from gpupool.convert.convert import Conversion
@@ -199,7 +200,7 @@ def _as_json(result: Conversion, output: Path | None) -> dict[str, Any]:
 
 def print_leftovers(leftovers: Sequence[Leftover]) -> None:
     """Print the list to stderr, by kind, each entry on a line."""
-    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    bold, plain = (BOLD, PLAIN) if sys.stderr.isatty() else ("", "")
     for kind, title in _TITLES.items():
         entries = [entry for entry in leftovers if entry.kind == kind]
         if entries:

@@ -6,6 +6,7 @@ Asks the queue through the SDK and prints; it decides nothing, and knows no othe
 from __future__ import annotations
 
 import json
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ import typer
 from gpupool.cli import jobs_followed, jobs_text, jobs_values
 from gpupool.cli.jobs_asked import Given, asked
 from gpupool.cli.output import Format, FormatOption, print_json
+from gpupool.terminal import write_raw
 
 if TYPE_CHECKING:
     from gpupool.client import JobSpec
@@ -229,6 +231,12 @@ def logs(
     job: JobArgument,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job has ended.")] = False,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="Only of this attempt.")] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Send control characters to the terminal as well; a file or pipe always gets them."
+        ),
+    ] = False,
     tenant: TenantOption = None,
     server: ServerOption = None,
     format: FormatOption = "text",
@@ -244,7 +252,9 @@ def logs(
             print_json({"id": job, "lines": list(client.logs(job, follow, attempt))})
             return
         for line in jobs_followed.output(client, job, follow, attempt):
-            print(line, flush=follow)
+            write_raw(f"{line}\n") if raw else print(line)
+            if follow:
+                sys.stdout.flush()
 
 
 @app.command()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from gpupool.cli.connections import DATABASE, database_url
 from gpupool.cli.output import FormatOption, print_json, print_table
 from gpupool.findings import GpupoolError, UsageError
 from gpupool.spec.field_types import duration_seconds
@@ -32,9 +33,9 @@ DatabaseOption = Annotated[
     str | None,
     typer.Option(
         "--database",
-        envvar="GPUPOOL_DATABASE_URL",
         metavar="URL",
-        help="PostgreSQL of the queue; default: the one that `gpupool serve` has started here.",
+        help=f"PostgreSQL of the queue; with a password through {DATABASE}. "
+        "Default: the one that `gpupool serve` has started here.",
         show_default=False,
     ),
 ]
@@ -134,7 +135,7 @@ def revoke(
 def _with_database(url: str | None, work: Callable[[Database], Awaitable[T]]) -> T:
     from gpupool.queue.store.database import Database
 
-    found = url or _running()
+    found = database_url(url) or _running()
 
     async def run() -> T:
         async with Database.open(found, connections=1) as db:

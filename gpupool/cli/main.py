@@ -11,12 +11,15 @@ import io
 import os
 import sys
 
+from gpupool.terminal import protect
+
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """Errors of the place that something is written to, not of what is read."""
 
 
 def run() -> None:
     """Entry point of the `gpupool` command."""
+    protect()
     try:
         _run()
     except KeyboardInterrupt:

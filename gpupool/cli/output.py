@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from gpupool.findings import Finding, GpupoolError, ready_files
+from gpupool.terminal import BOLD, PLAIN, RED
 
 Format = Literal["text", "json"]
 """What `--format` takes."""
@@ -29,7 +30,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Se
     """Print an aligned table. `right` names the columns whose cells are numbers (right-aligned)."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(columns)]
-    bold, plain = ("\x1b[1m", "\x1b[0m") if sys.stdout.isatty() else ("", "")
+    bold, plain = (BOLD, PLAIN) if sys.stdout.isatty() else ("", "")
     titles = [title.upper() for title in columns]
     for number, row in enumerate([titles, *cells]):
         padded = [
@@ -42,7 +43,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], right: Se
 
 def print_error(message: str) -> None:
     """Print one line of what went wrong to stderr."""
-    red, plain = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() else ("", "")
+    red, plain = (RED, PLAIN) if sys.stderr.isatty() else ("", "")
     sys.stderr.write(f"{red}{message}{plain}\n")
 
 

@@ -7,10 +7,10 @@ from typing import TextIO
 
 from gpupool.cli.policy_outputs import NO_MATCH, Check, idle_policies, is_idle, one_line, place
 from gpupool.cli.policy_values import spell
+from gpupool.terminal import BOLD, CYAN, PLAIN, RED, YELLOW
 from vapcheck import PolicyFinding
 
-_COLOURS = {"deny": "\x1b[31m", "warn": "\x1b[33m", "audit": "\x1b[36m"}
-_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_COLOURS = {"deny": RED, "warn": YELLOW, "audit": CYAN}
 VALUE_WIDTH = 200
 """Characters of a value that are shown; `-o json` has more of it."""
 
@@ -75,7 +75,7 @@ def _head(finding: PolicyFinding, level_width: int, rule_width: int, colour: boo
     rest = "".join(f"  {part}" for part in (named, one_line(place(finding))) if part)
     level, rule = finding.level.ljust(level_width), one_line(finding.rule).ljust(rule_width if rest else 0)
     if colour:
-        level, rule = f"{_COLOURS[finding.level]}{level}{_PLAIN}", f"{_BOLD}{rule}{_PLAIN}"
+        level, rule = f"{_COLOURS[finding.level]}{level}{PLAIN}", f"{BOLD}{rule}{PLAIN}"
     return f"{level}  {rule}{rest}"
 
 

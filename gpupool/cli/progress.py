@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from gpupool.terminal import CLEAR_LINE
+
 QUIET_S = 2.0
 """Seconds until the first message, unless QUIET_VARIABLE sets them."""
 QUIET_VARIABLE = "GPUPOOL_QUIET_SECONDS"
@@ -89,7 +91,7 @@ class _Progress:
     def show(self) -> None:
         line = f"{self._title}: {self._step}" if self._step else self._title
         if self._live:
-            self._write(f"\r\x1b[K{line} ... {time.monotonic() - self._started:.0f} s")
+            self._write(f"{CLEAR_LINE}{line} ... {time.monotonic() - self._started:.0f} s")
         elif line != self._said and time.monotonic() >= self._again:
             self._write(f"{line} ...\n")
             self._again = time.monotonic() + LINE_EVERY_S
@@ -99,7 +101,7 @@ class _Progress:
 
     def end(self) -> None:
         if self._live and self._said is not None:
-            self._write("\r\x1b[K")
+            self._write(CLEAR_LINE)
 
     @staticmethod
     def _write(text: str) -> None:

@@ -15,6 +15,7 @@ import typer
 
 from gpupool.cli.output import FormatOption, print_error, print_json
 from gpupool.findings import GpupoolError, SpecError, UsageError
+from gpupool.terminal import BOLD, CYAN, GREEN, PLAIN, RED
 
 if TYPE_CHECKING:
     from gpupool.promote.environment_file import EnvironmentFile
@@ -159,11 +160,11 @@ def _notes(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted)
 def _print_diff(name: str, old: str, new: str) -> None:
     from difflib import unified_diff
 
-    colours = {"+": "\x1b[32m", "-": "\x1b[31m", "@": "\x1b[36m"} if sys.stdout.isatty() else {}
+    colours = {"+": GREEN, "-": RED, "@": CYAN} if sys.stdout.isatty() else {}
     lines = unified_diff(old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
     for number, line in enumerate(lines):
-        colour = ("\x1b[1m" if sys.stdout.isatty() else "") if number < 2 else colours.get(line[:1], "")
-        print(f"{colour}{line}\x1b[0m" if colour else line)
+        colour = (BOLD if sys.stdout.isatty() else "") if number < 2 else colours.get(line[:1], "")
+        print(f"{colour}{line}{PLAIN}" if colour else line)
 
 
 def _print_summary(source: EnvironmentFile, target: EnvironmentFile, promoted: Promoted, write: bool) -> None:

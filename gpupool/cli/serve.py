@@ -10,19 +10,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 
 from gpupool import project
+from gpupool.cli.connections import DATABASE, NATS, database_url, nats_url
 from gpupool.cli.progress import progress
 from gpupool.findings import UsageError
 
 if TYPE_CHECKING:
     from gpupool.plan.model import Plan
     from vapcheck import Document
-
-DATABASE = "GPUPOOL_DATABASE_URL"
 
 
 def serve(
@@ -43,7 +41,10 @@ def serve(
             "Default: an embedded one in .gpupool/queue.",
         ),
     ] = None,
-    nats: Annotated[str | None, typer.Option(metavar="URL", help="NATS, instead of queue.nats.")] = None,
+    nats: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help=f"NATS, instead of queue.nats; with credentials through {NATS}."),
+    ] = None,
     dev: Annotated[
         bool,
         typer.Option(
@@ -94,8 +95,7 @@ def serve(
     unknown = [name for name in roles if name not in ROLES]
     if unknown:
         raise UsageError(f"there is no role {unknown[0]}; roles: {', '.join(ROLES)}")
-    if database and urlsplit(database).password:
-        raise UsageError(f"a password in --database is seen by everybody on this machine; set {DATABASE}")
+    database, nats = database_url(database), nats_url(nats)
     if in_cluster and kubeconfig is not None:
         raise UsageError("give --kubeconfig or --in-cluster, not both")
     if acting_as is not None and kubeconfig is None and not in_cluster:
@@ -106,7 +106,7 @@ def serve(
         roles=roles,
         host=host,
         port=port,
-        database=database or os.environ.get(DATABASE) or None,
+        database=database,
         nats=nats,
         dev=dev,
         echo=echo,

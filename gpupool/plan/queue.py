@@ -77,6 +77,8 @@ class QueueSettings:
     database: SecretKey | None = None
     """Where the URL of PostgreSQL is; None: an embedded one."""
     nats_url: str | None = None
+    nats_secret: SecretKey | None = None
+    """Where the URL with credentials is."""
     """None: no broker."""
     auth_issuer: str | None = None
     """OIDC provider; None: API keys alone."""
@@ -127,6 +129,7 @@ def queue_settings(environment: Environment) -> QueueSettings:
         targets=tuple(given.targets),
         database=_secret(given.database.secret_ref) if given.database else None,
         nats_url=given.nats.url if given.nats else None,
+        nats_secret=_secret(given.nats.secret_ref) if given.nats else None,
         auth_issuer=given.auth.issuer if given.auth else None,
         auth_audience=given.auth.audience if given.auth else None,
         **_idle(given.idle),

@@ -107,7 +107,7 @@ def configure_logging() -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(),
+            structlog.dev.ConsoleRenderer(colors=False) if people else structlog.processors.JSONRenderer(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )

@@ -18,9 +18,9 @@ from gpupool.report.model import (
     Risk,
     State,
 )
+from gpupool.terminal import BOLD, PLAIN, RED, YELLOW
 
 _WIDTH = 100
-_RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 
 def text(report: Report, *, colour: bool = False) -> str:
@@ -51,7 +51,7 @@ def _unchanged(environment: EnvironmentReport) -> str:
 
 
 def _environment(environment: EnvironmentReport, colour: bool) -> Iterator[str]:
-    bold, plain = (_BOLD, _PLAIN) if colour else ("", "")
+    bold, plain = (BOLD, PLAIN) if colour else ("", "")
     yield f"{bold}{environment.name}: {environment.change}{plain}"
     for when, notes in (("after", environment.invalid.after), ("before", environment.invalid.before)):
         if notes:
@@ -90,7 +90,7 @@ def _risk(risk: Risk, colour: bool) -> Iterator[str]:
     mark = "DANGER" if risk.severity == "danger" else "caution"
     first, *rest = _wrapped(f"{mark} {risk.kind}: {risk.text}")
     if colour:
-        first = first.replace(mark, f"{_RED if risk.severity == 'danger' else _YELLOW}{mark}{_PLAIN}", 1)
+        first = first.replace(mark, f"{RED if risk.severity == 'danger' else YELLOW}{mark}{PLAIN}", 1)
     yield from (first, *rest)
 
 

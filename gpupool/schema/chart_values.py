@@ -101,6 +101,8 @@ class Values(Part):
     """Where the URL of the webhook for alerts is; absent: none."""
     smtp_password: SecretKey | None = None
     """Where the mail server's password is; absent: no login."""
+    nats: SecretKey | None = None
+    """Where the URL of NATS with its credentials is; absent: it is in the environment file and has none."""
     host: Literal["0.0.0.0", "::"] = "0.0.0.0"  # noqa: S104 - of a pod
     """Address that pods listen on; `::` in clusters without IPv4."""
     service_accounts: Accounts = Accounts()

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from gpupool.spec.field_types import Duration, Model, Name
+from gpupool.spec.field_types import Duration, Model, Name, PlainAddress
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
 
 
 class ArgoDestination(Model):
-    server: Text | None = None
+    server: Annotated[Text, PlainAddress] | None = None
     """Address of the API server, as Argo CD knows the cluster."""
     name: Text | None = None
     """Name of the cluster in Argo CD, instead of its address."""

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from gpupool.addresses import secret_in
 from gpupool.spec.yaml_scalars import Unclear
 
 _DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -79,6 +80,16 @@ AmiAlias = Annotated[
 Uuid = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 ]
+
+
+def _no_secret(address: str) -> str:
+    if part := secret_in(address):
+        raise PydanticCustomError("secret_in_address", "{part} in an address", {"part": part})
+    return address
+
+
+PlainAddress = AfterValidator(_no_secret)
+"""Refuses passwords and tokens in an address."""
 Origin = Annotated[
     str,
     StringConstraints(

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from gpupool.addresses import without_user
 from gpupool.spec.environment import API_VERSION, SHARING_VARIANTS, Environment
 from gpupool.spec.yaml_scalars import Unclear
 from gpupool.spec.yaml_source import Loc, Source
@@ -34,6 +35,7 @@ _PATTERNS = {
     "^https?://[^/": "an address such as https://id.example.com",
     "^[^@": "an e-mail address",
     "^ami-": "an image's id such as ami-0123456789abcdef0",
+    "^[A-Za-z0-9]([A-Za-z0-9.-]": "a host's name or address alone, such as mail.example.com",
     "^(nats|tls": "an address such as nats://nats.nats:4222",
     "^(https|oci)": "an address such as oci://registry.example.com/charts",
     "]*[a-z0-9])?/[a-z0-9]": "a service account as namespace/name",
@@ -162,6 +164,11 @@ def _wrong_value(kind: str, value: Any, context: Mapping[str, Any], loc: Loc, fi
             )
         case "mig_profiles":
             return str(context["problem"]), "write the profiles as nvidia-smi mig -lgip and -lgipp print them"
+        case "secret_in_address":
+            return (
+                f"the address has a secret in it ({context['part']}), and this file is no place for one",
+                f"write it without; {_purpose(loc, file)}",
+            )
         case "string_too_long":
             return f"{shown} has {len(value)} characters", f"use at most {context['max_length']}"
         case "string_too_short":
@@ -183,7 +190,7 @@ def _shown(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, dict | list):
         return "{...}" if isinstance(value, dict) else "[...]"
-    text = str(value)
+    text = without_user(str(value))
     return repr(text if len(text) <= 60 else text[:57] + "...") if isinstance(value, str) else text[:60]
 
 

@@ -16,12 +16,17 @@ from gpupool.spec.field_types import (
     Model,
     Name,
     Origin,
+    PlainAddress,
     Positive,
     Share,
     Version,
 )
 
 _Said = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+_Host = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$|^[0-9a-fA-F:.]+$", max_length=253),
+]
 _Address = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+$", max_length=254)]
 
 
@@ -38,15 +43,18 @@ class Database(Model):
 
 
 class Nats(Model):
-    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://")]
-    """Server address."""
+    url: Annotated[str, StringConstraints(pattern=r"^(nats|tls|ws|wss)://"), PlainAddress]
+    """Server address, without credentials: those are in the Secret of `secretRef`."""
+    secret_ref: SecretRef | None = None
+    """Where the URL with the credentials is, for a server that asks for some; it replaces `url`."""
 
 
 class Smtp(Model):
-    host: _Said
-    """Mail server."""
+    host: _Host
+    """Mail server: its name or address alone."""
     port: Annotated[int, Field(ge=1, le=65535)] = 587
-    """Its port; 465 is TLS from the start, on others STARTTLS is used where the server offers it."""
+    """Its port; 465 is TLS from the start, on others STARTTLS is used where the server offers it.
+    Without TLS no password is sent."""
     sender: Annotated[_Address, Field(alias="from")]
     """Address that alerts come from."""
     to: Annotated[list[_Address], Field(min_length=1, max_length=50)]
@@ -65,7 +73,7 @@ class Alerts(Model):
 
 
 class Auth(Model):
-    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500)]
+    issuer: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+", max_length=500), PlainAddress]
     """Address of the OIDC provider whose tokens are accepted, as in their `iss`."""
     audience: _Said
     """What tokens must be made for, as in their `aud`."""
@@ -92,7 +100,9 @@ class Logs(Model):
 
 
 class Chart(Model):
-    repository: Annotated[str, StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500)]
+    repository: Annotated[
+        str, StringConstraints(pattern=r"^(https|oci)://[^/\s]+[^\s]*$", max_length=500), PlainAddress
+    ]
     """Where you keep the chart gpu-scheduler: a chart repository, or oci:// and a registry's path."""
     image: Image
     """Image with the gpupool command, pinned by a version or a digest."""

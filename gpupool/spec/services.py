@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from gpupool.spec.field_types import Day, Duration, Image, Model, Name, Text, Usd
+from gpupool.spec.field_types import Day, Duration, Image, Model, Name, PlainAddress, Text, Usd
 
 
 class Waiver(Model):
@@ -62,7 +62,7 @@ class Assertion(Model):
     """Image with the gpupool command, pinned by a version or a digest."""
     schedule: Annotated[str, StringConstraints(min_length=1, max_length=100)] = "*/10 * * * *"
     """When to run, as a CronJob schedule."""
-    pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+")] | None = None
+    pushgateway: Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+"), PlainAddress] | None = None
     """Address of a Prometheus Pushgateway that gets the figures; default: none."""
 
 

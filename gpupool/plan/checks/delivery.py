@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from gpupool.addresses import secret_in
 from gpupool.plan.checks.context import Context, Problem
 from gpupool.plan.delivery import ENGINE_FACTS, Engine
 from gpupool.spec.yaml_source import Loc
@@ -19,7 +20,6 @@ _PROJECT_NAME_MAX = 54
 _REPOSITORY = re.compile(r"(https?|ssh|oci)://[^/\s]+(/\S*)?")
 _SCP = re.compile(r"[\w.-]+@[\w.-]+:\S+")
 """git@host:path, which not every engine takes for SSH."""
-_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
 def source(context: Context) -> Iterator[Problem]:
@@ -44,9 +44,9 @@ def source(context: Context) -> Iterator[Problem]:
 
 
 def _repository(engine: Engine, repo: str) -> Iterator[Problem]:
-    if _CREDENTIALS.search(repo):
+    if secret := secret_in(repo):
         # Not repeated in the message: it goes to logs.
-        message = "the address has a password in it, which everyone who reads the file could see"
+        message = f"the address has a secret in it ({secret}), which everyone who reads the file could see"
         yield Problem(
             ("delivery", "repo"), message, f"take it out; {engine.name} reads it from {engine.credentials}"
         )

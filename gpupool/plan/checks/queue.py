@@ -16,6 +16,7 @@ _DERIVED = {
     "database": "queue.database says it",
     "webhook": "queue.alerts.webhookSecretRef says it",
     "smtpPassword": "queue.alerts.smtp.secretRef says it",
+    "nats": "queue.nats.secretRef says it",
 }
 """Values of the chart that follow from the file."""
 

@@ -157,7 +157,7 @@ def _mail(smtp: Smtp, password: str | None, text: str) -> None:
             server.starttls(context=context)
             server.ehlo()
             encrypted = True
-        if not encrypted and smtp.password is not None:
+        if not encrypted and (password or smtp.password is not None):
             raise smtplib.SMTPException(f"{smtp.host} offers no STARTTLS, so the password is not sent")
         if password:
             server.login(smtp.user, password)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
@@ -20,6 +21,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy.exc import OperationalError
 
+from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
 from gpupool.queue.store.errors import StoreError, Unavailable
 
 log = structlog.get_logger()
@@ -59,11 +61,24 @@ def driver_url(url: str | None) -> str:
     return f"postgresql+psycopg://{rest}"
 
 
+def _given(arguments: Sequence[str]) -> str:
+    """The URL of the command's argument, if any. Raises StoreError where it has a secret in it."""
+    for address in arguments[:1]:
+        try:
+            secret = secret_in_conninfo(address)
+        except Unreadable as error:
+            raise StoreError(f"the argument is {error}; give postgresql://USER@HOST/DATABASE") from None
+        if secret:
+            raise StoreError(f"the argument has a secret in it ({secret}); set {VARIABLE} instead")
+        return address
+    return ""
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--config"]:
         print(CONFIG)
     else:
         try:
-            migrate((sys.argv[1:] or [""])[0])
+            migrate(_given(sys.argv[1:]))
         except StoreError as error:
             sys.exit(f"migrate: {error}")

@@ -194,6 +194,42 @@ def test_an_alert_goes_by_mail(
     database(scenario)
 
 
+@pytest.mark.parametrize("offered", ["", "250-STARTTLS\r\n"], ids=["no STARTTLS", "STARTTLS without TLS"])
+def test_no_password_goes_out_without_tls_however_it_came(database, offered: str) -> None:
+    """The file names no Secret, and the variable is set all the same."""
+
+    async def scenario(db: Database) -> None:
+        await opened(db)
+        received = b""
+
+        async def smtp(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal received
+            writer.write(b"220 here\r\n")
+            while line := await reader.readline():
+                received += line
+                if line.upper().startswith(b"EHLO"):
+                    writer.write(f"250-here\r\n{offered}250 AUTH PLAIN LOGIN\r\n".encode())
+                elif line.upper().startswith(b"STARTTLS"):
+                    writer.write(b"220 go on\r\n")  # and then no TLS
+                else:
+                    writer.write(b"250 ok\r\n")
+                await writer.drain()
+
+        server = await asyncio.start_server(smtp, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
+        alert = accounts.Alert("tenant", "vision", date(2026, 11, 1), 80, MICRO, MICRO, 0, [], None)
+        failed = await asyncio.wait_for(
+            roles_alerts.send(Channels(smtp=mail, password="hunter2"), "text", alert), 30
+        )
+        server.close()
+        assert list(failed) == ["mail"]
+        assert b"AUTH" not in received.upper()
+        assert b"RCPT" not in received.upper()
+
+    database(scenario)
+
+
 def _trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """A server's end with a certificate that this process trusts."""
     pair = [folder / "certificate.pem", folder / "key.pem"]

@@ -25,7 +25,7 @@ QUEUE: Data = {
 }
 MORE: Data = {
     "chart": {**QUEUE["chart"], "version": "1.2.3", "values": {"api": {"replicas": 3}}},
-    "nats": {"url": "nats://nats.messaging"},
+    "nats": {"url": "nats://nats.messaging", "secretRef": {"name": "nats", "key": "url"}},
     "idle": {"prometheus": "http://prometheus.monitoring:9090"},
     "targets": ["https://models.example.com", "http://triton.serving:8000"],
     "auth": {"issuer": "https://id.example.com:8443", "audience": "gpupool"},
@@ -93,6 +93,7 @@ def test_values_are_what_the_file_amounts_to() -> None:
         "database": {"name": "queue", "key": "url"},
         "webhook": {"name": "alerts", "key": "webhook"},
         "smtpPassword": {"name": "alerts", "key": "password"},
+        "nats": {"name": "nats", "key": "url"},
         "api": {"egressPorts": [443, 5432, 6443, 8443], "replicas": 3},
         "dispatcher": {"egressPorts": [443, 587, 4222, 5432, 9090]},
         "executor": {"egressPorts": [443, 5432, 6443, 8000]},

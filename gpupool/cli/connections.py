@@ -1,0 +1,45 @@
+"""Addresses of PostgreSQL and NATS from options and the environment, for every command that takes them.
+
+The arguments of a process are seen by every account of its machine, its environment by its own alone: what
+has a secret in it comes by the environment.
+"""
+
+from __future__ import annotations
+
+import os
+
+from gpupool.addresses import secret_in
+from gpupool.findings import UsageError
+
+DATABASE, NATS = "GPUPOOL_DATABASE_URL", "GPUPOOL_NATS_URL"
+"""Environment variables with the whole address, credentials included."""
+
+
+def database_url(option: str | None) -> str | None:
+    """The value of --database, or of the environment. Raises UsageError where the option holds a secret."""
+    if option is None:
+        return os.environ.get(DATABASE) or None
+    from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
+
+    try:
+        secret = secret_in_conninfo(option)
+    except Unreadable as error:
+        raise UsageError(f"--database: {error}; write postgresql://USER@HOST/DATABASE") from None
+    _refuse("--database", secret, DATABASE)
+    return option
+
+
+def nats_url(option: str | None) -> str | None:
+    """The value of --nats, or of the environment. Raises UsageError where the option holds a secret."""
+    if option is None:
+        return os.environ.get(NATS) or None
+    _refuse("--nats", secret_in(option), NATS)
+    return option
+
+
+def _refuse(option: str, secret: str | None, variable: str) -> None:
+    if secret:
+        raise UsageError(
+            f"{option} has a secret in it ({secret}), which every account of this machine sees in the list of "
+            f"processes; set {variable} to the whole address instead"
+        )

@@ -1,0 +1,79 @@
+"""What reaches a terminal: text of other people without its control characters, and our own styles.
+
+A terminal obeys what it is sent: a job's output or an object's name could set its title, clear it, write to
+the clipboard (OSC 52) or show text in another order than it has. So the streams of a process that prints to a
+terminal are replaced at its start (`protect`), and no command can forget it. Files and pipes get all text as
+it is. Programs that a command starts, such as kubectl, write to the terminal by themselves.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+import sys
+import unicodedata
+from typing import TextIO
+
+_KEY = secrets.token_hex(8)
+"""Known to this process alone, so that no text of others has a style of ours in it."""
+_STYLE = re.compile(rf"<{_KEY}:([^>]*)>")
+_UNUSUAL = re.compile(r"[^\n\t\x20-\x7e]")
+_JOINERS = "\u200c\u200d"
+"""Within words of Persian and Indian languages, and within emoji: they move nothing."""
+_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Of Unicode (UAX 44, table 12): control, format (the order of text among them), surrogates, lines."""
+
+
+def _style(sequence: str) -> str:
+    return f"<{_KEY}:{sequence}>"
+
+
+BOLD, RED, GREEN, YELLOW, CYAN = (_style(f"\x1b[{number}m") for number in (1, 31, 32, 33, 36))
+PLAIN = _style("\x1b[0m")
+CLEAR_LINE = _style("\r\x1b[K")
+"""Goes back to the beginning of the line and empties it."""
+
+
+def visible(text: str) -> str:
+    """`text` with escapes such as `\\x1b` for what a terminal would obey; line breaks and tabs stay."""
+    return text if text.isascii() and text.isprintable() else _UNUSUAL.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _JOINERS or unicodedata.category(character) not in _CATEGORIES:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class Terminal(io.TextIOWrapper):
+    """A terminal that shows text and obeys our own styles alone."""
+
+    def write(self, text: str, /) -> int:
+        parts = _STYLE.split(text)  # text and sequences in turn
+        parts[::2] = [visible(part) for part in parts[::2]]
+        super().write("".join(parts))
+        return len(text)
+
+    def write_raw(self, text: str) -> None:
+        """Send `text` as it is."""
+        super().write(text)
+
+
+def write_raw(text: str) -> None:
+    """Print `text` to stdout as it is, also on a terminal."""
+    stream = sys.stdout
+    stream.write_raw(text) if isinstance(stream, Terminal) else stream.write(text)
+
+
+def protect() -> None:
+    """Replace stdout and stderr of this process where they are terminals."""
+    sys.stdout, sys.stderr = _protected(sys.stdout), _protected(sys.stderr)
+
+
+def _protected(stream: TextIO) -> TextIO:
+    if isinstance(stream, Terminal) or not isinstance(stream, io.TextIOWrapper) or not stream.isatty():
+        return stream
+    encoding, errors = stream.encoding, stream.errors
+    return Terminal(stream.detach(), encoding=encoding, errors=errors, line_buffering=True)

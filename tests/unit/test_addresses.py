@@ -1,0 +1,153 @@
+"""What in an address is a secret, and that no option, field or message has one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpupool.addresses import secret_in, without_user
+from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
+from tests.command import gpupool
+
+SECRET = "hunter2"
+WITH_SECRET = (
+    f"nats://user:{SECRET}@nats:4222",
+    f"nats://{SECRET}@nats:4222",
+    f"nats://plain:4222,nats://u:{SECRET}@other:4222",
+    f"nats://plain:4222, {SECRET}@other:4222,u:{SECRET}@third",
+    f"tls://u%3A{SECRET}@nats",
+    f"NATS://u:{SECRET}@nats",
+    f"wss://nats/path?auth_token={SECRET}",
+    f"nats://nats?pass={SECRET}",
+    f"nats://nats#access_token={SECRET}",
+    f"nats://u:p@ss/{SECRET}@nats",
+    f"https://:{SECRET}@git.example/platform.git",
+    f"https://x?API_KEY={SECRET}",
+    f"https://x?pass%77ord={SECRET}",
+    f"ssh://git:{SECRET}@git.example/platform.git",
+)
+WITHOUT = (
+    "nats://nats.messaging:4222",
+    "nats://a:4222,nats://b:4222",
+    "ssh://git@git.example/platform.git",
+    "git@git.example:platform.git",
+    "https://git.example/a@b/platform.git?token_type=none",
+    "oci://registry.example/charts",
+    "http://[fd00::1]:9090/path",
+)
+POSTGRES = (
+    f"postgresql://u:{SECRET}@h/d",
+    f"postgres://u@h/d?password={SECRET}",
+    f"postgresql://u@h/d?pass%77ord={SECRET}",
+    f"postgresql://u@h/d?sslpassword={SECRET}",
+    f"postgresql+psycopg://u:{SECRET}@h/d",
+    f"host=h user=u password={SECRET}",
+    f"host = h password = '{SECRET} with spaces'",
+    f"dbname=d scram_client_key={SECRET}",
+    f"postgresql://u@a:1,b:2/d?oauth_client_secret={SECRET}",
+)
+UNREADABLE = (f"postgresql://u@h/d?PASSWORD={SECRET}", f"u:{SECRET}@h", f"host=h password='{SECRET}", SECRET)
+
+
+@pytest.mark.parametrize("address", WITH_SECRET)
+def test_a_secret_is_noticed(address: str) -> None:
+    assert secret_in(address)
+
+
+def test_what_is_shown_has_no_user() -> None:
+    shown = without_user(f"use https://u:{SECRET}@h/a, nats://{SECRET}@h, u:{SECRET}@h or al2023@latest")
+    assert shown == "use https://...@h/a, nats://...@h, ...@h or al2023@latest"
+
+
+@pytest.mark.parametrize("address", WITHOUT)
+def test_other_addresses_have_none(address: str) -> None:
+    assert secret_in(address) is None
+
+
+@pytest.mark.parametrize("address", POSTGRES)
+def test_libpqs_own_forms(address: str) -> None:
+    assert secret_in_conninfo(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://u@h/d?passfile=/f&sslmode=verify-full", "host=/run user=u", ""]
+)
+def test_what_libpq_reads_without_a_secret(address: str) -> None:
+    assert secret_in_conninfo(address) is None
+
+
+@pytest.mark.parametrize("address", UNREADABLE)
+def test_what_libpq_can_not_read_is_not_repeated(address: str) -> None:
+    with pytest.raises(Unreadable) as raised:
+        secret_in_conninfo(address)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("serve", "local", "--background", "--database"), ("keys", "list", "--database")],
+    ids=["serve", "keys"],
+)
+@pytest.mark.parametrize("address", [*POSTGRES, *UNREADABLE])
+def test_no_option_takes_a_password_of_postgresql(
+    command: tuple[str, ...], address: str, tmp_path: Path
+) -> None:
+    done = gpupool(*command, address, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert SECRET not in done.stderr
+    assert "GPUPOOL_DATABASE_URL" in done.stderr or "write postgresql://USER@HOST/DATABASE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "address", [one for one in WITH_SECRET if one.lower().startswith(("nats", "tls", "ws"))]
+)
+def test_no_option_takes_credentials_of_nats(address: str, tmp_path: Path) -> None:
+    done = gpupool("serve", "local", "--background", "--nats", address, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert SECRET not in done.stderr
+    assert "set GPUPOOL_NATS_URL" in done.stderr
+
+
+def test_the_migration_takes_none_as_its_argument() -> None:
+    command = [sys.executable, "-m", "gpupool.queue.store.migrate", POSTGRES[0]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        done.stderr
+        == "migrate: the argument has a secret in it (password); set GPUPOOL_DATABASE_URL instead\n"
+    )
+
+
+FIELDS = (
+    ("queue", {"nats": {"url": f"nats://u:{SECRET}@nats"}}),
+    ("queue", {"nats": {"url": f"u:{SECRET}@nats"}}),
+    ("queue", {"auth": {"issuer": f"https://u:{SECRET}@id.example", "audience": "a"}}),
+    ("queue", {"idle": {"prometheus": f"http://u:{SECRET}@prometheus:9090"}}),
+    ("queue", {"targets": [f"https://u:{SECRET}@models.example"]}),
+    ("queue", {"alerts": {"smtp": {"host": f"u:{SECRET}@mail", "from": "a@b", "to": ["a@b"]}}}),
+    ("queue", {"chart": {"repository": f"oci://u:{SECRET}@registry/charts", "image": "a:1"}}),
+    ("delivery", {"engine": "flux", "path": "p", "repo": f"https://u:{SECRET}@git.example/a.git"}),
+    ("assertion", {"image": "a:1", "pushgateway": f"http://u:{SECRET}@gateway:9091"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("section", "fields"), FIELDS, ids=[f"{one}.{next(iter(two))}" for one, two in FIELDS]
+)
+def test_no_field_takes_one_and_no_message_repeats_it(section: str, fields: dict, tmp_path: Path) -> None:
+    environment = {
+        "apiVersion": "gpupool.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "trial"},
+        "cluster": {"platform": "static", "name": "x"},
+        section: fields,
+    }
+    (tmp_path / "trial.yaml").write_text(yaml.safe_dump(environment))
+    for more in ([], ["--format", "json"]):
+        done = gpupool("validate", "trial.yaml", *more, folder=tmp_path)
+        assert done.returncode == 1, done.stdout
+        assert SECRET not in done.stdout + done.stderr
