@@ -40,6 +40,6 @@ def nats_url(option: str | None) -> str | None:
 def _refuse(option: str, secret: str | None, variable: str) -> None:
     if secret:
         raise UsageError(
-            f"{option} has a secret in it ({secret}), which every account of this machine sees in the list of "
-            f"processes; set {variable} to the whole address instead"
+            f"{option} has a secret in it ({secret}), which every account of this machine sees in the list "
+            f"of processes; set {variable} to the whole address instead"
         )
