@@ -1,6 +1,6 @@
 -- What an account with a part of the rights may write into rows that it shares with others: rights end at columns.
--- Who may insert attempts decides; who may write a job's hold ends attempts. Rights are named instead of roles, so
--- that the owner, and accounts that were granted rights by hand, go on as before. They are asked last.
+-- Who may insert an attempt's placement decides; who may write a job's hold ends attempts. Rights are named instead
+-- of roles, so that the owner, and accounts that were granted rights by hand, go on as before. They are asked last.
 
 CREATE FUNCTION gpu_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -29,7 +29,7 @@ CREATE TRIGGER without_decisions BEFORE UPDATE ON gpu_jobs FOR EACH ROW
                 NEW.rate_micro, NEW.run_limit_s, NEW.decided_at) IS DISTINCT FROM (
                 OLD.pool, OLD.resource, OLD.capacity_type, OLD.placement, OLD.gpu_key, OLD.gpu_micro,
                 OLD.rate_micro, OLD.run_limit_s, OLD.decided_at))
-        AND NOT has_table_privilege('gpu_attempts'::regclass, 'INSERT'))
+        AND NOT has_column_privilege('gpu_attempts'::regclass, 'placement', 'INSERT'))
     EXECUTE FUNCTION gpu_refuse('decide, change what was decided, or change a job that has ended');
 
 CREATE TRIGGER without_ends BEFORE UPDATE ON gpu_jobs FOR EACH ROW
@@ -44,17 +44,18 @@ CREATE TRIGGER without_ends BEFORE UPDATE ON gpu_jobs FOR EACH ROW
     EXECUTE FUNCTION gpu_refuse('change more of a job than its priority, or do more than cancel it');
 
 CREATE TRIGGER ended_attempts_stay BEFORE UPDATE ON gpu_attempts FOR EACH ROW
-    WHEN (OLD.finished_at IS NOT NULL AND NOT has_table_privilege('gpu_attempts'::regclass, 'INSERT'))
+    WHEN (OLD.finished_at IS NOT NULL AND NOT has_column_privilege('gpu_attempts'::regclass, 'placement', 'INSERT'))
     EXECUTE FUNCTION gpu_refuse('change an attempt that has ended');
 
 CREATE TRIGGER holds_are_decisions BEFORE INSERT ON gpu_ledger FOR EACH ROW
-    WHEN (NEW.kind = 'hold' AND NOT has_table_privilege('gpu_attempts'::regclass, 'INSERT'))
+    WHEN (NEW.kind = 'hold' AND NOT has_column_privilege('gpu_attempts'::regclass, 'placement', 'INSERT'))
     EXECUTE FUNCTION gpu_refuse('hold money for an attempt');
 
 -- Leases of the processes that write output, and of those that decide.
 CREATE TRIGGER leads_its_own BEFORE INSERT OR UPDATE ON gpu_leader FOR EACH ROW
-    WHEN (NOT has_table_privilege(CASE WHEN NEW.role IN ('launcher', 'callbacks')
-        THEN 'gpu_logs'::regclass ELSE 'gpu_attempts'::regclass END, 'INSERT'))
+    WHEN (NOT CASE WHEN NEW.role IN ('launcher', 'callbacks')
+        THEN has_column_privilege('gpu_logs'::regclass, 'text', 'INSERT')
+        ELSE has_column_privilege('gpu_attempts'::regclass, 'placement', 'INSERT') END)
     EXECUTE FUNCTION gpu_refuse('lead this role');
 
 -- An event that the API writes says what has become of the job in the same transaction. Without a schema's name
