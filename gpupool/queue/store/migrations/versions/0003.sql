@@ -59,11 +59,12 @@ CREATE TRIGGER leads_its_own BEFORE INSERT OR UPDATE ON gpu_leader FOR EACH ROW
     EXECUTE FUNCTION gpu_refuse('lead this role');
 
 -- An event that the API writes says what has become of the job in the same transaction. Without a schema's name
--- in front, the table could be a temporary one of the account's own.
+-- in front, the table could be a temporary one of the account's own. The plan is made once, most often while there
+-- are few jobs: for many it would read all of them for each event.
 DO $$
 BEGIN
     EXECUTE format($function$
-        CREATE FUNCTION gpu_event_is_true() RETURNS trigger LANGUAGE plpgsql AS $body$
+        CREATE FUNCTION gpu_event_is_true() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $body$
         BEGIN
             IF NEW.pool IS NOT NULL OR NOT EXISTS (
                 SELECT FROM %1$I.gpu_jobs WHERE id = NEW.job AND seq >= NEW.seq AND CASE NEW.type
