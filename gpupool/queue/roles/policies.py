@@ -26,8 +26,8 @@ class Policies:
     _written: str | None = field(default=None, init=False)
 
     async def step(self) -> bool:
-        """Read the file where it has changed, and write what is not written yet, if it `writes`; whether that was another
-        Plan."""
+        """Read the file where it has changed, and write what is not written yet, if it `writes`; whether that
+        was another Plan."""
         self.source.refresh()
         present = self.source.current
         if present.hash == self._written:

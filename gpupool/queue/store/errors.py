@@ -83,7 +83,8 @@ class Forbidden(Unavailable):
 
     def __init__(self, cause: object) -> None:
         StoreError.__init__(
-            self, f"the database refuses: {_line(cause)}; use an account that may, such as the owner of its tables"
+            self,
+            f"the database refuses: {_line(cause)}; use an account that may, such as the owner of its tables",
         )
 
 

@@ -48,7 +48,7 @@ ROLES = (
 
 
 class Processes:
-    """`gpupool serve`, once for each of ROLES with its own login of the database, started again when killed."""
+    """`gpupool serve` for each of ROLES, with its own login of the database; started again when killed."""
 
     def __init__(self, login: Callable[[str], str], broker: str, folder: Path) -> None:
         self._ports = [free_port() for _ in ROLES]

@@ -1,5 +1,8 @@
-"""Which queries each part of the queue runs, read from the source: from the modules of a part, through the functions
-of the store that they name, to the statements that those run. A method counts as used with its class."""
+"""Which queries each part of the queue runs, read from the source.
+
+From the modules of a part, through the functions of the store that they name, to the statements that those
+run. A method counts as used with its class.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,10 @@ def _named(tree: ast.AST, module: str | None) -> Iterator[Place]:
                 if node.module == STORE:
                     modules[alias.asname or alias.name] = alias.name
                 else:
-                    names[alias.asname or alias.name] = (str(node.module).removeprefix(STORE + "."), alias.name)
+                    names[alias.asname or alias.name] = (
+                        str(node.module).removeprefix(STORE + "."),
+                        alias.name,
+                    )
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             yield modules[node.value.id], node.attr

@@ -1,5 +1,6 @@
-"""What accounts with a part of the rights may not write, in 0003.sql. Rights themselves are granted after each
-migration (`gpupool.queue.store.rights`).
+"""What accounts with a part of the rights may not write, in 0003.sql.
+
+Rights themselves are granted after each migration (`gpupool.queue.store.rights`).
 
 This revision must not change once it is released: write another one.
 """
