@@ -34,8 +34,8 @@ LOCK = 7021_0001
 
 
 def migrate(url: str) -> None:
-    """Migrate to the newest revision, and grant what rights.yaml says; does nothing where that is done, or where
-    a newer gpupool has migrated further: `helm rollback` leaves its tables. Raises StoreError."""
+    """Migrate to the newest revision, and grant what rights.yaml says; does nothing where that is done, or
+    where a newer gpupool has migrated further: `helm rollback` leaves its tables. Raises StoreError."""
     config = Config()
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))

@@ -1,8 +1,8 @@
 """What each part of the queue may read and write: roles of the database, and rights.yaml.
 
-After each migration the account that owns the tables makes roles and rights as rights.yaml has them, as far as
-it may. A part connects with a login that is a member of its role, or with an account that takes the role on.
-Rules for rows are triggers of the migrations. This module must not know what the statements of the queue do.
+After each migration the account that owns the tables makes roles and rights as rights.yaml has them, as far
+as it may. A part connects with a login that is a member of its role, or with an account that takes the role
+on. Rules for rows are triggers of the migrations. This module must not know what the queue's statements do.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def grant(connection: psycopg.Connection[Any]) -> None:
 
 
 def role_for(url: str, parts: Collection[str]) -> str | None:
-    """The role that a process with these roles of `serve` takes on; None where they are of several parts, or its
-    account may not: then it has its account's rights. Raises StoreError."""
+    """The role that a process with these roles of `serve` takes on; None where they are of several parts, or
+    its account may not: then it has its account's rights. Raises StoreError."""
     first, *others = {PART_OF[part] for part in parts}
     if others:
         return None
@@ -140,10 +140,10 @@ def _grouped(rights: Iterable[Right]) -> Iterator[tuple[str, str, sql.Composable
     for right in sorted(rights):
         columns.setdefault(right[:3], []).append(right.column)
     for (role, table, verb), names in columns.items():
-        for group in ([""] if "" in names else [], [name for name in names if name]):
-            if group:
-                listed = sql.SQL(" ({})").format(sql.SQL(", ").join(map(sql.Identifier, group)))
-                yield role, table, sql.SQL(verb.upper()) + (listed if group != [""] else sql.SQL(""))
+        if "" in names:
+            yield role, table, sql.SQL(verb.upper())
+        if listed := [sql.Identifier(name) for name in names if name]:
+            yield role, table, sql.SQL(verb.upper() + " ({})").format(sql.SQL(", ").join(listed))
 
 
 def _run(cursor: psycopg.Cursor[Any], statement: str, **names: str | sql.Composable) -> None:
@@ -161,7 +161,7 @@ EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- made for anoth
 END $$"""
 _ACCOUNT = """
 SELECT pg_has_role(c.relowner, 'USAGE'), current_user, r.rolcreaterole OR r.rolsuper, r.rolsuper
-FROM pg_class c, pg_roles r WHERE c.oid = 'gpu_jobs'::regclass AND r.rolname = current_user"""
+FROM pg_class c, pg_roles r WHERE c.oid = to_regclass('gpu_jobs') AND r.rolname = current_user"""
 _ROLES = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%(roles)s)"
 _COLUMNS = """
 SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -169,77 +169,14 @@ WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
     AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"""
 _PRESENT = """
 SELECT r.rolname, t.relname, lower(t.privilege_type), t.attname FROM (
-    SELECT c.relname, c.relnamespace, '' AS attname, (aclexplode(c.relacl)).* FROM pg_class c WHERE c.relkind = 'r'
+    SELECT c.relname, c.relnamespace, '' AS attname, (aclexplode(c.relacl)).*
+    FROM pg_class c WHERE c.relkind = 'r'
     UNION ALL
     SELECT c.relname, c.relnamespace, a.attname, (aclexplode(a.attacl)).*
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid WHERE c.relkind = 'r') t
 JOIN pg_roles r ON r.oid = t.grantee
 WHERE r.rolname = ANY(%(roles)s)
     AND t.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"""
-_LACKS_SCHEMA, {"role": role}).fetchone():
-            _run(cursor, "GRANT USAGE ON SCHEMA {schema} TO {role}", role=role, schema=_schema(cursor))
-    if cursor.execute(_PUBLIC_CREATES).fetchone():
-        _run(cursor, "REVOKE CREATE ON SCHEMA {schema} FROM PUBLIC", schema=_schema(cursor))
-
-
-def role_for(url: str, parts: Collection[str]) -> str | None:
-    """The role that a process with these roles of `serve` takes on; None where they are of several parts, or its
-    account may not: then it has its account's rights. Raises StoreError."""
-    first, *others = {PART_OF[part] for part in parts}
-    if others:
-        return None
-    role = role_of(first)
-    with translated(), psycopg.connect(url, autocommit=True, **LIVENESS) as connection:
-        try:
-            _run(connection.cursor(), "SET ROLE {role}", role=role)
-        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
-            account = connection.info.user
-            statement = f'GRANT {role} TO "{account}";'
-            log.warning(
-                "database.role_not_taken", role=role, account=account, an_administrator_runs=statement
-            )
-            return None
-    return role
-
-
-def _grouped(rights: Iterable[Right]) -> Iterator[tuple[str, str, sql.Composable]]:
-    """(role, table, what is granted), the columns of a verb together."""
-    columns: dict[tuple[str, str, str], list[str]] = {}
-    for right in sorted(rights):
-        columns.setdefault(right[:3], []).append(right.column)
-    for (role, table, verb), names in columns.items():
-        for group in ([""] if "" in names else [], [name for name in names if name]):
-            if group:
-                listed = sql.SQL(" ({})").format(sql.SQL(", ").join(map(sql.Identifier, group)))
-                yield role, table, sql.SQL(verb.upper()) + (listed if group != [""] else sql.SQL(""))
-
-
-def _run(cursor: psycopg.Cursor[Any], statement: str, **names: str | sql.Composable) -> None:
-    quoted = {name: sql.Identifier(text) if isinstance(text, str) else text for name, text in names.items()}
-    cursor.execute(sql.SQL(statement).format(**quoted))
-
-
-def _schema(cursor: psycopg.Cursor[Any]) -> str:
-    return str((cursor.execute("SELECT current_schema()").fetchone() or ("public",))[0])
-
-
-_GRANT = "GRANT {what} ON {table} TO {role}"
-_CREATE_ROLE = """DO $$ BEGIN CREATE ROLE {role} NOLOGIN;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; -- made for another database of this server
-END $$"""
-_ACCOUNT = """
-SELECT pg_has_role(c.relowner, 'USAGE'), current_user, r.rolcreaterole OR r.rolsuper, r.rolsuper
-FROM pg_class c, pg_roles r WHERE c.oid = 'gpu_jobs'::regclass AND r.rolname = current_user"""
-_ROLES = "SELECT rolname FROM pg_roles WHERE rolname = ANY(%(roles)s)"
-_TABLES = """pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relkind = 'r'"""
-_COLUMNS = "SELECT c.relname, a.attname FROM " + _TABLES
-_PRESENT = """
-SELECT DISTINCT r.rolname, c.relname, lower(p.privilege_type), CASE WHEN p.acl = c.relacl THEN '' ELSE a.attname END
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = current_schema()
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-XX"""
 _LACKS_SCHEMA = "SELECT 1 WHERE NOT has_schema_privilege(%(role)s, current_schema(), 'USAGE')"
 _PUBLIC_CREATES = """
 SELECT 1 FROM pg_namespace n, aclexplode(n.nspacl) a

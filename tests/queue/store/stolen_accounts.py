@@ -1,4 +1,4 @@
-"""What whoever has a part's account of the database tries: SQL, with the ids of jobs as {names}.
+"""What somebody with a part's account of the database tries: SQL, with the ids of jobs as {names}.
 
 ATTEMPTS are refused, STILL are not: docs/queue.md says so.
 """

@@ -200,7 +200,7 @@ def test_an_owner_that_may_make_no_roles_goes_on_and_says_what_to_run(own_server
         for statement in missing["an_administrator_runs"]:
             connection.execute(statement)
         connection.execute("CREATE ROLE pod LOGIN IN ROLE gpupool_api")
-        connection.execute("CREATE ROLE stranger LOGIN")
+        connection.execute("CREATE ROLE outsider LOGIN")
         connection.execute("GRANT UPDATE ON gpu_jobs TO gpupool_api")  # taken back
     with capture_logs() as logs:
         migrate(url)
@@ -216,7 +216,7 @@ def test_an_owner_that_may_make_no_roles_goes_on_and_says_what_to_run(own_server
     with pytest.raises(Forbidden, match="the database refuses"):
         asyncio.run(submit(url, "gpupool_executor"))
     with pytest.raises(Forbidden, match="the database refuses"):
-        migrate(administrator.replace(f"//{ACCOUNT}@", "//stranger@"))
+        migrate(administrator.replace(f"//{ACCOUNT}@", "//outsider@"))
 
 
 def test_an_owner_that_may_make_roles_makes_them(own_server: Embedded) -> None:
