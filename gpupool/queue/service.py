@@ -53,6 +53,7 @@ from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.embedded import Embedded
 from gpupool.queue.store.migrate import migrate
+from gpupool.queue.store.rights import role_for
 from gpupool.queue.store.wakeup import DECIDED, ENDED, EVERY, Bell, listen
 from gpupool.queue.web.site import add_pages
 
@@ -132,8 +133,9 @@ async def serve(options: Options, ready: Callable[[str], None] = lambda _: None)
     async with contextlib.AsyncExitStack() as stack:
         url = options.database or await _embedded(stack, options.folder)
         await asyncio.to_thread(migrate, url)
-        db = await stack.enter_async_context(Database.open(url))
-        policies = Policies(db, source)
+        role = await asyncio.to_thread(role_for, url, options.roles)
+        db = await stack.enter_async_context(Database.open(url, role=role))
+        policies = Policies(db, source, writes="dispatcher" in options.roles)
         await policies.step()
         await _run(options, source, policies, db, url, stack, stopped, ready)
 

@@ -55,6 +55,8 @@ class Component(Part):
     """Processor time and memory of each."""
     egress_ports: Annotated[list[Port], Field(min_length=1)] = [DATABASE_PORT]
     """TCP ports, besides DNS, that it may connect to where networkPolicy is true; all need the database's."""
+    database: SecretKey | None = None
+    """Where the URL of its own login is; absent: the owner's, of `database` above."""
 
 
 class Accounts(Part):
@@ -96,7 +98,7 @@ class Values(Part):
     files: dict[FilePath, str]
     """Path -> text of the environment file, and of the GPU models and policies that its project adds."""
     database: SecretKey
-    """Where PostgreSQL's URL is."""
+    """Where PostgreSQL's URL is, with the login that owns the tables: it migrates them."""
     webhook: SecretKey | None = None
     """Where the URL of the webhook for alerts is; absent: none."""
     smtp_password: SecretKey | None = None

@@ -13,8 +13,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from gpupool.queue.store import rights
 from gpupool.queue.store.database import Database
-from gpupool.queue.store.embedded import Embedded
+from gpupool.queue.store.embedded import ACCOUNT, Embedded
 from gpupool.queue.store.migrate import migrate
 from tests.programs import require
 from tests.queue.nats_server import NatsServer
@@ -50,6 +51,15 @@ def database_url(postgres: Embedded) -> Iterator[str]:
     yield postgres.url(name)
     with psycopg.connect(postgres.url(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def login(postgres: Embedded) -> Callable[[str, str], str]:
+    """The URL of a database, for a login that has the role of a part of the queue alone."""
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        for role in rights.roles():
+            connection.execute(f"CREATE ROLE login_{role} LOGIN IN ROLE {role}".encode())
+    return lambda url, part: url.replace(f"//{ACCOUNT}@", f"//login_{rights.role_of(part)}@")
 
 
 @pytest.fixture

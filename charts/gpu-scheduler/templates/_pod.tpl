@@ -61,10 +61,11 @@ securityContext:
   capabilities: {drop: [ALL]}
 {{- end }}
 
-{{- /* Environment variables of every process; the URL of the database has a password in it. */ -}}
+{{- /* Environment variables of every process; the URL of the database has a password in it. A component may have a
+login of its own; the migration has the owner's. */ -}}
 {{- define "env" -}}
 - name: HOME
   value: /tmp
 - name: GPUPOOL_DATABASE_URL
-  {{- include "secret" .root.Values.database | nindent 2 }}
+  {{- include "secret" ((index .root.Values .component | default dict).database | default .root.Values.database) | nindent 2 }}
 {{- end }}

@@ -21,16 +21,19 @@ class Policies:
 
     db: Database
     source: PlanSource
+    writes: bool = True
+    """False: the process reads the file alone; those that decide write."""
     _written: str | None = field(default=None, init=False)
 
     async def step(self) -> bool:
-        """Read the file where it has changed, and write what is not written yet; whether that was another
-        Plan."""
+        """Read the file where it has changed, and write what is not written yet, if it `writes`; whether that
+        was another Plan."""
         self.source.refresh()
         present = self.source.current
         if present.hash == self._written:
             return False
-        await mirror(self.db, present)
+        if self.writes:
+            await mirror(self.db, present)
         self._written = present.hash
         return True
 

@@ -144,7 +144,10 @@ async def finish(
     `node`: where it ended so, if that is known.
     """
     async with db.transaction() as connection:
-        return await end(connection, job, attempt, outcome, now, backoff, result, node)
+        ended = await end(connection, job, attempt, outcome, now, backoff, node)
+        if result is not None and ended is not None and ended.state.final:
+            await _keep(connection, job, result)
+        return ended
 
 
 async def end(
@@ -154,10 +157,9 @@ async def end(
     outcome: Outcome,
     now: datetime,
     backoff: tuple[float, float],
-    result: Result | None = None,
     node: str | None = None,
 ) -> Job | None:
-    """`finish` within the caller's transaction."""
+    """`finish` within the caller's transaction, without a result."""
     rows = await fetch(connection, "finish_lock", job=job, attempt=attempt)
     if not rows:
         return None
@@ -195,8 +197,6 @@ async def end(
         not_before=now + timedelta(seconds=after.delay_s) if again and after.delay_s else None,
         now=now,
     )
-    if result is not None and after.state.final:
-        await _keep(connection, job, result)
     if ended[0]["dependents"] and after.state.final and after.state is not State.SUCCEEDED:
         await uncount(connection, await cancel_dependents(connection, job, now))
     return job_of(ended[0])

@@ -18,7 +18,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool
 
-from gpupool.queue.store.errors import Full, Unavailable, Unstorable
+from gpupool.queue.store.errors import Forbidden, Full, Unavailable, Unstorable
 
 QUERIES = Path(__file__).parent / "queries"
 SESSION = "-c timezone=UTC -c statement_timeout=30s -c idle_in_transaction_session_timeout=30s"
@@ -45,8 +45,11 @@ class Database:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, connections: int = 8, timeout_s: float = 10) -> AsyncIterator[Self]:
-        """Connect; wait at most `timeout_s` for the database, now and whenever all connections are in use."""
+    async def open(
+        cls, url: str, connections: int = 8, timeout_s: float = 10, role: str | None = None
+    ) -> AsyncIterator[Self]:
+        """Connect; wait at most `timeout_s` for the database, now and whenever all connections are in use.
+        `role`: of the database, which each connection takes on."""
         pool = AsyncConnectionPool[Connection](
             url,
             min_size=1,
@@ -57,7 +60,7 @@ class Database:
                 **LIVENESS,
                 "autocommit": True,
                 "row_factory": dict_row,
-                "options": SESSION,
+                "options": f"{SESSION} -c role={role}" if role else SESSION,
                 "application_name": "gpupool",
             },
             open=False,
@@ -150,6 +153,8 @@ def translated() -> Iterator[None]:
         raise Unstorable(error) from error
     except UnicodeEncodeError as error:
         raise Unstorable("the text is not valid Unicode") from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise Forbidden(error) from error
     except psycopg.errors.DiskFull as error:
         raise Full(error) from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -78,6 +78,16 @@ class Full(Unavailable):
         )
 
 
+class Forbidden(Unavailable):
+    """The database's account may not do this."""
+
+    def __init__(self, cause: object) -> None:
+        StoreError.__init__(
+            self,
+            f"the database refuses: {_line(cause)}; use an account that may, such as the owner of its tables",
+        )
+
+
 def _line(cause: object) -> str:
     """The first line of what the driver says, which names the cause."""
     return (str(cause).strip().splitlines() or [type(cause).__name__])[0]

@@ -19,10 +19,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy.exc import OperationalError
+from psycopg.errors import InsufficientPrivilege
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from gpupool.queue.store.conninfo import Unreadable, secret_in_conninfo
-from gpupool.queue.store.errors import StoreError, Unavailable
+from gpupool.queue.store.errors import Forbidden, StoreError, Unavailable
 
 log = structlog.get_logger()
 
@@ -35,8 +36,8 @@ LOCK = 7021_0001
 
 
 def migrate(url: str) -> None:
-    """Migrate to the newest revision; does nothing where that is done, or where a newer gpupool has migrated
-    further: `helm rollback` leaves its tables."""
+    """Migrate to the newest revision, and grant what rights.yaml says; does nothing where that is done, or
+    where a newer gpupool has migrated further: `helm rollback` leaves its tables. Raises StoreError."""
     config = Config()
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
@@ -44,6 +45,12 @@ def migrate(url: str) -> None:
         command.upgrade(config, "head")
     except OperationalError as error:
         raise Unavailable(error.orig) from error
+    except DBAPIError as error:
+        if not isinstance(error.orig, InsufficientPrivilege):
+            raise
+        raise Forbidden(
+            error.orig
+        ) from error  # tables of another version, and an account that may not change them
     except CommandError as error:
         newest = ScriptDirectory.from_config(config).get_current_head()
         found = str(getattr(error.__cause__, "argument", ""))

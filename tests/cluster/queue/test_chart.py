@@ -148,6 +148,24 @@ def test_who_has_a_token_and_which_secrets(helm: Helm) -> None:
     assert secrets == {"api": url, "dispatcher": url | alerts, "executor": url, "migration": url}
 
 
+def test_each_deployment_may_have_a_database_login_of_its_own(helm: Helm) -> None:
+    """And the migration keeps the owner's; without values all have that."""
+
+    def urls(values: dict[str, Any]) -> dict[str, str]:
+        refs = {}
+        for name, pod in components(helm.template(values)).items():
+            (row,) = (row for row in pod["containers"][0]["env"] if row["name"] == "GPUPOOL_DATABASE_URL")
+            refs[name] = "{name}/{key}".format(**row["valueFrom"]["secretKeyRef"])
+        return refs
+
+    parts = ("api", "dispatcher", "executor")
+    usual = dict.fromkeys(MADE, "queue-database/url")
+    assert urls({}) == usual
+    for chosen in (("api",), parts):
+        own = {part: {"database": {"name": f"queue-{part}", "key": "dsn"}} for part in chosen}
+        assert urls(own) == usual | {part: f"queue-{part}/dsn" for part in chosen}
+
+
 def test_the_command_takes_what_pods_give_it(helm: Helm, tmp_path: Path) -> None:
     """With one more option that is refused, so that nothing is served."""
     for name, pod in components(helm.template()).items():
@@ -168,6 +186,8 @@ def test_the_command_takes_what_pods_give_it(helm: Helm, tmp_path: Path) -> None
         ({"api": {"replica": 3}}, "replica"),
         ({"databaseUrl": "postgresql://user:password@host/name"}, "databaseUrl"),
         ({"api": {"egressPorts": []}}, "egressPorts"),
+        ({"api": {"database": "postgresql://user:password@host/name"}}, "database"),
+        ({"executor": {"database": {"name": "queue-executor"}}}, "key"),
         ({"serviceMonitor": {"interval": "30s"}}, "apiKey"),
         ({"environment": "other"}, "files has no environments/other.yaml"),
     ],

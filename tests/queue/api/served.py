@@ -22,6 +22,7 @@ from gpupool.queue.plan_source import current
 from gpupool.queue.store import dispatch, keys
 from gpupool.queue.store.database import Database
 from gpupool.spec.load import load
+from tests.queue.acting import As
 
 LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
 VISION = "11111111-1111-1111-1111-111111111111"
@@ -87,7 +88,7 @@ async def served(db: Database, plan: Plan, dev: bool, **more: Any) -> AsyncItera
     await dispatch.mirror(db, "hash", policies)
     clock = Clock()
     now = current(plan)
-    app = create_app(lambda: now, db, dev=dev, clock=clock, **more)
+    app = create_app(lambda: now, As(db, "api"), dev=dev, clock=clock, **more)
     transport = httpx2.ASGITransport(app, client=("127.0.0.1", 5), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost:8021") as client:
         yield Served(app, db, client, clock)

@@ -24,6 +24,7 @@ from gpupool.queue.roles.leader import Leadership
 from gpupool.queue.store import attempts, dispatch, jobs, launches, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.errors import StoreError, Unavailable
+from tests.queue.acting import As
 from tests.queue.kubernetes.fake_cluster import FakeCluster, Object
 from tests.queue.roles import running
 
@@ -135,8 +136,9 @@ class World:
             labels = {"gpupool.dev/pool": pool.name}
             self.cluster.add({"kind": "Node", "metadata": {"name": "node-0", "labels": labels}, "spec": {}})
         self.present = SOURCE.current
-        leads = Leadership(db, "dispatcher", new_id(), 3600)
-        self.dispatcher = Dispatcher(db, leads, SOURCE.supply, now=self.now)
+        deciding = As(db, "dispatcher")
+        leads = Leadership(deciding, "dispatcher", new_id(), 3600)
+        self.dispatcher = Dispatcher(deciding, leads, SOURCE.supply, now=self.now)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
@@ -146,6 +148,7 @@ class World:
     ) -> Launcher:
         """A process that would lead."""
         more = {"clock": clock} if clock else {}
+        db = As(db, "executor")
         leads = Leadership(db, launches.ROLE, new_id(), TTL_S, **more)
         return Launcher(db, leads, cluster or self.cluster, lambda: self.present, self.now)
 

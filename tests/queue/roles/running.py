@@ -25,6 +25,7 @@ from gpupool.queue.roles.policies import mirror
 from gpupool.queue.roles.relay import Relay
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database
+from tests.queue.acting import As
 
 LOCAL = Path(__file__).parents[3] / "environments" / "local.yaml"
 SOURCE = PlanSource(LOCAL)
@@ -68,13 +69,15 @@ class Queue:
         self.holder = new_id()
         hosts = {"example": ("127.0.0.1", port)} if port else {}
         http = HttpJobs(lambda: ("http://example",), hosts)
-        self.executor = Executor(db, self.holder, http, dev=True, now=self.now)
-        self.dispatcher = Dispatcher(db, self.leads("dispatcher"), SOURCE.supply, now=self.now)
-        self.relay = Relay(db, self.leads("relay"), self.bus, _envelope)
-        self.janitor = Janitor(db, self.leads("janitor"), lambda: 604_800, now=self.now)
+        deciding = As(db, "dispatcher")
+        self.executor = Executor(As(db, "executor"), self.holder, http, dev=True, now=self.now)
+        self.dispatcher = Dispatcher(deciding, self.leads("dispatcher"), SOURCE.supply, now=self.now)
+        self.relay = Relay(deciding, self.leads("relay"), self.bus, _envelope)
+        self.janitor = Janitor(deciding, self.leads("janitor"), lambda: 604_800, now=self.now)
 
     def leads(self, role: str) -> Leadership:
-        return Leadership(self.db, role, self.holder, 60)
+        part = "executor" if role == "callbacks" else "dispatcher"
+        return Leadership(As(self.db, part), role, self.holder, 60)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead

@@ -19,6 +19,7 @@ from gpupool.queue.store import accounts, attempts
 from gpupool.queue.store.accounts import Spent
 from gpupool.queue.store.database import Database
 from gpupool.spec.tenants import Budget
+from tests.queue.acting import As
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
 
@@ -47,7 +48,9 @@ def test_an_alert_is_sent_once_and_retried_until_the_webhook_takes_it(database) 
         async with webhook([500, 200]) as (url, texts):
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
+            alerts = Alerts(
+                As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now
+            )
             await alerts.step()
             assert texts == []
             id = await queue.submit(**_second())
@@ -75,7 +78,9 @@ def test_an_alert_is_sent_by_one_of_two_who_believe_that_they_lead(database) -> 
             plan = _plan(0.000001, 0.8)
             await queue.ended(await queue.submit(**_second()))
             both = [
-                Alerts(db, queue.leads(role), lambda: plan, lambda: Channels(url), queue.now)
+                Alerts(
+                    As(db, "dispatcher"), queue.leads(role), lambda: plan, lambda: Channels(url), queue.now
+                )
                 for role in ("alerts", "alerts of another")
             ]
             await asyncio.gather(*(alerts.step() for alerts in both))
@@ -95,7 +100,9 @@ def test_the_pause_begins_when_a_slow_channel_has_answered(database) -> None:
             def now() -> datetime:
                 return queue.now() + timedelta(minutes=4) * len(texts)
 
-            await Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), now).step()
+            await Alerts(
+                As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), now
+            ).step()
             assert len(texts) == 1
             assert await accounts.take_alert(db, now(), now()) is None
 
@@ -108,7 +115,9 @@ def test_what_is_settled_after_its_period_alerts_for_that_period_once(database) 
         async with webhook() as (url, texts):
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now)
+            alerts = Alerts(
+                As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(url), queue.now
+            )
             id = await queue.submit()
             await queue.dispatcher.step()
             began = queue.now()
@@ -135,7 +144,9 @@ def test_a_channel_that_took_an_alert_does_not_get_it_again_when_another_fails(d
             channels = Channels(url, away)
             queue = Queue(db)
             plan = _plan(0.000001, 0.8)
-            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
+            alerts = Alerts(
+                As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: channels, queue.now
+            )
             await queue.ended(await queue.submit(**_second()))
             for hours in (0, 1, 2):
                 queue.ahead = timedelta(hours=hours)
@@ -182,7 +193,9 @@ def test_an_alert_goes_by_mail(
         mail = Smtp("127.0.0.1", port, "gpu@example.com", ("ml@example.com",), "gpu@example.com", None)
         queue = Queue(db)
         plan = _plan(0.000001, 0.8)
-        alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: Channels(smtp=mail), queue.now)
+        alerts = Alerts(
+            As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: Channels(smtp=mail), queue.now
+        )
         id = await queue.submit(**_second())
         await queue.ended(id)
         await alerts.step()

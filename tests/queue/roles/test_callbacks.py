@@ -14,6 +14,7 @@ from gpupool.queue.roles.http_job import HttpJobs
 from gpupool.queue.store import callbacks as store
 from gpupool.queue.store import jobs
 from gpupool.queue.store.database import Database, fetch
+from tests.queue.acting import As
 from tests.queue.roles.running import Queue, opened
 
 
@@ -46,7 +47,7 @@ def test_a_callback_is_made_again_until_it_is_taken_and_then_no_more(database) -
         runner, port = await receiver([503, 200], received)
         queue = Queue(db)
         http = HttpJobs(lambda: ("http://example",), {"example": ("127.0.0.1", port)})
-        callbacks = Callbacks(db, queue.leads("callbacks"), http, queue.now)
+        callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), http, queue.now)
         failing = request("http://example/done", sys.executable, "-c", "raise SystemExit(7)")
         failed = await queue.submit(request=failing, retries=0)
         cancelled = await queue.submit(request=request("http://example/done", "true"))
@@ -73,7 +74,7 @@ def test_a_target_that_is_not_allowed_is_given_up(database) -> None:
     async def scenario(db: Database) -> None:
         await opened(db)
         queue = Queue(db)
-        callbacks = Callbacks(db, queue.leads("callbacks"), HttpJobs(lambda: ()), queue.now)
+        callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), HttpJobs(lambda: ()), queue.now)
         id = await queue.submit(request=request("http://elsewhere/done", "true"))
         await jobs.cancel(db, id, "ada", queue.now())
         for hours in range(MOST_TRIES + 2):
@@ -95,7 +96,7 @@ def test_a_receiver_that_does_not_answer_delays_no_callback_to_another(database)
         silent = await asyncio.start_server(lambda _, writer: hung.append(writer), "127.0.0.1", 0)
         at = {"example": ("127.0.0.1", port), "silent": ("127.0.0.1", silent.sockets[0].getsockname()[1])}
         http = HttpJobs(lambda: ("http://example", "http://silent"), at)
-        callbacks = Callbacks(db, queue.leads("callbacks"), http, queue.now)
+        callbacks = Callbacks(As(db, "executor"), queue.leads("callbacks"), http, queue.now)
         silents = [f"http://{'Silent' if n % 2 else 'silent'}?job={n}" for n in range(70)]
         for url in [*silents, *["http://example/done"] * 30]:
             id = await queue.submit(request=request(url, "true"))

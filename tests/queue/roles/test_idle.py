@@ -27,6 +27,7 @@ from gpupool.queue.store import attempts, jobs, outbox
 from gpupool.queue.store.database import Database
 from gpupool.queue.store.idle import Watched
 from gpupool.queue.store.snapshot import take_snapshot
+from tests.queue.acting import As
 from tests.queue.prometheus_server import Exporter, Gpu, Prometheus
 from tests.queue.roles.running import SOURCE, Queue, opened, webhook
 
@@ -99,7 +100,9 @@ def _plan(url: str, action: str = "stop") -> Plan:
 
 def _idle(queue: Queue, plan: Plan, alerts: bool = False) -> Idle:
     measures = Measures(CollectorRegistry())
-    return Idle(queue.db, queue.leads("idle"), lambda: plan, measures, lambda: alerts, queue.now)
+    return Idle(
+        As(queue.db, "dispatcher"), queue.leads("idle"), lambda: plan, measures, lambda: alerts, queue.now
+    )
 
 
 async def _running(queue: Queue, *ids: str, ago: float = 60, **request: object) -> None:
@@ -178,7 +181,9 @@ def test_a_warning_is_an_event_and_an_alert_once_and_stops_nothing(database, see
 
         async with webhook() as (url, texts):
             channels = Channels(url)
-            alerts = Alerts(db, queue.leads("alerts"), lambda: plan, lambda: channels, queue.now)
+            alerts = Alerts(
+                As(db, "dispatcher"), queue.leads("alerts"), lambda: plan, lambda: channels, queue.now
+            )
             idle = _idle(queue, plan, alerts=True)
             for _ in range(2):
                 await idle.step()
@@ -270,7 +275,14 @@ def test_a_prometheus_that_does_not_say_stops_nothing_and_is_named(
             await runner.cleanup()
         registry = CollectorRegistry()
         plan = _plan(url)
-        idle = Idle(db, queue.leads("idle"), lambda: plan, Measures(registry), lambda: True, queue.now)
+        idle = Idle(
+            As(db, "dispatcher"),
+            queue.leads("idle"),
+            lambda: plan,
+            Measures(registry),
+            lambda: True,
+            queue.now,
+        )
         with capture_logs() as logs:
             await idle.step()
         await runner.cleanup()

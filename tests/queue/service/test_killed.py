@@ -7,6 +7,7 @@ job arrive complete and in order.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import nats
@@ -46,13 +48,13 @@ ROLES = (
 
 
 class Processes:
-    """`gpupool serve`, once for each of ROLES, started again when killed."""
+    """`gpupool serve` for each of ROLES, with its own login of the database; started again when killed."""
 
-    def __init__(self, database: str, broker: str, folder: Path) -> None:
+    def __init__(self, login: Callable[[str], str], broker: str, folder: Path) -> None:
         self._ports = [free_port() for _ in ROLES]
         self.port = self._ports[0]
         self._folder, self._broker = folder, broker
-        self._environment = {**os.environ, **shipped.variables(), "GPUPOOL_DATABASE_URL": database}
+        self._login = login
         self._running = [self._start(number) for number in range(len(ROLES))]
 
     @property
@@ -75,7 +77,11 @@ class Processes:
                 shipped.command(
                     "gpupool.cli.main", "serve", str(ROOT / "environments/local.yaml"), *roles, *dev
                 ),
-                env=self._environment,
+                env={
+                    **os.environ,
+                    **shipped.variables(),
+                    "GPUPOOL_DATABASE_URL": self._login(ROLES[number][0]),
+                },
                 stdout=log,
                 stderr=log,
             )
@@ -96,9 +102,9 @@ class Processes:
                 process.wait()
 
 
-def test_nothing_is_lost_or_done_twice(database_url, nats_server, tmp_path) -> None:
+def test_nothing_is_lost_or_done_twice(database_url, login, nats_server, tmp_path) -> None:
     draw = random.Random(SEED)
-    processes = Processes(database_url, nats_server.url, tmp_path)
+    processes = Processes(functools.partial(login, database_url), nats_server.url, tmp_path)
     accepted: dict[str, str] = {}
     try:
         _until_ready(processes)

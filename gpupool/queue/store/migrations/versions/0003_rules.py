@@ -1,0 +1,24 @@
+"""What accounts with a part of the rights may not write, in 0003.sql.
+
+Rights themselves are granted after each migration (`gpupool.queue.store.rights`).
+
+This revision must not change once it is released: write another one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    text = Path(__file__).with_name("0003.sql").read_text(encoding="utf-8")
+    op.get_bind().exec_driver_sql(text.replace("%", "%%"))  # the driver reads % as a parameter
+
+
+def downgrade() -> None:
+    raise NotImplementedError("drop the triggers of 0003.sql instead")
