@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 _PART = re.compile(r"[A-Za-z0-9!_.*'()=+@:,-]+")
-"""The characters that S3 calls safe in keys (Amazon S3 User Guide, Naming objects), and those of times, versions and
+"""The characters that S3 calls safe in keys (Amazon S3 User Guide, Naming objects), and those of times and
 partitions (`=`, `+`, `@`, `:`, `,`); no escape, no separator, nothing that Unicode folds into either."""
 
 

@@ -157,7 +157,7 @@ def _template(
         "env": _variables(job, nodes),
         "envFrom": [{"secretRef": {"name": name}} for name in given.get("env_from_secrets") or ()],
         "resources": {
-            # None of the disk: a limit alone would be requested too, and nodes have less than they are said to.
+            # None of the disk: a limit alone is requested too, and a node with less would never be chosen.
             "requests": {**size, DISK: "0"},
             "limits": {
                 **fields.limits,

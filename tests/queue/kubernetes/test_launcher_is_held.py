@@ -1,7 +1,7 @@
 """With the launcher's account nothing can be created but what `job_manifest` makes.
 
-Each field of Kubernetes that it does not set is refused, and so is another value of those that it does, but for
-a few that are listed here.
+Each field of Kubernetes that it does not set is refused, and so is another value of those that it does, but
+for a few that are listed here.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ CHOSEN = {
     "image", "command", "env", "volumes", "volumeMounts", "requests", "limits", WISH,
     "annotations", "apiVersion", "kind", "karpenter.sh/capacity-type", "gpupool.dev/shares-gpu", "uid",
 }  # fmt: skip
-"""Where an account that is stolen may write other values, as far as other policies and quotas allow: what runs,
-for how long, how large it is, and what it mounts where the file does not say which claims jobs may use."""
+"""Where an account that is stolen may write other values, as far as other policies and quotas allow: what
+runs, for how long, how large it is, and which claims it mounts where the file does not list them."""
 
 
 @cache
